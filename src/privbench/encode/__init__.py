@@ -1,0 +1,1 @@
+"""Values to small integer codes and back; keys to row positions and entity numbers."""

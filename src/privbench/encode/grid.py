@@ -1,0 +1,146 @@
+"""The grid of an ordered column: typed values to int64 ticks and back.
+
+Tick t is the value `anchor + t * step`; a value between two ticks belongs to the lower one, so a cell that starts
+on a tick holds exactly the values from there on. Values beyond int64 (or, for floats, beyond what the type can
+tell apart) are held at the ends; NaN counts as the largest value, as databases order it.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from privbench.encode.decimals import INT64, INT64_DIGITS, decimals, unscaled
+from privbench.encode.scalar import bounds_of, number_of, scalar_of
+from privbench.errors import SpecError
+from privbench.schema.domain import Scalar
+from privbench.schema.types import Kind, SqlType
+
+FLOAT_TICKS = {32: 2**22, 64: 2**50}
+"""Ticks of floats stay below this in size, so that rounding never moves a value to another tick."""
+_TOLERANCE = {32: 2.0**-23, 64: 2.0**-50}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """Where the values of a column may lie. Step and anchor are numbers as in `scalar.number_of`."""
+
+    type: SqlType
+    step: Fraction
+    anchor: Fraction = Fraction(0)
+
+    @property
+    def low(self) -> int:
+        """The smallest tick whose value the type can hold."""
+        return max(ceil((bounds_of(self.type)[0] - self.anchor) / self.step), -self._reach)
+
+    @property
+    def high(self) -> int:
+        """The largest tick whose value the type can hold."""
+        return min(floor((bounds_of(self.type)[1] - self.anchor) / self.step), self._reach - 1)
+
+    def position(self, where: str, value: Scalar) -> Fraction:
+        """Where a declared value lies, in ticks; between two ticks if it is off the grid."""
+        return (number_of(where, self.type, value) - self.anchor) / self.step
+
+    def tick(self, where: str, value: Scalar) -> int:
+        """Return the tick of a declared value, which must lie on the grid."""
+        place = self.position(where, value)
+        if place.denominator != 1:
+            start, step = float(self.anchor), float(self.step)
+            raise SpecError(
+                f"{where}: {value!r} is not on the grid of {self.type.sql} (number {start:g} plus multiples of "
+                f"{step:g}). Write a finer step, or move the value onto the grid."
+            )
+        return place.numerator
+
+    def scalar(self, tick: int) -> Scalar:
+        """Return the value of a tick as the spec file writes it."""
+        return scalar_of(self.type, self.anchor + tick * self.step)
+
+    def ticks(self, values: pa.Array) -> NDArray[np.int64]:
+        """Return the tick of each value; any number where the value is NULL."""
+        if self.type.kind is Kind.FLOAT:
+            return self._float_ticks(pc.fill_null(values, 0).cast(pa.float64()).to_numpy(zero_copy_only=False))
+        numbers = whole_numbers(self.type, values, drop=self._drop)
+        step, anchor = self._whole
+        if anchor:
+            numbers = np.maximum(numbers, INT64.min + anchor) - anchor
+        return numbers if step == 1 else numbers // step
+
+    def values(self, ticks: NDArray[np.int64], *, nulls: NDArray[np.bool_]) -> pa.Array:
+        """Return the typed values of ticks between `low` and `high`; `nulls` marks rows without a value."""
+        ticks = np.where(nulls, self.low, ticks)
+        if self.type.kind is Kind.FLOAT:
+            return pa.array(self._floats(ticks), mask=nulls).cast(self.type.arrow)
+        step, anchor = self._whole
+        numbers = ticks if step == 1 and not anchor else ticks * step + anchor
+        return typed(self.type, numbers, nulls=nulls, drop=self._drop)
+
+    @property
+    def _drop(self) -> int:
+        """How many trailing zeros of step and anchor to leave out, for decimals too wide for int64."""
+        if self.type.kind is not Kind.DECIMAL or self.type.precision <= INT64_DIGITS:
+            return 0
+        digits = 0
+        while self.step % 10 ** (digits + 1) == 0 and self.anchor % 10 ** (digits + 1) == 0:
+            digits += 1
+        return digits
+
+    @property
+    def _whole(self) -> tuple[int, int]:
+        """Step and anchor as whole numbers, in units of 10**drop."""
+        unit = 10**self._drop
+        return int(self.step / unit), int(self.anchor / unit)
+
+    @property
+    def _reach(self) -> int:
+        """Ticks lie in [-reach, reach)."""
+        if self.type.kind is Kind.FLOAT:
+            return FLOAT_TICKS[self.type.bits]
+        step, anchor = self._whole
+        return 2**63 if step == 1 and not anchor else (2**63 - 1 - anchor) // step
+
+    def _float_ticks(self, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+        reach = float(self._reach)
+        with np.errstate(over="ignore", under="ignore"):
+            places = numbers / float(self.step) - float(self.anchor / self.step)
+        places = np.nan_to_num(places, nan=reach, posinf=reach, neginf=-reach, copy=False).clip(-reach, reach)
+        nearest = np.rint(places)
+        slack = _TOLERANCE[self.type.bits] * (np.abs(places) + float(self.anchor / self.step))
+        on_grid = np.abs(places - nearest) <= slack
+        return np.where(on_grid, nearest, np.floor(places)).astype(np.int64)
+
+    def _floats(self, ticks: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Multiply before dividing: t * 1 / 100 is the double nearest to t hundredths, t * 0.01 is not."""
+        step = self.step
+        if step.numerator < 2**53 and step.denominator < 2**53:
+            return np.asarray(ticks.astype(np.float64) * step.numerator / step.denominator + float(self.anchor))
+        return np.asarray(ticks * float(step) + float(self.anchor))
+
+
+def whole_numbers(kind: SqlType, values: pa.Array, *, drop: int = 0) -> NDArray[np.int64]:
+    """Return the numbers behind the values of any type but FLOAT and TEXT, as int64; any number where NULL."""
+    if kind.kind is Kind.DECIMAL:
+        return unscaled(values, drop=drop)
+    if kind.kind is Kind.DATE:
+        values = values.cast(pa.int32())
+    numbers = pc.fill_null(values.cast(pa.int64()), 0)
+    return np.asarray(numbers.to_numpy(zero_copy_only=False))
+
+
+def typed(kind: SqlType, numbers: NDArray[np.int64], *, nulls: NDArray[np.bool_], drop: int = 0) -> pa.Array:
+    """Turn whole numbers into values of exactly the column's Arrow type: the way back from `whole_numbers`."""
+    match kind.kind:
+        case Kind.DECIMAL:
+            return decimals(numbers, nulls=nulls, kind=kind.arrow, drop=drop)
+        case Kind.DATE:
+            return pa.array(numbers.astype(np.int32), mask=nulls).view(kind.arrow)
+        case Kind.TIME | Kind.TIMESTAMP:
+            return pa.array(numbers, mask=nulls).view(kind.arrow)
+        case _:
+            return pa.array(numbers, mask=nulls).cast(kind.arrow)

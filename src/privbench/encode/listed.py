@@ -1,0 +1,188 @@
+"""Values: columns whose cells are listed values.
+
+Numbers, dates and booleans are ordered by value, and an unlisted one goes to the nearest listed one. Text is
+nominal: unlisted text goes to OTHER (to the first cell where there is no OTHER), and OTHER decodes to made-up
+strings that are not in the list.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from privbench.encode.decimals import INT64_DIGITS
+from privbench.encode.grid import typed, whole_numbers
+from privbench.encode.layout import Codes, LaidOut, Layout, one_array
+from privbench.encode.predicate import IsNull, Predicate, condition
+from privbench.encode.scalar import bounds_of, decimal_of, number_of
+from privbench.encode.text import capacity, key_strings
+from privbench.errors import SpecError
+from privbench.schema.domain import Scalar, Values
+from privbench.schema.types import Kind, SqlType
+
+_Numbers = NDArray[np.int64] | NDArray[np.float64]
+_OTHERS = 64
+_OTHER_LENGTH = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OrderedList(LaidOut):
+    """Listed numbers, dates, times or booleans, ascending. `cuts[i]` is the last number nearer to i than to i + 1."""
+
+    type: SqlType
+    numbers: tuple[Fraction, ...]
+    points: pa.Array
+    cuts: _Numbers
+    ordered: bool = True
+
+    def encode(self, values: pa.Array | pa.ChunkedArray) -> Codes:
+        """Return the code of the nearest listed value."""
+        one = one_array(values)
+        cells = np.searchsorted(self.cuts, _measure(self.type, one), side="left")
+        if _is_wide(self.type):  # too many digits for a measure: listed values are found exactly first
+            found = pc.index_in(one, value_set=self.points)
+            cells = np.where(found.is_valid(), pc.fill_null(found, 0), cells)
+        return self.layout.pack(cells, values)
+
+    def decode(self, codes: Codes, rng: np.random.Generator, *, first_row: int) -> pa.Array:  # noqa: ARG002
+        """Return the listed value of each code."""
+        return _take(self.points, codes, self.layout.nulls(codes))
+
+    def coverage(self, predicate: Predicate) -> NDArray[np.float64]:
+        """1 for the listed values that satisfy the predicate."""
+        if isinstance(predicate, IsNull):
+            return self.layout.null_share(predicate)
+        holds = condition(predicate, lambda v: number_of(self.where, self.type, v))
+        return self.layout.spread(np.array([float(holds(n)) for n in self.numbers]))
+
+    def labels(self) -> tuple[str, ...]:
+        """Return the listed values."""
+        return self.layout.labels(self.points.cast(pa.string()).to_pylist())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TextList(LaidOut):
+    """Listed strings in the order of their code points; `others` are the strings that OTHER stands for."""
+
+    points: pa.Array
+    others: pa.Array
+    ordered: bool = False
+
+    def encode(self, values: pa.Array | pa.ChunkedArray) -> Codes:
+        """Return the code of each listed string."""
+        found = one_array(pc.index_in(values, value_set=self.points))
+        cells = pc.fill_null(found, self.other_code or 0).to_numpy(zero_copy_only=False)
+        return self.layout.pack(cells, values)
+
+    def decode(self, codes: Codes, rng: np.random.Generator, *, first_row: int) -> pa.Array:  # noqa: ARG002
+        """Return the listed string of each code; one of the made-up ones for OTHER."""
+        places = codes.astype(np.int64)
+        if self.other_code is not None:
+            unlisted = codes == self.other_code
+            places[unlisted] += rng.integers(len(self.others), size=int(unlisted.sum()))
+        return _take(pa.concat_arrays([self.points, self.others]), places, self.layout.nulls(codes))
+
+    def coverage(self, predicate: Predicate) -> NDArray[np.float64]:
+        """1 for the listed strings that satisfy the predicate; for OTHER, the share of its made-up strings."""
+        if isinstance(predicate, IsNull):
+            return self.layout.null_share(predicate)
+        holds = condition(predicate, str)
+        cells = np.array([float(holds(p)) for p in self.points.to_pylist()])
+        others = [holds(o) for o in self.others.to_pylist()]
+        return self.layout.spread(cells, other=sum(others) / max(len(others), 1))
+
+    def labels(self) -> tuple[str, ...]:
+        """Return the listed strings."""
+        return self.layout.labels(self.points.to_pylist())
+
+
+def ordered_list(where: str, kind: SqlType, domain: Values, *, nullable: bool) -> OrderedList:
+    """Compile a list of numbers, dates, times or booleans."""
+    if domain.other:
+        raise SpecError(f"{where}: `other` is for text; an unlisted {kind.sql} goes to the nearest listed value.")
+    numbers = sorted(_fitting(where, kind, value) for value in domain.values)
+    points = _points(kind, numbers)
+    if len(set(numbers)) < len(numbers) or pc.count_distinct(points).as_py() < len(numbers):
+        raise SpecError(f"{where}: two of the listed values are the same {kind.sql}; leave one of them out.")
+    return OrderedList(
+        where=where,
+        layout=Layout(cells=len(numbers), nullable=nullable),
+        type=kind,
+        numbers=tuple(numbers),
+        points=points,
+        cuts=_cuts(_measure(kind, points)),
+    )
+
+
+def text_list(where: str, kind: SqlType, domain: Values, *, nullable: bool) -> TextList:
+    """Compile a list of strings."""
+    listed = sorted(_string(where, kind, value) for value in domain.values)
+    points = pa.array(listed, type=pa.string())
+    others = pa.array(_unlisted(kind, set(listed)) if domain.other else [], type=pa.string())
+    if domain.other and not len(others):
+        raise SpecError(f"{where}: every short {kind.sql} is listed, so none is left for `other`; leave `other` out.")
+    layout = Layout(cells=len(listed), other=domain.other, nullable=nullable)
+    return TextList(where=where, layout=layout, points=points, others=others)
+
+
+def _fitting(where: str, kind: SqlType, value: Scalar) -> Fraction:
+    number = number_of(where, kind, value)
+    low, high = bounds_of(kind)
+    if not low <= number <= high or (kind.kind is not Kind.FLOAT and number.denominator != 1):
+        raise SpecError(f"{where}: {value!r} does not fit {kind.sql}; list only values that the column can hold.")
+    return number
+
+
+def _string(where: str, kind: SqlType, value: Scalar) -> str:
+    if not isinstance(value, str):
+        raise SpecError(f"{where}: {value!r} is not text; write it in quotes.")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise SpecError(f"{where}: {value!r} is not valid Unicode; leave it out of the list.") from error
+    if kind.length is not None and len(value) > kind.length:
+        raise SpecError(f"{where}: {value!r} is longer than {kind.sql} allows; list only values that fit.")
+    return value
+
+
+def _points(kind: SqlType, numbers: list[Fraction]) -> pa.Array:
+    if kind.kind is Kind.FLOAT:
+        return pa.array([float(n) for n in numbers]).cast(kind.arrow)
+    if kind.kind is Kind.DECIMAL:
+        return pa.array([decimal_of(kind, n) for n in numbers], type=kind.arrow)
+    return typed(kind, np.array([int(n) for n in numbers]), nulls=np.zeros(len(numbers), dtype=bool))
+
+
+def _is_wide(kind: SqlType) -> bool:
+    return kind.kind is Kind.DECIMAL and kind.precision > INT64_DIGITS
+
+
+def _measure(kind: SqlType, values: pa.Array) -> _Numbers:
+    """Numbers by which to find the nearest listed value; NaN sorts last, as in databases."""
+    if kind.kind is Kind.FLOAT or _is_wide(kind):
+        return np.asarray(values.cast(pa.float64()).to_numpy(zero_copy_only=False))
+    return whole_numbers(kind, values)
+
+
+def _cuts(points: _Numbers) -> _Numbers:
+    """Return the middles between neighbours, rounded so that each listed value stays its own nearest."""
+    if points.dtype == np.int64:
+        return np.array([(int(a) + int(b)) // 2 for a, b in pairwise(points)], dtype=np.int64)
+    low, high = points[:-1], points[1:]
+    middles = low / 2 + high / 2
+    return np.asarray(np.where(middles < high, np.maximum(middles, low), low))
+
+
+def _unlisted(kind: SqlType, listed: set[str]) -> list[str]:
+    length = _OTHER_LENGTH if kind.length is None else min(_OTHER_LENGTH, kind.length)
+    tries = np.arange(min(capacity(length), len(listed) + _OTHERS), dtype=np.int64)
+    made: list[str] = key_strings(tries, length).to_pylist()
+    return [text for text in made if text not in listed][:_OTHERS]
+
+
+def _take(points: pa.Array, places: Codes | NDArray[np.int64], nulls: NDArray[np.bool_]) -> pa.Array:
+    return points.take(pa.array(np.where(nulls, 0, places), mask=nulls))

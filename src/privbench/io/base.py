@@ -1,0 +1,75 @@
+"""The two doors of the data: a `Source` gives Arrow batches of private tables, a `Sink` takes synthetic ones.
+
+Both sides speak `Column.type.arrow`, so nothing above this package knows which system the rows came from.
+Every source and every sink passes the same suite of tests; a new system is one more class of each.
+"""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from enum import Enum
+from typing import Protocol, Self
+
+import pyarrow as pa
+
+from privbench.schema.model import Schema, Table
+
+BATCH_ROWS = 65_536
+"""No source gives more rows than this at a time, so memory does not grow with the database."""
+
+
+class Format(Enum):
+    """What a sink can write."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    DUCKDB = "duckdb"
+    SQLITE = "sqlite"
+
+    @property
+    def database(self) -> str:
+        """The name of the one file that a database format writes."""
+        return f"database.{self.value}"
+
+
+class Source(Protocol):
+    """A database that can be read, table by table, as often as wanted."""
+
+    @property
+    def location(self) -> str:
+        """The path, as the user gave it; for messages."""
+
+    def schema(self) -> Schema:
+        """Tables, types, keys and indexes, as the system or `schema.sql` declares them."""
+
+    def read(self, table: Table) -> Iterator[pa.RecordBatch]:
+        """Give the columns of `table`, in its order, as `column.type.arrow`.
+
+        `table` may have fewer columns than the stored one and other types. A value that its type cannot
+        hold is a DataError that names table.column.
+        """
+
+    def rows(self, name: str) -> int:
+        """Count the rows of a table."""
+
+    def close(self) -> None:
+        """Let go of the files; a closed source cannot be read."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class Sink(AbstractContextManager["Sink"], Protocol):
+    """A place that tables are written to; tables may come in any order and in turns.
+
+    Leaving the `with` block normally completes the files, with an empty table for each that got no batch;
+    leaving it by an exception only closes them.
+    """
+
+    def write(self, table: str, batch: pa.RecordBatch) -> None:
+        """Append rows whose columns are those of the table, in its order and its Arrow types."""
+
+
+def arrow_schema(table: Table) -> pa.Schema:
+    """Name the Arrow types that sources give and sinks take for a table."""
+    return pa.schema([pa.field(c.name, c.type.arrow) for c in table.columns])

@@ -1,0 +1,99 @@
+"""Cast what a file holds to what the schema says, and name table.column where a value does not fit.
+
+Arrow's own casts are kept strict: nothing is cut off, wrapped round or turned into NULL on the way.
+"""
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from privbench.errors import DataError
+from privbench.schema.model import Table
+from privbench.schema.types import Kind, SqlType
+
+CAST_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
+
+
+def cast_batch(batch: pa.RecordBatch, table: Table) -> pa.RecordBatch:
+    """Cast the columns of a batch, which stand in the order of the table's, to their types."""
+    arrays = [cast_column(batch.column(i), c.type, f"{table.name}.{c.name}") for i, c in enumerate(table.columns)]
+    return pa.RecordBatch.from_arrays(arrays, names=[c.name for c in table.columns])
+
+
+def cast_column(array: pa.Array, to: SqlType, where: str) -> pa.Array:
+    """Cast one column; a value that does not fit raises a DataError that shows it."""
+    try:
+        return cast_array(array, to)
+    except CAST_ERRORS:
+        value = first_misfit(array, lambda part: cast_array(part, to))
+        raise misfit(where, value, to) from None
+
+
+def misfit(where: str, value: object, to: SqlType) -> DataError:
+    """Say that a value does not fit its column."""
+    shown = repr(value) if len(repr(value)) <= 60 else repr(value)[:57] + "..."
+    return DataError(
+        f"{where}: {shown} is not a value of type {to.sql}. Correct the value, or declare a type that holds it "
+        "(VARCHAR holds any) in schema.sql or under the column in the spec."
+    )
+
+
+def cast_array(array: pa.Array, to: SqlType) -> pa.Array:
+    """Cast one array, losing nothing; raises one of CAST_ERRORS."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if array.type == to.arrow:
+        return array
+    textual = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
+    if textual and to.kind is Kind.TIME:
+        return _time_of_text(array, to)
+    if textual and to.kind is Kind.DATE:
+        return _date_of_text(array, to)
+    if textual and to.kind is Kind.TIMESTAMP and to.timezone:
+        return _instant_of_text(array, to)
+    result = array.cast(to.arrow)
+    if not textual and to.kind in (Kind.BOOLEAN, Kind.DATE):
+        _check_same(array, result)
+    return result
+
+
+def first_misfit(array: pa.Array, cast: Callable[[pa.Array], pa.Array]) -> object:
+    """Find the first value that `cast` refuses, by halving."""
+    while len(array) > 1:
+        half = array.slice(0, len(array) // 2)
+        try:
+            cast(half)
+        except CAST_ERRORS:
+            array = half
+        else:
+            array = array.slice(len(half))
+    return array[0].as_py()
+
+
+def _time_of_text(array: pa.Array, to: SqlType) -> pa.Array:
+    stamps = pc.binary_join_element_wise("1970-01-01", array.cast(pa.string()), " ")
+    return stamps.cast(pa.timestamp("us")).cast(to.arrow)
+
+
+def _date_of_text(array: pa.Array, to: SqlType) -> pa.Array:
+    try:
+        return array.cast(to.arrow)
+    except pa.ArrowInvalid:  # "2020-01-31 00:00:00", as some systems write a date
+        stamps = array.cast(pa.timestamp("us"))
+        result = stamps.cast(to.arrow)
+        _check_same(stamps, result)
+        return result
+
+
+def _instant_of_text(array: pa.Array, to: SqlType) -> pa.Array:
+    try:
+        return array.cast(to.arrow)
+    except pa.ArrowInvalid:  # no zone offset: read as UTC
+        return pc.assume_timezone(array.cast(pa.timestamp("us")), "UTC")
+
+
+def _check_same(before: pa.Array, after: pa.Array) -> None:
+    """Refuse the two casts that Arrow lets lose something: a number to BOOLEAN, a timestamp to DATE."""
+    if not after.cast(before.type).equals(before):
+        raise pa.ArrowInvalid("the cast would lose part of a value")

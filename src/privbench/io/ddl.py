@@ -1,0 +1,249 @@
+"""`schema.sql`: CREATE TABLE, ALTER TABLE, CREATE INDEX and CREATE TYPE .. AS ENUM of any common dialect.
+
+The script is cut into statements, those that declare something are parsed with sqlglot, the rest (INSERT, SET,
+COMMENT ..) is passed over. The dialect is the first of the list below that all of them parse in.
+"""
+
+import logging
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import TokenType
+
+from privbench.errors import SchemaError
+from privbench.io.catalogue import RawTable, build_schema
+from privbench.io.ddl_types import enum_domain, implied_by_type, sql_type
+from privbench.io.names import find_name
+from privbench.io.render import Dialect, omitted_keys, render_ddl
+from privbench.schema.domain import Domain
+from privbench.schema.model import Column, ForeignKey, Index, Schema
+from privbench.schema.types import SqlType, parse_type
+
+__all__ = ["Dialect", "omitted_keys", "parse_ddl", "render_ddl"]
+
+_DECLARES = re.compile(
+    r"(CREATE\s+(OR\s+REPLACE\s+)?((GLOBAL|LOCAL|TEMP|TEMPORARY|UNLOGGED)\s+)*TABLE\b|CREATE\s+(UNIQUE\s+)?INDEX\b"
+    r"|CREATE\s+TYPE\b.*\bENUM\b|ALTER\s+TABLE\b.*\b(ADD|MODIFY|SET\s+NOT\s+NULL)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+_logger = logging.getLogger("sqlglot")
+_MYSQL = re.compile(r"`|\bENGINE\s*=|\bAUTO_INCREMENT\b|\bUNSIGNED\b", re.IGNORECASE)
+
+
+def parse_ddl(text: str, *, where: str) -> Schema:
+    """Read a script; `where` names it in messages.
+
+    >>> parse_ddl("CREATE TABLE t (id INT PRIMARY KEY)", where="schema.sql").tables[0].primary_key
+    ('id',)
+    """
+    dialect, trees = _parse(text, where)
+    script = _Script(where=where, mysql=dialect == "mysql")
+    for tree in trees:
+        script.take(tree)
+    if not script.tables:
+        raise SchemaError(f"{where}: has no CREATE TABLE statement.")
+    return build_schema(script.tables)
+
+
+def parse_checks(create_table: str, *, dialect: str) -> list[exp.Expr]:
+    """Read the CHECK expressions of one CREATE TABLE; none if sqlglot cannot read it."""
+    try:
+        tree = _parse_one(create_table, dialect)
+    except SqlglotError:
+        return []
+    return [c.this for c in tree.find_all(exp.CheckColumnConstraint)]
+
+
+def parse_index(create_index: str, *, dialect: str) -> Index | None:
+    """Read one CREATE INDEX statement; None for an index on expressions or on part of the rows."""
+    return _index(_parse_one(create_index, dialect))
+
+
+def _parse(text: str, where: str) -> tuple[str, list[exp.Expr]]:
+    """Parse all declaring statements in the first dialect that takes them all."""
+    dialects = ("mysql", "sqlite") if _MYSQL.search(text) else ("postgres", "duckdb", "sqlite", "mysql")
+    problems = []
+    for dialect in dialects:
+        try:
+            trees = [_parse_one(s, dialect) for s in _statements(text, dialect)]
+        except SqlglotError as error:
+            problems.append(str(error).splitlines()[0])
+        else:
+            return dialect, trees
+    raise SchemaError(f"{where}: {re.sub(chr(27) + r'[[]4m|' + chr(27) + '[[]0m', '', problems[0])}")
+
+
+def _parse_one(statement: str, dialect: str) -> exp.Expr:
+    _logger.disabled = True  # sqlglot logs what it cannot read; we raise instead
+    try:
+        tree = sqlglot.parse_one(statement, dialect=dialect)
+    finally:
+        _logger.disabled = False
+    if isinstance(tree, exp.Command):
+        raise SqlglotError(f"cannot read: {' '.join(statement.split())[:80]}")
+    return tree
+
+
+def _statements(text: str, dialect: str) -> list[str]:
+    """Cut at semicolons outside quotes and comments, and keep what declares something."""
+    parts: list[str] = []
+    start: int | None = None
+    end = 0
+    for token in sqlglot.tokenize(text, dialect=dialect):
+        if token.token_type is TokenType.SEMICOLON:
+            parts += [] if start is None else [text[start : end + 1]]
+            start = None
+        else:
+            start, end = token.start if start is None else start, token.end
+    parts += [] if start is None else [text[start : end + 1]]
+    return [p for p in parts if _DECLARES.match(p)]
+
+
+class _Script:
+    """The tables and enumerated types that the statements declare, in turn."""
+
+    def __init__(self, *, where: str, mysql: bool) -> None:
+        self.where = where
+        self.mysql = mysql
+        self.tables: list[RawTable] = []
+        self.enums: dict[str, exp.DataType] = {}
+
+    def take(self, tree: exp.Expr) -> None:
+        """Enter one statement."""
+        if isinstance(tree, exp.Alter):
+            self._alter(self._find(tree.this.name), tree.args["actions"])
+        elif tree.args.get("kind") == "TYPE":
+            self.enums[tree.this.name.lower()] = tree.expression
+        elif tree.args.get("kind") == "INDEX":
+            index = _index(tree)
+            if index is not None:
+                self._find(tree.this.args["table"].name).indexes.append(index)
+        else:
+            self._create(tree)
+
+    def _create(self, tree: exp.Expr) -> None:
+        if not isinstance(tree.this, exp.Schema):
+            raise SchemaError(f"{self.where}: CREATE TABLE {tree.this.name} lists no columns. Write them out.")
+        raw = RawTable(name=tree.this.this.name)
+        self.tables.append(raw)
+        for part in tree.this.expressions:
+            self._part(raw, part)
+
+    def _alter(self, raw: RawTable, actions: Iterable[exp.Expr]) -> None:
+        for action in actions:
+            if isinstance(action, exp.AddConstraint):
+                for part in action.expressions:
+                    self._part(raw, part)
+            elif isinstance(action, exp.ColumnDef):
+                self._column(raw, action)
+            elif isinstance(action, exp.AlterColumn) and action.args.get("allow_null") is False:
+                _not_null(raw, action.name)
+            elif isinstance(action, exp.ModifyColumn) and not _nullable(action.this):
+                _not_null(raw, action.this.name)
+
+    def _part(self, raw: RawTable, part: exp.Expr) -> None:
+        """Enter a column or a table constraint."""
+        match part:
+            case exp.ColumnDef():
+                self._column(raw, part)
+            case exp.Identifier():
+                raise SchemaError(f"{raw.name}.{part.name}: has no type in {self.where}. Give it one.")
+            case exp.Constraint():
+                for inner in part.expressions:
+                    self._part(raw, inner)
+            case exp.PrimaryKey():
+                raw.primary_key = _names(part.expressions)
+            case exp.UniqueColumnConstraint():
+                raw.uniques.append(_names(part.this.expressions))
+            case exp.ForeignKey():
+                raw.foreign_keys.append(_foreign_key(_names(part.expressions), part.args["reference"]))
+            case exp.CheckColumnConstraint():
+                raw.checks.append(part.this)
+            case exp.IndexColumnConstraint() if not part.args.get("kind"):
+                columns = _names(part.expressions)
+                raw.indexes.append(Index(name=part.name or f"{raw.name}_{'_'.join(columns)}", columns=columns))
+
+    def _column(self, raw: RawTable, node: exp.ColumnDef) -> None:
+        where = f"{raw.name}.{node.name}"
+        if node.kind is None:
+            raise SchemaError(f"{where}: has no type in {self.where}. Give it one.")
+        kinds = [c.kind for c in node.constraints]
+        found, implied = self._type(node.kind, where)
+        raw.columns.append(Column(name=node.name, type=found, nullable=_nullable(node), implied=implied))
+        for kind in kinds:
+            match kind:
+                case exp.PrimaryKeyColumnConstraint():
+                    raw.primary_key = (node.name,)
+                case exp.UniqueColumnConstraint():
+                    raw.uniques.append((node.name,))
+                case exp.Reference():
+                    raw.foreign_keys.append(_foreign_key((node.name,), kind))
+                case exp.CheckColumnConstraint():
+                    raw.checks.append(kind.this)
+
+    def _type(self, kind: exp.DataType, where: str) -> tuple[SqlType, Domain | None]:
+        if kind.this is exp.DataType.Type.USERDEFINED:
+            name = str(kind.args.get("kind")).split(".")[-1].strip('"').lower()
+            kind = self.enums.get(name, kind)
+            if kind.this is exp.DataType.Type.USERDEFINED:
+                return self._spelled(name, where)
+        try:
+            found = sql_type(kind, mysql=self.mysql)
+        except SchemaError as error:
+            raise SchemaError(f"{where}: {error}") from None
+        implied = enum_domain(kind) if kind.this is exp.DataType.Type.ENUM else implied_by_type(found.kind)
+        return found, implied
+
+    def _spelled(self, name: str, where: str) -> tuple[SqlType, Domain | None]:
+        """Read a type that sqlglot does not know in this dialect but we may (`serial` outside PostgreSQL)."""
+        try:
+            return parse_type(name), None
+        except SchemaError as error:
+            raise SchemaError(f"{where}: {error}") from None
+
+    def _find(self, name: str) -> RawTable:
+        found = find_name(name, (t.name for t in self.tables))
+        if found is None:
+            raise SchemaError(f"{self.where}: table {name} is altered or indexed, but no CREATE TABLE comes before.")
+        return next(t for t in self.tables if t.name == found)
+
+
+def _names(nodes: Iterable[exp.Expr]) -> tuple[str, ...]:
+    return tuple(n.name or n.this.name for n in nodes)
+
+
+def _foreign_key(columns: tuple[str, ...], reference: exp.Expr) -> ForeignKey:
+    target = reference.this
+    if isinstance(target, exp.Schema):
+        return ForeignKey(columns=columns, table=target.this.name, references=_names(target.expressions))
+    return ForeignKey(columns=columns, table=target.name, references=())
+
+
+def _index(tree: exp.Expr) -> Index | None:
+    params = tree.this.args["params"]
+    nodes = [_unordered(c) for c in params.args.get("columns") or ()]
+    if params.args.get("where") is not None or not all(isinstance(n, (exp.Column, exp.Identifier)) for n in nodes):
+        return None
+    columns = tuple(n.name for n in nodes)
+    name = tree.this.name or f"{tree.this.args['table'].name}_{'_'.join(columns)}"
+    return Index(name=name, columns=columns, unique=bool(tree.args.get("unique")))
+
+
+def _unordered(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, (exp.Ordered, exp.Paren)):
+        node = node.this
+    return node
+
+
+def _nullable(node: exp.ColumnDef) -> bool:
+    kinds = [c.kind for c in node.constraints]
+    return not any(isinstance(k, exp.NotNullColumnConstraint) and not k.args.get("allow_null") for k in kinds)
+
+
+def _not_null(raw: RawTable, name: str) -> None:
+    found = find_name(name, (c.name for c in raw.columns))
+    raw.columns = [replace(c, nullable=False) if c.name == found else c for c in raw.columns]

@@ -1,0 +1,128 @@
+"""A DuckDB file as a source: its catalogue gives the schema, its tables stream as Arrow batches.
+
+The file is opened read-only, with extensions and access to other files switched off: a database from a
+stranger is data and nothing else. Only base tables of the schema `main` are read.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import duckdb
+import pyarrow as pa
+
+from privbench.errors import SourceError
+from privbench.io.base import BATCH_ROWS
+from privbench.io.cast import cast_batch
+from privbench.io.catalogue import RawTable, build_schema
+from privbench.io.ddl import parse_checks, parse_index
+from privbench.io.ddl_types import named_type
+from privbench.io.names import quote_duckdb
+from privbench.schema.model import Column, ForeignKey, Schema, Table
+
+_SEALED: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "enable_external_access": "false",
+}
+_HERE = "WHERE database_name = current_database() AND schema_name = 'main'"
+_TABLES = f"SELECT table_name FROM duckdb_tables() {_HERE} AND NOT temporary ORDER BY table_oid"  # noqa: S608
+_COLUMNS = (
+    "SELECT table_name, column_name, data_type, is_nullable "  # noqa: S608
+    f"FROM duckdb_columns() {_HERE} ORDER BY table_oid, column_index"
+)
+_CONSTRAINTS = (
+    "SELECT table_name, constraint_type, constraint_column_names, constraint_text, referenced_table, "  # noqa: S608
+    f"referenced_column_names FROM duckdb_constraints() {_HERE} ORDER BY constraint_index"
+)
+_INDEXES = f"SELECT table_name, sql FROM duckdb_indexes() {_HERE} ORDER BY index_oid"  # noqa: S608
+
+
+class DuckDBSource:
+    """Tables in a DuckDB file. `schema` stands in for the catalogue where that cannot hold every key."""
+
+    def __init__(self, path: Path, *, schema: Schema | None = None) -> None:
+        self.location = str(path)
+        self._schema = schema
+        try:
+            self._connection = duckdb.connect(str(path), read_only=True, config=_SEALED)
+        except duckdb.Error as error:
+            raise SourceError(f"{path}: DuckDB cannot open it ({_first_line(error)}).") from error
+
+    def schema(self) -> Schema:
+        """Read the catalogue."""
+        if self._schema is None:
+            self._schema = build_schema(self._tables())
+        return self._schema
+
+    def read(self, table: Table) -> Iterator[pa.RecordBatch]:
+        """Give the columns of a table in its order and types."""
+        columns = ", ".join(quote_duckdb(c.name) for c in table.columns)
+        try:
+            with self._connection.cursor() as cursor:
+                relation = cursor.sql(f"SELECT {columns} FROM main.{quote_duckdb(table.name)}")  # noqa: S608
+                for batch in relation.to_arrow_reader(BATCH_ROWS):
+                    yield cast_batch(batch, table)
+        except (duckdb.Error, OSError) as error:
+            raise SourceError(f"{self.location}: table {table.name} cannot be read ({_first_line(error)}).") from error
+
+    def rows(self, name: str) -> int:
+        """Count the rows."""
+        [(count,)] = self._all(f"SELECT count(*) FROM main.{quote_duckdb(name)}")  # noqa: S608
+        return int(count)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _tables(self) -> list[RawTable]:
+        names = self._all(_TABLES)
+        if not names:
+            raise SourceError(f"{self.location}: has no table in its schema `main`.")
+        tables = {name: RawTable(name=name) for (name,) in names}
+        self._add_columns(tables)
+        self._add_constraints(tables)
+        self._add_indexes(tables)
+        return list(tables.values())
+
+    def _add_columns(self, tables: dict[str, RawTable]) -> None:
+        for table, name, text, nullable in self._all(_COLUMNS):
+            if table in tables:  # views have columns too
+                found, implied = named_type(text, f"{table}.{name}", dialect="duckdb")
+                tables[table].columns.append(Column(name=name, type=found, nullable=nullable, implied=implied))
+
+    def _add_constraints(self, tables: dict[str, RawTable]) -> None:
+        for table, kind, columns, text, target, references in self._all(_CONSTRAINTS):
+            raw = tables[table]
+            match kind:
+                case "PRIMARY KEY":
+                    raw.primary_key = tuple(columns)
+                case "UNIQUE":
+                    raw.uniques.append(tuple(columns))
+                case "FOREIGN KEY":
+                    key = ForeignKey(columns=tuple(columns), table=target, references=tuple(references))
+                    raw.foreign_keys.append(key)
+                case "CHECK":
+                    raw.checks += parse_checks(f"CREATE TABLE t (c INT, {text})", dialect="duckdb")
+
+    def _add_indexes(self, tables: dict[str, RawTable]) -> None:
+        for table, sql in self._all(_INDEXES):
+            index = parse_index(sql, dialect="duckdb")
+            if index is not None:
+                tables[table].indexes.append(index)
+
+    def _all(self, query: str) -> list[tuple[Any, ...]]:
+        try:
+            return self._connection.execute(query).fetchall()
+        except duckdb.Error as error:
+            raise SourceError(f"{self.location}: DuckDB cannot read it ({_first_line(error)}).") from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

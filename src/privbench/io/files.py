@@ -1,0 +1,185 @@
+"""A folder with one Parquet or CSV file per table, and perhaps a `schema.sql` that gives types and keys.
+
+With `schema.sql` the files and the CREATE TABLE statements must match one to one; without it the types come
+from the files and there are no keys. Names match exactly or else without regard to case.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from privbench.errors import SchemaError, SourceError
+from privbench.io.base import BATCH_ROWS
+from privbench.io.cast import cast_batch
+from privbench.io.csv_file import count_rows, infer_types, read_header, read_text
+from privbench.io.ddl import parse_ddl
+from privbench.io.ddl_types import implied_by_type
+from privbench.io.names import find_name, table_name
+from privbench.schema.model import Column, Schema, Table
+from privbench.schema.types import SqlType, type_of_arrow
+
+
+class FolderSource:
+    """Tables in files. `data` is where they are, if not beside `schema.sql` (as in a bundle)."""
+
+    def __init__(self, folder: Path, *, data: Path | None = None) -> None:
+        self.location = str(folder)
+        self._ddl = folder / "schema.sql"
+        self._files = _files_by_table(data or folder)
+        self._schema: Schema | None = None
+
+    def schema(self) -> Schema:
+        """Read `schema.sql` if there is one, else the types in the files."""
+        if self._schema is None:
+            self._schema = self._declared() if self._ddl.is_file() else self._found()
+        return self._schema
+
+    def read(self, table: Table) -> Iterator[pa.RecordBatch]:
+        """Give the columns of a table in its order and types."""
+        file = self._file(table.name)
+        stored = _stored_columns(file)
+        names = [find_name(c.name, stored) for c in table.columns]
+        for column, name in zip(table.columns, names, strict=True):
+            if name is None:
+                raise SourceError(f"{table.name}.{column.name}: {file.path.name} has no such column.")
+        for batch in _batches(file, tuple(n for n in names if n is not None)):
+            yield cast_batch(batch, table)
+
+    def rows(self, name: str) -> int:
+        """Count the rows; free for Parquet, a pass over the file for CSV."""
+        file = self._file(name)
+        if file.is_csv:
+            return count_rows(file.path, file.table)
+        with _open_parquet(file) as parquet:
+            return int(parquet.metadata.num_rows)
+
+    def close(self) -> None:
+        """Nothing stays open between two reads."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _file(self, name: str) -> "_File":
+        found = find_name(name, self._files)
+        if found is None:
+            raise SourceError(f"{self.location}: no Parquet or CSV file for table {name}.")
+        return self._files[found]
+
+    def _declared(self) -> Schema:
+        try:
+            text = self._ddl.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise SourceError(f"{self._ddl}: cannot be read as text in UTF-8 ({error}).") from error
+        schema = parse_ddl(text, where="schema.sql")
+        self._check_match(schema)
+        return schema
+
+    def _check_match(self, schema: Schema) -> None:
+        without = [t.name for t in schema.tables if find_name(t.name, self._files) is None]
+        if without:
+            raise SourceError(f"{self.location}: schema.sql declares {', '.join(without)}, but there is no such file.")
+        unused = {f.path.name for f in self._files.values()} - {self._file(t.name).path.name for t in schema.tables}
+        if unused:
+            raise SourceError(
+                f"{self.location}: no CREATE TABLE in schema.sql for {', '.join(sorted(unused))}. Add it, or move the "
+                "file elsewhere."
+            )
+        for table in schema.tables:
+            _check_columns(table, self._file(table.name))
+
+    def _found(self) -> Schema:
+        return Schema(tables=tuple(_table_of_file(file) for file in self._files.values()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    table: str
+    path: Path
+
+    @property
+    def is_csv(self) -> bool:
+        return self.path.suffix.lower() == ".csv"
+
+
+def _files_by_table(folder: Path) -> dict[str, _File]:
+    try:
+        paths = sorted(p for p in folder.iterdir() if p.suffix.lower() in (".parquet", ".csv"))
+    except OSError as error:
+        raise SourceError(f"{folder}: cannot be read ({error.strerror}).") from error
+    if not paths:
+        raise SourceError(f"{folder}: has no .parquet or .csv file. Put one file per table there.")
+    files: dict[str, _File] = {}
+    for path in paths:
+        name = table_name(path.stem)
+        if name in files:
+            raise SourceError(f"{folder}: {files[name].path.name} and {path.name} are both table {name}. Keep one.")
+        files[name] = _File(table=name, path=path)
+    return files
+
+
+def _check_columns(table: Table, file: _File) -> None:
+    """Refuse a file whose columns are not the declared ones: which are meant is not ours to guess."""
+    stored = _stored_columns(file)
+    for column in table.columns:
+        if find_name(column.name, stored) is None:
+            raise SourceError(f"{table.name}.{column.name}: declared in schema.sql, but not in {file.path.name}.")
+    for name in stored:
+        if find_name(name, (c.name for c in table.columns)) is None:
+            raise SourceError(
+                f"{table.name}.{name}: in {file.path.name}, but not in schema.sql. Declare it there; a column can be "
+                "left out with `drop: true` in the spec."
+            )
+
+
+def _stored_columns(file: _File) -> tuple[str, ...]:
+    if file.is_csv:
+        return read_header(file.path, file.table)
+    with _open_parquet(file) as parquet:
+        return tuple(parquet.schema_arrow.names)
+
+
+def _batches(file: _File, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    if file.is_csv:
+        yield from (b.select(columns) for b in read_text(file.path, file.table, columns))
+        return
+    with _open_parquet(file) as parquet:
+        try:
+            for batch in parquet.iter_batches(BATCH_ROWS, columns=list(columns), use_threads=False):
+                yield batch.select(columns)
+        except (pa.ArrowException, OSError) as error:
+            raise SourceError(f"{file.path.name}: is damaged ({_first_line(error)}).") from error
+
+
+def _open_parquet(file: _File) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(file.path)
+    except (pa.ArrowException, OSError) as error:
+        raise SourceError(f"{file.path.name}: is not a readable Parquet file ({_first_line(error)}).") from error
+
+
+def _table_of_file(file: _File) -> Table:
+    types = infer_types(file.path, file.table) if file.is_csv else _parquet_types(file)
+    columns = (Column(name=n, type=t, implied=implied_by_type(t.kind)) for n, t in types.items())
+    return Table(name=file.table, columns=tuple(columns))
+
+
+def _parquet_types(file: _File) -> dict[str, SqlType]:
+    types = {}
+    with _open_parquet(file) as parquet:
+        for field in parquet.schema_arrow:
+            try:
+                types[field.name] = type_of_arrow(field.type)
+            except SchemaError as error:
+                raise SchemaError(f"{file.table}.{field.name}: {error}") from None
+    return types
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

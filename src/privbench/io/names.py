@@ -1,0 +1,63 @@
+"""Names from strangers: quoted in SQL, and turned into file names that cannot leave their folder.
+
+File names are percent-encoded, so the name of the table can be read back from the name of its file. Of two
+tables that differ in case only, the second is encoded letter by letter, as some file systems ignore case.
+"""
+
+from collections.abc import Iterable
+from urllib.parse import quote as percent_encode
+from urllib.parse import unquote
+
+from privbench.errors import SchemaError
+
+
+def quote_sql(name: str) -> str:
+    """Quote an identifier the standard way, which PostgreSQL takes as well.
+
+    >>> quote_sql('a"b')
+    '"a""b"'
+    """
+    if not name or "\0" in name:
+        raise SchemaError(f"{name!r} cannot be a name in a database: it is empty or holds a NUL character.")
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_duckdb(name: str) -> str:
+    """Quote an identifier for DuckDB."""
+    return quote_sql(name)
+
+
+def quote_sqlite(name: str) -> str:
+    """Quote an identifier for SQLite."""
+    return quote_sql(name)
+
+
+def file_stems(tables: Iterable[str]) -> dict[str, str]:
+    """Give each table a file name without its suffix; all differ even where case is ignored.
+
+    >>> file_stems(["order", "Order", "../x"])
+    {'order': 'order', 'Order': '%4F%72%64%65%72', '../x': '%2E%2E%2Fx'}
+    """
+    stems: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in tables:
+        stem = percent_encode(name, safe=" ").replace(".", "%2E").replace("~", "%7E")
+        if stem.casefold() in taken:
+            stem = "".join(f"%{byte:02X}" for byte in name.encode())
+        taken.add(stem.casefold())
+        stems[name] = stem
+    return stems
+
+
+def table_name(stem: str) -> str:
+    """Read the name of a table back from the name of its file."""
+    return unquote(stem, errors="surrogateescape")
+
+
+def find_name(wanted: str, names: Iterable[str]) -> str | None:
+    """Find a name exactly or else, if only one fits, without regard to case."""
+    names = tuple(names)
+    if wanted in names:
+        return wanted
+    alike = [n for n in names if n.casefold() == wanted.casefold()]
+    return alike[0] if len(alike) == 1 else None

@@ -1,0 +1,1 @@
+"""Learners: from a vault to sum-product networks and links."""

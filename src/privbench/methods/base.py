@@ -1,0 +1,24 @@
+"""What a method is: from a vault to one model per private table. All methods share these values."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from privbench.privacy.vault import Vault
+from privbench.spn.links import LinkCounts
+from privbench.spn.nodes import Node
+
+Progress = Callable[[str], None]
+"""Called with the name of each step; steps do not depend on private values."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TableModel:
+    """What is released of one private table: its network, its (noisy) size and the links of its keys by name."""
+
+    network: Node
+    rows: float
+    links: Mapping[str, LinkCounts] = field(default_factory=dict)
+
+
+Method = Callable[[Vault, Progress], dict[str, TableModel]]
+"""Learn all private tables, spending at most the ledger's budget."""

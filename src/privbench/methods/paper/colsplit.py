@@ -1,0 +1,25 @@
+"""Column split: of as many random halvings as there are columns, the one with the least dependence, privately."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from privbench.privacy.vault import Block, ColumnSplit, Vault
+
+
+def choose_halves(
+    vault: Vault, block: Block, columns: Sequence[str], *, epsilon: Fraction, rng: np.random.Generator
+) -> ColumnSplit:
+    """Split the columns of a block in halves. Two columns split in one way, which costs nothing."""
+    if len(columns) == 2:
+        return (columns[0],), (columns[1],)
+    candidates = [_halves(columns, rng) for _ in columns]
+    return vault.choose_column_split(block, candidates, epsilon=epsilon)
+
+
+def _halves(columns: Sequence[str], rng: np.random.Generator) -> ColumnSplit:
+    order = rng.permutation(len(columns))
+    half = len(columns) // 2
+    left, right = sorted(order[:half]), sorted(order[half:])
+    return tuple(columns[i] for i in left), tuple(columns[i] for i in right)

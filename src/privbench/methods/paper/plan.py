@@ -1,0 +1,86 @@
+"""Planning: what to do with a block of rows and columns, and with which part of its budget.
+
+A block with one column becomes a leaf. A large block is tried: if even its best column split is strongly
+dependent, its rows are split, otherwise its columns. Budgets are spread evenly over the nodes that the tree
+of the block can have at most.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from math import log2
+
+import numpy as np
+
+from privbench.methods.paper.colsplit import choose_halves
+from privbench.methods.paper.settings import PaperSettings
+from privbench.privacy.vault import Block, ColumnSplit, Vault
+
+
+class Operation(Enum):
+    """What a node is."""
+
+    LEAF = "leaf"
+    SUM = "sum"
+    PRODUCT = "product"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A block with the columns to model, its (noisy) number of rows and the budget for its whole subtree."""
+
+    block: Block
+    columns: tuple[str, ...]
+    rows: int
+    epsilon: Fraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The operation, its budget, what remains for the children, and the split that the trial found, if any."""
+
+    operation: Operation
+    epsilon: Fraction
+    rest: Fraction
+    tried: ColumnSplit | None = None
+
+
+def node_bound(rows: int, columns: int, settings: PaperSettings) -> Fraction:
+    """How many nodes the tree of a block can have at most: twice its leaves, minus one.
+
+    Leaves have `min_rows` rows and one column; a block with fewer rows still has a leaf per column.
+
+    >>> node_bound(1000, 4, PaperSettings()), node_bound(20_000, 4, PaperSettings())
+    (Fraction(7, 1), Fraction(15, 1))
+    """
+    return 2 * max(Fraction(rows, settings.min_rows), Fraction(1)) * columns - 1
+
+
+def plan(vault: Vault, task: Task, settings: PaperSettings, rng: np.random.Generator) -> Plan:
+    """Decide the operation of a node; spends the trial's share."""
+    if len(task.columns) == 1:
+        return Plan(operation=Operation.LEAF, epsilon=task.epsilon, rest=Fraction(0))
+    own = task.epsilon / node_bound(task.rows, len(task.columns), settings)
+    if task.rows < 2 * settings.min_rows:
+        return _product(task, own, spent=Fraction(0), tried=None)
+    spent = own * settings.trial_share
+    tried, dependence = _trial(vault, task, spent, settings, rng)
+    if dependence <= settings.dependence_threshold:
+        return _product(task, own, spent=spent, tried=tried)
+    return Plan(operation=Operation.SUM, epsilon=own - spent, rest=task.epsilon - own, tried=tried)
+
+
+def _trial(
+    vault: Vault, task: Task, epsilon: Fraction, settings: PaperSettings, rng: np.random.Generator
+) -> tuple[ColumnSplit, float]:
+    """Choose a column split and measure its mutual information, normalised by its largest possible value."""
+    for_split = epsilon * settings.trial_split_share
+    tried = choose_halves(vault, task.block, task.columns, epsilon=for_split, rng=rng)
+    bits = vault.dependence(task.block, tried, epsilon=epsilon - for_split)
+    return tried, bits / (task.rows * log2(task.rows))
+
+
+def _product(task: Task, own: Fraction, *, spent: Fraction, tried: ColumnSplit | None) -> Plan:
+    """Two columns have one split only, so that choosing it costs nothing."""
+    epsilon = Fraction(0) if len(task.columns) == 2 else own - spent
+    return Plan(operation=Operation.PRODUCT, epsilon=epsilon, rest=task.epsilon - spent - epsilon, tried=tried)

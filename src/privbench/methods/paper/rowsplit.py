@@ -1,0 +1,101 @@
+"""Row split: two-means clustering under differential privacy (DPLloyd), with released centres.
+
+Each round measures the size of either cluster and, per column, the sum of coordinates or the histogram of
+codes in it, all with noise; the next centres are their quotients. A row belongs to the nearer released centre,
+so that the split is a public function of the row. The number of rounds and the shares of sizes and columns
+are those of Su et al.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import cbrt, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.methods.paper.plan import Task
+from privbench.methods.paper.settings import PaperSettings
+from privbench.privacy.facts import ColumnFacts
+from privbench.privacy.partition import CentrePair
+from privbench.privacy.queries import COORDINATE
+from privbench.privacy.vault import Block, Vault
+
+SPREAD = 0.225
+"""The typical distance of a row to its centre, as a share of the range."""
+FEWEST_ROUNDS, MOST_ROUNDS = 2, 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowSplit:
+    """The two blocks and their sizes as last measured."""
+
+    blocks: tuple[Block, Block]
+    sizes: tuple[int, int]
+
+
+def split_rows(
+    vault: Vault, task: Task, settings: PaperSettings, *, epsilon: Fraction, rng: np.random.Generator
+) -> RowSplit:
+    """Cluster the rows of a block in two and split it."""
+    rounds = round_count(task.rows, len(task.columns), float(epsilon / vault.cap(task.block.table)))
+    if settings.as_printed:
+        blocks, sizes = vault.split_as_printed(
+            task.block, task.columns, rounds=rounds, fewest=settings.min_rows, epsilon=epsilon
+        )
+        return RowSplit(blocks=blocks, sizes=sizes)
+    centres, last = _cluster(vault, task, rounds=rounds, epsilon=epsilon, rng=rng)
+    blocks = vault.split(task.block, task.columns, centres)
+    return RowSplit(blocks=blocks, sizes=(max(int(last[0]), 0), max(int(last[1]), 0)))
+
+
+def _cluster(
+    vault: Vault, task: Task, *, rounds: int, epsilon: Fraction, rng: np.random.Generator
+) -> tuple[CentrePair, NDArray[np.int64]]:
+    """The centres after so many rounds, and the sizes that the last round measured."""
+    block, columns = task.block, task.columns
+    facts = vault.facts.tables[block.table].columns
+    size_parts = Fraction(cbrt(4 * len(columns) * SPREAD**2)).limit_denominator(1000)
+    part = epsilon / rounds / (len(columns) + size_parts)
+    centres = CentrePair(columns={c: _random_centres(facts[c], rng) for c in columns})
+    sizes = np.zeros(2, np.int64)
+    for _ in range(rounds):
+        sizes = vault.cluster_sizes(block, columns, centres, epsilon=part * size_parts)
+        measured = {c: vault.cluster_column(block, columns, centres, c, epsilon=part) for c in columns}
+        centres = CentrePair(columns={c: _centres(facts[c], measured[c], sizes, centres.columns[c]) for c in columns})
+    return centres, sizes
+
+
+def round_count(rows: int, columns: int, epsilon: float) -> int:
+    """How many rounds the budget of a row allows.
+
+    >>> round_count(100, 4, 0.1), round_count(10**7, 4, 1.0)
+    (2, 7)
+    """
+    least = sqrt(500 * 2**3 / max(rows, 1) ** 2 * (columns + cbrt(4 * columns * SPREAD**2)) ** 3)
+    return max(FEWEST_ROUNDS, min(MOST_ROUNDS, int(epsilon / least)))
+
+
+def _random_centres(facts: ColumnFacts, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Start anywhere in the public domain, the two centres in opposite halves of it."""
+    if facts.ordered:
+        start = int(rng.integers(0, COORDINATE + 1))
+        return np.array([-start, start]) * int(rng.choice([-1, 1]))
+    side = rng.permutation(facts.size) < facts.size / 2
+    shares = 2 * COORDINATE // max(int(side.sum()), 1)
+    return np.stack([side * shares, ~side * shares]).astype(np.int64)
+
+
+def _centres(
+    facts: ColumnFacts, measured: NDArray[np.int64], sizes: NDArray[np.int64], before: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Measured sums over measured sizes, kept inside the domain; an empty cluster keeps its centre."""
+    found = before.copy()
+    for side in (0, 1):
+        size = int(sizes[side])
+        if size <= 0:
+            continue
+        if facts.ordered:
+            found[side] = np.clip(measured[side] // size, -COORDINATE, COORDINATE)
+        else:
+            found[side] = np.clip(measured[side], 0, size) * (2 * COORDINATE) // size
+    return found

@@ -1,0 +1,1 @@
+"""What noise costs, and the only place that draws it or opens coded private data."""

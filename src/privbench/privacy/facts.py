@@ -1,0 +1,58 @@
+"""What a method may know about the private database without paying: shapes, links, declared limits."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from privbench.schema.unit import LinkKind, Neighbours
+
+SIZE_LIMIT = 2**40
+"""No table has more rows than this: the bound used where the true size is private."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnFacts:
+    """A modelled column: how many codes it has, and whether they are ordered."""
+
+    size: int
+    ordered: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFacts:
+    """A private table. `rows` is its public size, None where that is private; `cap` its declared rows per entity."""
+
+    name: str
+    columns: Mapping[str, ColumnFacts]
+    rows: int | None
+    cap: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkFacts:
+    """A key of a private table. `slots` is the number of rows it can name, None where that is private."""
+
+    name: str
+    table: str
+    target: str
+    kind: LinkKind
+    slots: int | None
+    nullable: bool
+    unique: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """All public shapes, private tables in owner order, the entity table first."""
+
+    entity: str
+    neighbours: Neighbours
+    tables: Mapping[str, TableFacts]
+    links: tuple[LinkFacts, ...]
+
+    def links_of(self, table: str) -> tuple[LinkFacts, ...]:
+        """The keys of one table."""
+        return tuple(link for link in self.links if link.table == table)
+
+    def owner_link(self, table: str) -> LinkFacts | None:
+        """The owner key of a table; None for the entity table and for lookups."""
+        return next((link for link in self.links_of(table) if link.kind is LinkKind.OWNER), None)

@@ -1,0 +1,172 @@
+"""The ledger: what was spent on what, and a budget that cannot be passed.
+
+Charges form a tree. What runs on the same rows one after the other adds up; what runs on disjoint blocks of one
+table costs as much as its dearest block. A charge that would lift the total above the budget is refused before
+anything changes, so the budget holds whatever a method decides on the way (docs/proofs/composition.md). All amounts
+are in add/remove terms. A charge costs one step per level of the tree.
+"""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from privbench.errors import BudgetError
+from privbench.privacy.blocks import Box, Boxes, Centres, inside
+from privbench.privacy.events import GRID, Event, Mechanism, rational
+
+
+class Ledger:
+    """A budget in add/remove terms, and the tree of what was charged to it."""
+
+    def __init__(self, budget: Fraction) -> None:
+        if budget <= 0:
+            raise BudgetError(f"the privacy budget must be positive, not {budget}. Give an epsilon above 0.")
+        self.budget = budget
+        self._nodes: list[_Node] = []
+        self.root = Scope(self, self._add(None, "sequence", {"label": "database"}), by=None, box={})
+
+    @property
+    def total(self) -> Fraction:
+        """What the whole tree has spent."""
+        return self.root.total
+
+    @property
+    def as_printed(self) -> bool:
+        """Whether anything was charged that is counted but not verified."""
+        return any(node.facts.get("mechanism") == Mechanism.AS_PRINTED.value for node in self._nodes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Total and tree as docs/receipt.md describes them; every node comes after its parent."""
+        return {"total": rational(self.total), "nodes": [node.json() for node in self._nodes]}
+
+    def _add(self, parent: "_Node | None", kind: str, facts: dict[str, Any]) -> "_Node":
+        node = _Node(len(self._nodes), parent, kind, facts)
+        self._nodes.append(node)
+        return node
+
+    def _charge(self, scope: "_Node", event: Event) -> None:
+        units = int(event.epsilon * GRID)
+        rises = _rises(scope, scope.units + units)
+        top, total = rises[-1]
+        if top is self._nodes[0] and total > math.floor(self.budget * GRID):
+            left = self.budget - self.total
+            raise BudgetError(
+                f"{event}: would spend epsilon {float(event.epsilon):.6g}, but only {float(left):.6g} of "
+                f"{float(self.budget):.6g} is left. Nothing was drawn. Raise epsilon, or measure less."
+            )
+        for node, risen in rises:
+            node.units = risen
+        self._add(scope, "event", _event_json(event)).units = units
+
+
+class Scope:
+    """A place to charge: all that is charged here and below looks at the same rows, one query after the other."""
+
+    __slots__ = ("_box", "_by", "_ledger", "_node", "_spent")
+
+    def __init__(self, ledger: Ledger, node: "_Node", *, by: Boxes | Centres | None, box: Box) -> None:
+        self._ledger = ledger
+        self._node = node
+        self._by = by
+        self._box = box
+        self._spent = Fraction(0)
+
+    @property
+    def spent(self) -> Fraction:
+        """What was charged right here."""
+        return self._spent
+
+    @property
+    def total(self) -> Fraction:
+        """What was charged here and below, as the tree composes it."""
+        return Fraction(self._node.units, GRID)
+
+    def sequential(self, label: str) -> "Scope":
+        """Open a named scope on the same rows; its total adds to this one's."""
+        node = self._ledger._add(self._node, "sequence", {"label": label})
+        return Scope(self._ledger, node, by=self._by, box=self._box)
+
+    def partition(self, label: str, by: Boxes | Centres, parts: int) -> tuple["Scope", ...]:
+        """Open one scope per disjoint block; together they cost the maximum of the parts.
+
+        Below it only the parted table may be measured, with sensitivities that are whole multiples of its rows per
+        entity, for the rows of one entity may lie in different blocks. Boxes stay inside the box of this scope.
+        """
+        boxes = by.boxes if isinstance(by, Boxes) else (self._box,) * len(by)
+        self._check_partition(by, boxes, parts)
+        facts = {"label": label, "table": by.table, "rows_per_entity": by.rows_per_entity, **by.json()}
+        node = self._ledger._add(self._node, "partition", facts)
+        return tuple(
+            Scope(self._ledger, self._ledger._add(node, "part", by.part_json(i)), by=by, box=box)
+            for i, box in enumerate(boxes)
+        )
+
+    def charge(self, event: Event) -> None:
+        """Enter an event before it is drawn.
+
+        Raises BudgetError if it does not fit the budget: nothing has changed then, and nothing may be drawn.
+        """
+        if self._by is not None:
+            _check_rows(event, self._by)
+        self._ledger._charge(self._node, event)
+        self._spent += event.epsilon
+
+    def _check_partition(self, by: Boxes | Centres, boxes: tuple[Box, ...], parts: int) -> None:
+        if parts != len(by):
+            raise ValueError(f"{by.table}: {len(by)} blocks are described, but {parts} parts are asked for")
+        if self._by and (self._by.table, self._by.rows_per_entity) != (by.table, by.rows_per_entity):
+            raise ValueError(f"{by.table}: parted inside a block of {self._by.table}, or with other rows per entity")
+        if not all(inside(box, self._box) for box in boxes):
+            raise ValueError(f"{by.table}: a box reaches outside the block that is parted")
+
+
+class _Node:
+    """A node of the tree: a sequence, a partition, a part of it (itself a sequence) or an event."""
+
+    __slots__ = ("facts", "index", "kind", "parent", "units")
+
+    def __init__(self, index: int, parent: "_Node | None", kind: str, facts: dict[str, Any]) -> None:
+        self.index = index
+        self.parent = parent
+        self.kind = kind
+        self.facts = facts
+        self.units = 0
+
+    def json(self) -> dict[str, Any]:
+        cost = "epsilon" if self.kind == "event" else "total"
+        parent = None if self.parent is None else self.parent.index
+        return {"kind": self.kind, "parent": parent, **self.facts, cost: rational(Fraction(self.units, GRID))}
+
+
+def _rises(node: _Node, units: int) -> list[tuple[_Node, int]]:
+    """Work out the new totals from a node towards the root, as far as they change."""
+    rises = [(node, units)]
+    while (parent := node.parent) is not None:
+        grown = max(parent.units, units) if parent.kind == "partition" else parent.units + units - node.units
+        if grown == parent.units:
+            break
+        node, units = parent, grown
+        rises.append((node, units))
+    return rises
+
+
+def _check_rows(event: Event, by: Boxes | Centres) -> None:
+    if event.table != by.table:
+        raise ValueError(f"{event}: charged to a block of {by.table}")
+    if event.mechanism is not Mechanism.AS_PRINTED and event.sensitivity % by.rows_per_entity:
+        raise ValueError(
+            f"{event}: sensitivity {event.sensitivity} is not a whole multiple of the {by.rows_per_entity} rows that "
+            "an entity may have, and these may lie in different blocks"
+        )
+
+
+def _event_json(event: Event) -> dict[str, Any]:
+    return {
+        "mechanism": event.mechanism.value,
+        "query": event.query,
+        "table": event.table,
+        "sensitivity": rational(event.sensitivity),
+        "scale": rational(event.scale),
+        "draws": event.draws,
+        "monotone": event.monotone,
+    }

@@ -1,0 +1,68 @@
+"""Row splits by released centres: a public function of a row's own codes, so that the parts are disjoint.
+
+The distance of a row to a centre is the sum over columns of |x - c| for ordered columns and of 1 - c[x] for
+unordered ones, where c[x] is the share of code x in the cluster; all in integers, so that every machine
+splits alike. Ties go left.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.privacy.blocks import Centres
+from privbench.privacy.facts import ColumnFacts
+from privbench.privacy.queries import COORDINATE, coordinates
+
+Coordinates = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CentrePair:
+    """A left and a right centre: per column, one coordinate (ordered) or a share per code (unordered) on each side.
+
+    Coordinates lie in -COORDINATE .. COORDINATE, shares in 0 .. 2 * COORDINATE.
+    """
+
+    columns: Mapping[str, Coordinates]  # (2,) or (2, codes)
+
+    def parting(self, table: str, rows_per_entity: int) -> Centres:
+        """The split by these centres as the ledger records it."""
+        sides = tuple(
+            {name: tuple(int(x) for x in np.atleast_1d(both[side])) for name, both in self.columns.items()}
+            for side in (0, 1)
+        )
+        return Centres(table=table, rows_per_entity=rows_per_entity, centres=sides)
+
+
+def leaning(
+    codes: Mapping[str, NDArray[np.unsignedinteger]], facts: Mapping[str, ColumnFacts], centres: CentrePair
+) -> Coordinates:
+    """For each row, its distance to the left centre minus its distance to the right one."""
+    rows = len(next(iter(codes.values())))
+    total = np.zeros(rows, np.int64)
+    for name, column in codes.items():
+        total += _leaning_by_code(facts[name], centres.columns[name])[column]
+    return total
+
+
+def nearer_right(
+    codes: Mapping[str, NDArray[np.unsignedinteger]], facts: Mapping[str, ColumnFacts], centres: CentrePair
+) -> NDArray[np.bool_]:
+    """Which rows are nearer to the right centre."""
+    return leaning(codes, facts, centres) > 0
+
+
+def _leaning_by_code(facts: ColumnFacts, centres: Coordinates) -> Coordinates:
+    if not facts.ordered:
+        difference: Coordinates = centres[1] - centres[0]
+        return difference
+    at = coordinates(np.arange(facts.size, dtype=np.uint16), facts.size)
+    leans: Coordinates = np.abs(at - centres[0]) - np.abs(at - centres[1])
+    return leans
+
+
+def widest_distance(facts: Mapping[str, ColumnFacts]) -> int:
+    """The largest distance a row can have to a centre: each column adds up to 2 * COORDINATE."""
+    return 2 * COORDINATE * len(facts)

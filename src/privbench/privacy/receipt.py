@@ -1,0 +1,128 @@
+"""The receipt: what is promised to whom, what was taken as public, and every draw that was paid for.
+
+A JSON object without floats (rationals are "p/q"), described in docs/receipt.md. It is published beside the data and
+goes through `verify.py`, which shares no code with what writes it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from privbench.privacy.events import rational
+from privbench.privacy.ledger import Ledger
+from privbench.privacy.noise import Entropy
+from privbench.schema.domain import Origin, Scalar
+from privbench.schema.unit import LinkKind, Neighbours, Protection, Role
+
+VERSION = 1
+NOT_PRIVATE = "not private: the noise came from a test source and can be repeated"
+AS_PRINTED = "as printed: the claim was not verified"
+REFERENCES = (
+    "An entity is protected for its own rows. That rows of other entities name it through these keys is not protected."
+)
+
+_FACTORS = {Neighbours.REPLACE: 2, Neighbours.ADD_REMOVE: 1}
+"""Replacing an entity is removing one and adding one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicFacts:
+    """What the promise takes as public, beside the schema and the public tables."""
+
+    domains: Mapping[str, Origin]
+    """`table.column` -> where its domain comes from."""
+    sizes: Mapping[str, int]
+    """Private tables whose number of rows is public."""
+    rows_per_entity: Mapping[str, int]
+    """Private tables and the most rows that one entity has there: declared, or chosen with budget."""
+    parameters: Mapping[str, Scalar]
+    """Method and its settings."""
+
+
+def add_remove_budget(epsilon: Fraction, neighbours: Neighbours) -> Fraction:
+    """Work out what a ledger may spend so that epsilon holds for these neighbours."""
+    return epsilon / _FACTORS[neighbours]
+
+
+def make_receipt(
+    *, protection: Protection, facts: PublicFacts, epsilon: Fraction, ledger: Ledger, entropy: Entropy, software: str
+) -> dict[str, Any]:
+    """Write the receipt of a finished fit. `software` is name and version."""
+    from_data = sorted(name for name, origin in facts.domains.items() if origin is Origin.DATA)
+    return {
+        "condition": _condition(from_data),
+        "stamp": _stamp(ledger, entropy),
+        "version": VERSION,
+        "software": software,
+        "epsilon": rational(epsilon),
+        "delta": rational(Fraction(0)),
+        "neighbours": protection.neighbours.value,
+        "budget": {"add_remove": rational(ledger.budget), "factor": _FACTORS[protection.neighbours]},
+        "noise": "operating system" if entropy.private else "test",
+        "unit": _unit(protection, facts.rows_per_entity),
+        "references": _references(protection),
+        "public": _public(protection, facts),
+        "ledger": ledger.to_json(),
+    }
+
+
+def _condition(from_data: list[str]) -> str | None:
+    if not from_data:
+        return None
+    return f"epsilon holds given that these domains are public: {', '.join(from_data)}"
+
+
+def _stamp(ledger: Ledger, entropy: Entropy) -> str | None:
+    if not entropy.private:
+        return NOT_PRIVATE
+    return AS_PRINTED if ledger.as_printed else None
+
+
+def _unit(protection: Protection, rows_per_entity: Mapping[str, int]) -> dict[str, Any]:
+    tables = {
+        table: {
+            "role": protection.roles[table].value,
+            **_owner(protection, table),
+            "rows_per_entity": 1 if table == protection.entity else rows_per_entity.get(table),
+        }
+        for table in protection.order
+    }
+    return {"entity": protection.entity, "tables": tables}
+
+
+def _owner(protection: Protection, table: str) -> dict[str, Any]:
+    """Name the owner table and the key that says whose row it is; a lookup has it in its owner table."""
+    if table in protection.lookups:
+        owner, key = protection.lookups[table]
+        return {"owner": owner, "key": list(key.columns)}
+    if table in protection.owners:
+        key = protection.owners[table]
+        return {"owner": key.table, "key": list(key.columns)}
+    return {"owner": None, "key": None}
+
+
+def _references(protection: Protection) -> dict[str, Any]:
+    keys = [f"{link.table}{link.key}" for link in protection.links if link.kind is LinkKind.REFERENCE]
+    return {"note": REFERENCES if keys else None, "keys": keys}
+
+
+def _public(protection: Protection, facts: PublicFacts) -> dict[str, Any]:
+    inbound = {
+        f"{link.key.table}({', '.join(link.key.references)})"
+        for link in protection.links
+        if link.kind is LinkKind.INBOUND
+    }
+    by_origin = {o.value: sorted(n for n, origin in facts.domains.items() if origin is o) for o in Origin}
+    return {
+        "domains": by_origin,
+        "sizes": dict(facts.sizes),
+        "tables": [table for table, role in protection.roles.items() if role is Role.PUBLIC],
+        "keys": sorted(inbound),
+        "parameters": {name: _exact(value) for name, value in facts.parameters.items()},
+    }
+
+
+def _exact(value: Scalar) -> bool | int | str:
+    """Write a setting without floats: 0.5 becomes "0.5"."""
+    return repr(value) if isinstance(value, float) else value

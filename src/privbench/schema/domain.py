@@ -1,0 +1,90 @@
+"""Domains: what is public about the values of a column, in the words of the spec file.
+
+A domain is total: every value a column could hold falls in one of its cells, out-of-domain values in the
+nearest cell or in OTHER, so that no error ever depends on a private value. `encode.codec` compiles a domain
+and a type to a codec. NULL is not part of a domain; it is the column's `null`.
+"""
+
+from enum import Enum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+MAX_CELLS = 4096
+"""More cells than this in one column drown in noise at any usable budget, so they are refused."""
+
+Scalar = bool | int | Annotated[float, Field(allow_inf_nan=False)] | str
+"""A value as YAML and JSON write it; dates, times and decimals are ISO or decimal strings."""
+
+
+class Origin(Enum):
+    """Where a domain comes from. Only DATA makes the guarantee conditional."""
+
+    DECLARED = "declared"
+    SCHEMA = "schema"
+    DATA = "data"
+
+
+class _Domain(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Range(_Domain):
+    """Every value from the first to the last, in steps, is a cell of its own (narrow integers, dates, decimals)."""
+
+    range: tuple[Scalar, Scalar]
+    step: Scalar | None = None
+
+
+class Bins(_Domain):
+    """Cells between ascending edges, [e0, e1), [e1, e2) ..; the outer two are open. Spikes are cells of their own.
+
+    `step` is the grid that values lie on (0.01 for cents, 1 for integers and dates, "1s" .. "1d" for timestamps);
+    without it the type's own resolution holds.
+    """
+
+    bins: Annotated[tuple[Scalar, ...], Field(min_length=2)]
+    spikes: tuple[Scalar, ...] = ()
+    step: Scalar | None = None
+
+
+class Values(_Domain):
+    """A list of values, each a cell; `other` adds a cell for what is not listed (text only)."""
+
+    values: Annotated[tuple[Scalar, ...], Field(min_length=1, max_length=MAX_CELLS)]
+    other: bool = False
+
+    @model_validator(mode="after")
+    def _distinct(self) -> "Values":
+        if len(set(map(str, self.values))) < len(self.values):
+            raise ValueError("a value is listed twice")
+        return self
+
+
+class Text(_Domain):
+    """Free or unique text: no value is learnt, strings are made up. Cells are ranges of lengths.
+
+    `lengths` are ascending edges of length cells; `distinct` is how many different strings to make up
+    (default: a new one for each row).
+    """
+
+    text: Annotated[tuple[int, ...], Field(min_length=2)]
+    distinct: Annotated[int, Field(gt=0)] | None = None
+
+
+class Serial(_Domain):
+    """Unique values without meaning (a second key): numbered anew, nothing learnt but the share of NULLs."""
+
+    serial: Literal[True] = True
+
+
+Domain = Range | Bins | Values | Text | Serial
+
+
+def domain_json(domain: Domain) -> dict[str, Any]:
+    """Write the domain as the spec file writes it.
+
+    >>> domain_json(Range(range=(0, 9)))
+    {'range': [0, 9]}
+    """
+    return domain.model_dump(mode="json", exclude_defaults=not isinstance(domain, Serial))

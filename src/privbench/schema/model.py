@@ -1,0 +1,147 @@
+"""The schema of a database as plain frozen values: tables, columns, keys and indexes.
+
+Nothing here is private, and nothing here knows who is protected: that is `unit.py`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from privbench.errors import SchemaError
+from privbench.schema.domain import Domain
+from privbench.schema.types import SqlType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column. `implied` is the domain that the schema itself promises (CHECK, ENUM, BOOLEAN), if any."""
+
+    name: str
+    type: SqlType
+    nullable: bool = True
+    implied: Domain | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignKey:
+    """Columns of one table whose values are a key of another (or the same) table."""
+
+    columns: tuple[str, ...]
+    table: str
+    references: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"({', '.join(self.columns)}) -> {self.table}({', '.join(self.references)})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """A secondary index, kept so that plans on the synthetic database stay the same."""
+
+    name: str
+    columns: tuple[str, ...]
+    unique: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table; an empty primary key means that it has none. `uniques` are UNIQUE constraints beside it.
+
+    Columns of the primary key are made NOT NULL, whatever their declaration says.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    primary_key: tuple[str, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    uniques: tuple[tuple[str, ...], ...] = ()
+    indexes: tuple[Index, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [c.name for c in self.columns]
+        if not names:
+            raise SchemaError(f"{self.name}: a table needs at least one column.")
+        if len(set(names)) < len(names):
+            twice = next(n for n in names if names.count(n) > 1)
+            raise SchemaError(f"{self.name}.{twice}: the column is declared twice.")
+        if len({i.name for i in self.indexes}) < len(self.indexes):
+            raise SchemaError(f"{self.name}: two indexes have the same name.")
+        self._check_keys(names)
+        forced = tuple(replace(c, nullable=c.nullable and c.name not in self.primary_key) for c in self.columns)
+        object.__setattr__(self, "columns", forced)
+
+    def _check_keys(self, names: list[str]) -> None:
+        parts = [("primary key", self.primary_key), *(("unique key", u) for u in self.uniques)]
+        parts += [("foreign key", f.columns) for f in self.foreign_keys]
+        parts += [(f"index {i.name}", i.columns) for i in self.indexes]
+        for what, columns in parts:
+            if not columns and what != "primary key":
+                raise SchemaError(f"{self.name}: a {what} names no column.")
+            if len(set(columns)) < len(columns):
+                raise SchemaError(f"{self.name}.{','.join(columns)}: a {what} names a column twice.")
+            for name in columns:
+                if name not in names:
+                    raise SchemaError(f"{self.name}.{name}: named by a {what}, but there is no such column.")
+
+    def column(self, name: str) -> Column:
+        """Find the column of that name."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise SchemaError(f"{self.name}.{name}: no such column. Columns: {', '.join(c.name for c in self.columns)}.")
+
+    @property
+    def keys(self) -> tuple[tuple[str, ...], ...]:
+        """Every set of columns declared unique, the primary key first."""
+        indexed = tuple(i.columns for i in self.indexes if i.unique)
+        return ((self.primary_key,) if self.primary_key else ()) + self.uniques + indexed
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The columns whose values matter: not those of foreign keys, nor a primary key of one column."""
+        left = {c for key in self.foreign_keys for c in key.columns}
+        if len(self.primary_key) == 1:
+            left |= set(self.primary_key)
+        return tuple(c.name for c in self.columns if c.name not in left)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """All tables of a database, in their declared order; foreign keys point at existing keys."""
+
+    tables: tuple[Table, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        names = [t.name for t in self.tables]
+        if len(set(names)) < len(names):
+            raise SchemaError(f"{next(n for n in names if names.count(n) > 1)}: the table is declared twice.")
+        for table in self.tables:
+            for key in table.foreign_keys:
+                self._check(table, key)
+
+    def _check(self, table: Table, key: ForeignKey) -> None:
+        where = f"{table.name}.{','.join(key.columns)}"
+        if key.table not in (t.name for t in self.tables):
+            raise SchemaError(f"{where}: references table {key.table}, which is not there.")
+        target = self.table(key.table)
+        if len(key.columns) != len(key.references):
+            raise SchemaError(f"{where}: {len(key.columns)} columns reference {len(key.references)} columns.")
+        if not any(sorted(key.references) == sorted(k) for k in target.keys):
+            wanted = f"{key.table}({', '.join(key.references)})"
+            found = "; ".join(", ".join(k) for k in target.keys) or "none"
+            raise SchemaError(
+                f"{where}: references {wanted}, which is neither a primary key nor UNIQUE. "
+                f"Keys of {key.table}: {found}."
+            )
+
+    def table(self, name: str) -> Table:
+        """Find the table of that name."""
+        for table in self.tables:
+            if table.name == name:
+                return table
+        raise SchemaError(f"no table {name!r}. Tables: {', '.join(t.name for t in self.tables)}.")
+
+    def keys(self) -> Iterator[tuple[Table, ForeignKey]]:
+        """Every foreign key with the table that holds it."""
+        for table in self.tables:
+            for key in table.foreign_keys:
+                yield table, key

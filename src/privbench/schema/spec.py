@@ -1,0 +1,216 @@
+"""The spec file: what the database is, who is protected and what is public, written down for people to review.
+
+`read_spec` and `write_spec` are the only doors to the file; in between a spec is a frozen value. A spec from a
+stranger is only data: reading it runs nothing and takes bounded memory.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, StrictBool, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from privbench.errors import SpecError, TargetError
+from privbench.schema.choices import closest
+from privbench.schema.domain import Origin, Scalar, Serial, Text, domain_json
+from privbench.schema.leave_out import leave_out
+from privbench.schema.model import Schema
+from privbench.schema.spec_errors import NAMES, explain
+from privbench.schema.spec_names import wrong_names
+from privbench.schema.table_spec import ColumnSpec, ForeignKeySpec, IndexSpec, Name, TableSpec, Words
+from privbench.schema.types import Kind
+from privbench.schema.unit import Neighbours, Protection, protect
+from privbench.schema.yaml_lines import MAX_BYTES, Plain, YamlError, parse_yaml
+from privbench.schema.yaml_text import entry
+
+__all__ = [
+    "ColumnSpec",
+    "ForeignKeySpec",
+    "IndexSpec",
+    "Orphans",
+    "Sizes",
+    "Spec",
+    "TableSpec",
+    "read_spec",
+    "write_spec",
+]
+
+_FROM_DATA = "taken from the data: by keeping it you declare it public"
+
+
+class Sizes(Enum):
+    """Where the sizes of owned tables come from: measured with noise, or assumed public as the paper does."""
+
+    MEASURED = "measured"
+    PUBLIC = "public"
+
+
+class Orphans(Enum):
+    """What a key to a missing row is: an error, or NULL."""
+
+    ERROR = "error"
+    NULL = "null"
+
+
+class Spec(Words):
+    """A whole spec, checked when made: every name in it exists and every type is known."""
+
+    version: Literal[1] = 1
+    source: Name | None = None
+    unit: Name | None = None
+    neighbours: Neighbours = Neighbours.REPLACE
+    sizes: Sizes = Sizes.MEASURED
+    orphans: Orphans = Orphans.ERROR
+    strict_references: StrictBool = False
+    method: dict[str, Scalar] = Field(default_factory=dict)
+    tables: dict[Name, TableSpec]
+
+    @model_validator(mode="after")
+    def _names_exist(self) -> "Spec":
+        if mistakes := list(wrong_names(self.tables, self.unit)):
+            text = "; ".join(f"{'.'.join(map(str, path))}: {message}" for path, message in mistakes)
+            raise PydanticCustomError(NAMES, "{text}", {"text": text, "mistakes": mistakes})
+        return self
+
+    def schema(self) -> Schema:  # type: ignore[override]
+        """Make the schema without dropped tables and columns and the keys into them."""
+        dropped = [name for name, table in self.tables.items() if table.drop]
+        return leave_out(
+            [table.table(name) for name, table in self.tables.items() if not table.drop],
+            drop=dropped,
+            columns=[(t, c) for t, table in self.tables.items() for c, column in table.columns.items() if column.drop],
+        )
+
+    def protection(self) -> Protection:
+        """Work out who is protected. Raises SpecError also if a modelled column has no usable domain."""
+        protection = protect(
+            self.schema(),
+            entity=self.unit,
+            neighbours=self.neighbours,
+            owners={name: table.owner for name, table in self.tables.items() if table.owner and not table.drop},
+            public=[name for name, table in self.tables.items() if table.public],
+            lookups={name: table.owned_by for name, table in self.tables.items() if table.owned_by},
+            strict_references=self.strict_references,
+        )
+        self._check_domains(protection)
+        return protection
+
+    def column(self, table: str, column: str) -> ColumnSpec:
+        """Find what the spec says of a column."""
+        if table not in self.tables:
+            raise SpecError(f"{table}: the spec has no such table. {closest(table, self.tables)}")
+        columns = self.tables[table].columns
+        if column not in columns:
+            raise SpecError(f"{table}.{column}: the spec has no such column. {closest(column, columns)}")
+        return columns[column]
+
+    def attributes(self, table: str) -> tuple[str, ...]:
+        """Name the columns of a table that carry a domain: none of a public or dropped one, none that is only a key."""
+        if table not in self.tables:
+            raise SpecError(f"{table}: the spec has no such table. {closest(table, self.tables)}")
+        if self.tables[table].public or self.tables[table].drop:
+            return ()
+        return self.schema().table(table).attributes
+
+    def _check_domains(self, protection: Protection) -> None:
+        missing, repeating = [], []
+        for name in protection.order:
+            table = protection.schema.table(name)
+            for column in table.attributes:
+                domain = self.column(name, column).domain
+                if domain is None and table.column(column).type.kind is not Kind.BOOLEAN:
+                    missing.append(f"{name}.{column}")
+                made_up = isinstance(domain, Serial) or (isinstance(domain, Text) and domain.distinct is None)
+                if (column,) in table.keys and domain is not None and not made_up:
+                    repeating.append(f"{name}.{column}")
+        if missing:
+            raise SpecError(
+                f"no domain for {', '.join(missing)}. Say under each column which values are public knowledge: "
+                "`domain: {range: [0, 120]}`, {bins: [..]}, {values: [..]} or {text: [0, 8, 16]}; or `drop: true`."
+            )
+        if repeating:
+            raise SpecError(
+                f"{', '.join(repeating)}: a UNIQUE column must not repeat a value. Give it `domain: {{serial: true}}` "
+                "(numbers) or `{text: [..]}` without `distinct`, or take it out of `unique` and `indexes`."
+            )
+
+
+def read_spec(path: Path | str) -> Spec:
+    """Read and check a spec file. Every error is a SpecError with the line, the path and what is allowed there."""
+    try:
+        with Path(path).open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise SpecError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+    if len(raw) > MAX_BYTES:
+        raise SpecError(f"{path}: larger than {MAX_BYTES // 2**20} MB, which no spec is.")
+    try:
+        root = parse_yaml(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise SpecError(f"{path}, line {line}: not UTF-8 text.") from None
+    except YamlError as error:
+        raise SpecError(f"{path}, line {error.line}: {error}") from None
+    try:
+        return Spec.model_validate(root.plain())
+    except ValidationError as error:
+        raise SpecError(f"{path}:\n{explain(error, root, Spec)}") from None
+
+
+def write_spec(spec: Spec, path: Path | str, *, force: bool = False) -> None:
+    """Write a spec for people to read; `read_spec` gives back an equal one. The file appears whole or not at all."""
+    target = Path(path)
+    if target.exists() and not force:
+        raise TargetError(f"{path}: is there already. Choose another name, or replace it with `--force`.")
+    text = "\n".join(_lines(spec)) + "\n"
+    temporary: str | None = None
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(target)
+    except OSError as error:
+        raise TargetError(f"{path}: cannot be written: {error.strerror or error}.") from None
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def _lines(spec: Spec) -> Iterator[str]:
+    yield "# What the database is, who is protected, and what is public. Review it: all that stands here is published."
+    head = spec.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"tables"})
+    for key, value in head.items():
+        if value != {}:
+            yield from entry(key, value)
+    yield "tables:" if spec.tables else "tables: {}"
+    for name, table in spec.tables.items():
+        yield ""
+        yield from _table_lines(name, table)
+
+
+def _table_lines(name: str, table: TableSpec) -> Iterator[str]:
+    yield next(entry(name, {}, indent=2)).removesuffix(" {}")
+    words = table.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"columns"})
+    for key, value in words.items():
+        yield from entry(key, value, indent=4)
+    yield "    columns:" if table.columns else "    columns: {}"
+    for column, said in table.columns.items():
+        if said.domain is not None and said.origin is Origin.DATA:
+            yield f"      # {_FROM_DATA}"
+        yield from entry(column, _column_words(said), indent=6)
+
+
+def _column_words(column: ColumnSpec) -> dict[str, Plain]:
+    words: dict[str, Any] = {"type": column.type, "null": column.null}
+    if column.domain is not None:
+        words["domain"] = domain_json(column.domain)
+    if column.origin is not Origin.DECLARED:
+        words["from"] = column.origin.value
+    if column.drop:
+        words["drop"] = True
+    return words

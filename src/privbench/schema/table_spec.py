@@ -1,0 +1,124 @@
+"""The words under `tables:` in a spec file: a table, its keys, its columns and what is public of their values.
+
+Plain checked values; `spec.Spec` puts them together and `spec_names` checks that the names in them exist.
+"""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictBool, StrictInt, Tag, model_validator
+
+from privbench.errors import SchemaError
+from privbench.schema.domain import Bins, Domain, Origin, Range, Serial, Text, Values
+from privbench.schema.model import Column, ForeignKey, Index, Table
+from privbench.schema.types import SqlType, parse_type
+
+Name = Annotated[str, Field(min_length=1)]
+Names = Annotated[tuple[Name, ...], Field(min_length=1)]
+
+DOMAINS: dict[str, type[BaseModel]] = {"range": Range, "bins": Bins, "values": Values, "text": Text, "serial": Serial}
+"""Each kind of domain by the word that marks it."""
+
+
+def domain_tag(kind: str) -> str:
+    """Name the branch of a domain in pydantic's paths; no spec has such a key."""
+    return f"<{kind}>"
+
+
+def _tag(value: Any) -> str | None:
+    kinds = (k for k, c in DOMAINS.items() if isinstance(value, c) or (isinstance(value, dict) and k in value))
+    kind = next(kinds, None)
+    return None if kind is None else domain_tag(kind)
+
+
+AnyDomain = Annotated[
+    Annotated[Range, Tag("<range>")]
+    | Annotated[Bins, Tag("<bins>")]
+    | Annotated[Values, Tag("<values>")]
+    | Annotated[Text, Tag("<text>")]
+    | Annotated[Serial, Tag("<serial>")],
+    Discriminator(_tag),
+]
+
+
+class Words(BaseModel):
+    """A mapping of the spec file: its words are fixed and its values do not change."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class ColumnSpec(Words):
+    """One column: its SQL type, whether it may be NULL, and the public domain of its values."""
+
+    type: Name
+    null: StrictBool = True
+    domain: AnyDomain | None = None
+    origin: Annotated[Origin, Field(validation_alias="from", serialization_alias="from")] = Origin.DECLARED
+    drop: StrictBool = False
+
+    def sql_type(self, where: str) -> SqlType:
+        """Read the type. Raises SchemaError naming `where`."""
+        try:
+            return parse_type(self.type)
+        except SchemaError as error:
+            raise SchemaError(f"{where}: {error}") from None
+
+
+class IndexSpec(Words):
+    """A secondary index."""
+
+    columns: Names
+    unique: StrictBool = False
+
+
+class ForeignKeySpec(Words):
+    """A foreign key."""
+
+    columns: Names
+    table: Name
+    references: Names
+
+
+class TableSpec(Words):
+    """One table. Without `public`, `drop` and `owned_by` its rows belong to entities through its owner key."""
+
+    key: tuple[Name, ...] = ()
+    unique: tuple[Names, ...] = ()
+    indexes: dict[str, IndexSpec] = Field(default_factory=dict)
+    foreign_keys: tuple[ForeignKeySpec, ...] = ()
+    owner: Names | None = None
+    rows_per_entity: Annotated[StrictInt, Field(gt=0, le=10**9)] | None = None
+    public: StrictBool = False
+    drop: StrictBool = False
+    owned_by: Name | None = None
+    columns: dict[Name, ColumnSpec] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_role(self) -> "TableSpec":
+        said = {"public": self.public, "drop": self.drop, "owned_by": self.owned_by, "owner": self.owner}
+        words = [word for word, value in said.items() if value]
+        if len(words) > 1:
+            raise ValueError(f"{' and '.join(words)} exclude each other: keep one of them")
+        if self.rows_per_entity and (self.public or self.drop):
+            raise ValueError(f"rows_per_entity has no meaning beside {words[0]}: take it out")
+        if not self.columns and not self.drop:
+            raise ValueError("a table needs `columns`, at least one (or `drop: true`)")
+        return self
+
+    def table(self, name: str) -> Table:
+        """Make the table as declared. A dropped column keeps its place, but its type is not read."""
+        return Table(
+            name=name,
+            columns=tuple(_column(name, c, spec) for c, spec in self.columns.items()),
+            primary_key=self.key,
+            foreign_keys=tuple(
+                ForeignKey(columns=k.columns, table=k.table, references=k.references) for k in self.foreign_keys
+            ),
+            uniques=self.unique,
+            indexes=tuple(Index(name=n, columns=i.columns, unique=i.unique) for n, i in self.indexes.items()),
+        )
+
+
+def _column(table: str, name: str, spec: ColumnSpec) -> Column:
+    kind = parse_type("VARCHAR") if spec.drop else spec.sql_type(f"{table}.{name}")
+    implied: Domain | None = spec.domain if spec.origin is Origin.SCHEMA else None
+    return Column(name=name, type=kind, nullable=spec.null, implied=implied)

@@ -1,0 +1,200 @@
+"""Who is protected: the entity table, what each other table is to it, and what each foreign key is.
+
+An entity is one row of the entity table with every row that reaches it through owner keys. `protect` turns a
+schema and the publisher's few choices into a `Protection`, or says which choice is missing and how to make it.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from privbench.errors import SchemaError, SpecError
+from privbench.schema.choices import check_choices, choose_entity, flag, lookup_key
+from privbench.schema.leave_out import leave_out
+from privbench.schema.model import ForeignKey, Schema, Table
+from privbench.schema.owners import Lookups, find_owners
+
+
+class Neighbours(Enum):
+    """Which databases the promise compares: one entity replaced by another, or one entity more or less."""
+
+    REPLACE = "replace"
+    ADD_REMOVE = "add-remove"
+
+
+class Role(Enum):
+    """What a table is to the entity."""
+
+    ENTITY = "entity"
+    OWNED = "owned"
+    LOOKUP = "lookup"
+    PUBLIC = "public"
+
+
+class LinkKind(Enum):
+    """What a foreign key is, by the roles of its two ends."""
+
+    OWNER = "owner"
+    """From an owned table towards the entity: says whose row it is."""
+    REFERENCE = "reference"
+    """Between private tables, but no owner key: self references and keys into a lookup are among these."""
+    CATEGORY = "category"
+    """From a private table to a public one."""
+    INBOUND = "inbound"
+    """From a public table to a private one: the ids it names are public."""
+    COPIED = "copied"
+    """Between public tables."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A foreign key, the table that holds it, and what it is."""
+
+    table: str
+    key: ForeignKey
+    kind: LinkKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protection:
+    """Who is protected, worked out for every table and key of the schema."""
+
+    schema: Schema
+    """Without dropped tables and columns and the keys into them."""
+    entity: str
+    neighbours: Neighbours
+    roles: Mapping[str, Role]
+    owners: Mapping[str, ForeignKey]
+    """Each owned table's owner key."""
+    lookups: Mapping[str, tuple[str, ForeignKey]]
+    """Each lookup's owner table, and that table's key into the lookup."""
+    order: tuple[str, ...]
+    """The private tables, the entity table first, owners before what they own."""
+    links: tuple[Link, ...]
+
+    def attributes(self, table: str) -> tuple[str, ...]:
+        """Name the columns of a table that are modelled; none of a public table."""
+        return () if self.roles[table] is Role.PUBLIC else self.schema.table(table).attributes
+
+
+def protect(
+    schema: Schema,
+    *,
+    entity: str | None,
+    neighbours: Neighbours = Neighbours.REPLACE,
+    owners: Mapping[str, tuple[str, ...]] | None = None,
+    public: Collection[str] = (),
+    lookups: Mapping[str, str] | None = None,
+    drop: Collection[str] = (),
+    strict_references: bool = False,
+) -> Protection:
+    """Work out who is protected.
+
+    `owners` maps a table to the columns of its owner key, `lookups` a table to the table whose rows own its rows.
+    Raises SpecError where a choice is missing or wrong, SchemaError where the schema cannot be protected.
+    """
+    owners, lookups = owners or {}, lookups or {}
+    check_choices(schema, entity=entity, owners=owners, public=public, lookups=lookups, drop=drop)
+    schema = leave_out(schema.tables, drop=drop)
+    entity = choose_entity(schema, entity, public)
+    _check_overlaps(schema, public)
+    found = {t: (owner, lookup_key(schema, t, owner, public)) for t, owner in lookups.items()}
+    keys = find_owners(schema, entity=entity, public=public, declared=owners, lookups=found)
+    links = tuple(_links(schema, keys, public))
+    _check_entity_key(schema.table(entity), links)
+    _check_cycles(links)
+    _check_links(links, neighbours, strict_references=strict_references)
+    return Protection(
+        schema=schema,
+        entity=entity,
+        neighbours=neighbours,
+        roles={t.name: _role(t.name, entity, public, found) for t in schema.tables},
+        owners=keys,
+        lookups=found,
+        order=_order(schema, entity, keys, found),
+        links=links,
+    )
+
+
+def _check_overlaps(schema: Schema, public: Collection[str]) -> None:
+    for table in schema.tables:
+        for i, first in enumerate(table.foreign_keys):
+            for second in table.foreign_keys[i + 1 :]:
+                copied = {table.name, first.table, second.table} <= set(public)
+                if not copied and (shared := set(first.columns) & set(second.columns)):
+                    raise SchemaError(
+                        f"{table.name}.{sorted(shared)[0]}: two foreign keys share it, {first} and {second}, and one "
+                        "value cannot be drawn for both. Take one of them out of `foreign_keys` in the spec, or leave "
+                        f"out the table it points at: {flag('--drop', first.table)} or {flag('--drop', second.table)}."
+                    )
+
+
+def _role(table: str, entity: str, public: Collection[str], lookups: Collection[str]) -> Role:
+    if table == entity:
+        return Role.ENTITY
+    if table in public:
+        return Role.PUBLIC
+    return Role.LOOKUP if table in lookups else Role.OWNED
+
+
+def _links(schema: Schema, owners: Mapping[str, ForeignKey], public: Collection[str]) -> Iterator[Link]:
+    for table, key in schema.keys():  # noqa: SIM118
+        yield Link(table=table.name, key=key, kind=_kind(table.name, key, owners, public))
+
+
+def _kind(table: str, key: ForeignKey, owners: Mapping[str, ForeignKey], public: Collection[str]) -> LinkKind:
+    if table in public:
+        return LinkKind.COPIED if key.table in public else LinkKind.INBOUND
+    if key.table in public:
+        return LinkKind.CATEGORY
+    return LinkKind.OWNER if owners.get(table) is key else LinkKind.REFERENCE
+
+
+def _check_entity_key(entity: Table, links: Iterable[Link]) -> None:
+    users = dict.fromkeys(link.table for link in links if link.key.table == entity.name)
+    if users and not entity.primary_key:
+        raise SchemaError(
+            f"{entity.name}: the unit table is referenced by {', '.join(users)} but has no primary key. Declare it: "
+            "`key: [COLUMN]` in the spec, or PRIMARY KEY in schema.sql."
+        )
+
+
+def _check_cycles(links: Iterable[Link]) -> None:
+    private = [link for link in links if link.kind in (LinkKind.OWNER, LinkKind.REFERENCE)]
+    for link in private:
+        if len(link.key.columns) == 1:
+            continue
+        found, before = {link.key.table}, 0
+        while len(found) > before:
+            before = len(found)
+            found |= {other.key.table for other in private if other.table in found}
+        if link.table in found:
+            raise SchemaError(
+                f"{link.table}: its key {link.key} has several columns and is part of a cycle of private tables, so "
+                "neither side's values can be made first. Take one key of the cycle out of `foreign_keys` in the "
+                f"spec, or leave out a table: {flag('--drop', link.table)}."
+            )
+
+
+def _check_links(links: Iterable[Link], neighbours: Neighbours, *, strict_references: bool) -> None:
+    inbound = [f"{k.table}: {k.key}" for k in links if k.kind is LinkKind.INBOUND]
+    if inbound and neighbours is Neighbours.ADD_REMOVE:
+        raise SpecError(
+            f"public tables point at private keys, which makes those keys public: {'; '.join(inbound)}. That holds "
+            "only where no entity comes or goes: set `neighbours: replace`, or drop these tables (`--drop T`)."
+        )
+    references = [f"{k.table}: {k.key}" for k in links if k.kind is LinkKind.REFERENCE]
+    if references and strict_references:
+        raise SpecError(
+            f"`strict_references` allows no key between private tables but the owner keys: {'; '.join(references)}. "
+            "Drop these columns (`drop: true` under the column), make the tables they point at public, or set "
+            "`strict_references: false`: being referenced by another entity's rows is then not protected."
+        )
+
+
+def _order(schema: Schema, entity: str, owners: Mapping[str, ForeignKey], lookups: Lookups) -> tuple[str, ...]:
+    above = {t: key.table for t, key in owners.items()} | {t: owner for t, (owner, _) in lookups.items()}
+    order = [entity]
+    for table in order:
+        order += [t.name for t in schema.tables if above.get(t.name) == table]
+    return tuple(order)

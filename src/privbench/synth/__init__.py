@@ -1,0 +1,1 @@
+"""Fit and generate: start reading at pipeline."""

@@ -1,0 +1,137 @@
+"""What stands beside the data in a bundle: schema, receipt, how to load it, and checksums."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from privbench.io.base import Format
+from privbench.io.render import Dialect, omitted_keys, render_ddl
+from privbench.schema.model import Schema
+from privbench.schema.unit import Protection
+from privbench.synth.model import Model
+
+CHECKSUMS = "SHA256SUMS"
+RECEIPT = "receipt.json"
+
+_LOAD = {
+    Format.PARQUET: "`duckdb -c \"FROM 'data/{table}.parquet' LIMIT 5\"`, or run `schema.sql` and load each file.",
+    Format.CSV: "Run `schema.sql`, then load each file: an empty field is NULL, a quoted empty one an empty string.",
+    Format.DUCKDB: "`duckdb data/database.duckdb`; keys and indexes are in place.",
+    Format.SQLITE: "`sqlite3 data/database.sqlite`; keys and indexes are in place.",
+}
+
+
+def write_companions(
+    folder: Path,
+    model: Model,
+    *,
+    rows: Mapping[str, int],
+    form: Format,
+    scale: float,
+    seed: int,
+) -> None:
+    """Write everything of a bundle but the data."""
+    schema = model.protection.schema
+    (folder / "schema.sql").write_text(render_ddl(schema, Dialect.ANSI) + "\n", encoding="utf-8")
+    (folder / "schema.duckdb.sql").write_text(_duckdb_script(schema) + "\n", encoding="utf-8")
+    write_receipt(folder / RECEIPT, model.receipt)
+    text = _readme(model.receipt, model.protection, rows=rows, form=form, scale=scale, seed=seed)
+    (folder / "README.md").write_text(text, encoding="utf-8")
+    _write_checksums(folder)
+
+
+def write_receipt(path: Path, receipt: Mapping[str, Any]) -> None:
+    """Write a receipt as JSON that people can read."""
+    path.write_text(json.dumps(receipt, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def wrong_checksums(folder: Path) -> list[str]:
+    """Files of a bundle whose content is not what its checksums say, or that are missing."""
+    wrong = []
+    for line in (folder / CHECKSUMS).read_text(encoding="utf-8").splitlines():
+        digest, _, name = line.partition("  ")
+        path = folder / name
+        inside = path.resolve().is_relative_to(folder.resolve())
+        if not inside or not path.is_file() or _sha256(path) != digest:
+            wrong.append(name)
+    return wrong
+
+
+def _write_checksums(folder: Path) -> None:
+    files = sorted(p for p in folder.rglob("*") if p.is_file())
+    lines = [f"{_sha256(p)}  {p.relative_to(folder).as_posix()}\n" for p in files]
+    (folder / CHECKSUMS).write_text("".join(lines), encoding="utf-8")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _duckdb_script(schema: Schema) -> str:
+    left_out = [f"-- left out: {table} {key}" for table, key in omitted_keys(schema, Dialect.DUCKDB)]
+    note = ["-- DuckDB cannot hold foreign keys in cycles or to the same table:", *left_out, ""] if left_out else []
+    return "\n".join([*note, render_ddl(schema, Dialect.DUCKDB)])
+
+
+def _readme(
+    receipt: Mapping[str, Any],
+    protection: Protection,
+    *,
+    rows: Mapping[str, int],
+    form: Format,
+    scale: float,
+    seed: int,
+) -> str:
+    first = next(iter(rows))
+    omitted = [f"{t} {k}" for t, k in omitted_keys(protection.schema, Dialect.DUCKDB)]
+    return "\n".join(
+        [
+            "# A synthetic database made by PrivBench",
+            "",
+            "No row here is a row of the original database. It was drawn from a model that was learnt under",
+            "differential privacy; `receipt.json` says what was promised and what the budget was spent on.",
+            "",
+            *_promise(receipt),
+            "",
+            "## Load it",
+            "",
+            _LOAD[form].format(table=first),
+            "",
+            *([f"DuckDB goes without these keys, which it cannot hold: {'; '.join(omitted)}.", ""] if omitted else []),
+            f"## Tables (scale factor {scale:g}, seed {seed})",
+            "",
+            "| table | role | rows |",
+            "|---|---|---|",
+            *(f"| {name} | {protection.roles[name].value} | {count} |" for name, count in rows.items()),
+            "",
+            "## Check it",
+            "",
+            "`sha256sum -c SHA256SUMS` checks the files; `privbench verify .` adds the receipt up again.",
+            "",
+        ]
+    )
+
+
+def _promise(receipt: Mapping[str, Any]) -> list[str]:
+    relation = {"replace": "replacing", "add-remove": "adding or removing"}[receipt["neighbours"]]
+    lines = [
+        "## What is promised",
+        "",
+        f"epsilon = {_decimal(receipt['epsilon'])} for {relation} one entity: a row of "
+        f"`{receipt['unit']['entity']}` with every row that belongs to it.",
+    ]
+    if receipt["stamp"]:
+        lines += ["", f"**{receipt['stamp']}**"]
+    if receipt["condition"]:
+        lines += ["", f"Condition: {receipt['condition']}."]
+    if receipt["references"]["note"]:
+        lines += ["", f"{receipt['references']['note']} Keys: {'; '.join(receipt['references']['keys'])}."]
+    return lines
+
+
+def _decimal(rational: str) -> str:
+    numerator, denominator = rational.split("/")
+    return f"{int(numerator) / int(denominator):g}"

@@ -1,0 +1,132 @@
+"""A first spec from a source: types and keys from its catalogue, domains from its schema or from its data.
+
+Domains taken from the data are marked as such, for the publisher to review: by keeping one, they declare it
+public, and the receipt says so.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from privbench.encode.suggest import suggest_domain
+from privbench.errors import SpecError
+from privbench.io.base import Source
+from privbench.schema.domain import Domain, Origin, Text
+from privbench.schema.model import Column, Table
+from privbench.schema.spec import ColumnSpec, ForeignKeySpec, IndexSpec, Orphans, Spec, TableSpec
+from privbench.schema.types import Kind
+from privbench.schema.unit import Neighbours, Protection, Role, protect
+
+DOMAINS = ("data",)
+"""Where `draft` can take domains from that neither spec nor schema gives."""
+
+
+def draft(
+    source: Source,
+    *,
+    unit: str | None = None,
+    domains: str,
+    neighbours: Neighbours = Neighbours.REPLACE,
+    public: Collection[str] = (),
+    drop: Collection[str] = (),
+    owners: Mapping[str, tuple[str, ...]] | None = None,
+    lookups: Mapping[str, str] | None = None,
+    orphans: Orphans = Orphans.ERROR,
+    progress: Callable[[str], None] = lambda _step: None,
+) -> Spec:
+    """Draft a spec. Raises SpecError where the unit, an owner key or a table's role has to be named."""
+    if domains not in DOMAINS:
+        raise SpecError(f"domains {domains!r}: this version can take domains from the data only (`--domains data`).")
+    schema = source.schema()
+    protection = protect(
+        schema,
+        entity=unit,
+        neighbours=neighbours,
+        owners=owners or {},
+        public=public,
+        lookups=lookups or {},
+        drop=drop,
+    )
+    tables = {}
+    for table in schema.tables:
+        progress(f"drafting {table.name}")
+        tables[table.name] = _table(source, protection, table, drop=drop)
+    return Spec(
+        source=source.location,
+        unit=protection.entity,
+        neighbours=neighbours,
+        orphans=orphans,
+        tables=tables,
+    )
+
+
+def _table(source: Source, protection: Protection, table: Table, *, drop: Collection[str]) -> TableSpec:
+    if table.name in drop:
+        return TableSpec(drop=True)
+    role = protection.roles[table.name]
+    kept = protection.schema.table(table.name)
+    columns = _columns(source, kept) if role is not Role.PUBLIC else {c.name: _plain(c) for c in kept.columns}
+    return TableSpec(
+        key=kept.primary_key,
+        unique=kept.uniques,
+        indexes={i.name: IndexSpec(columns=i.columns, unique=i.unique) for i in kept.indexes},
+        foreign_keys=tuple(
+            ForeignKeySpec(columns=k.columns, table=k.table, references=k.references) for k in kept.foreign_keys
+        ),
+        owner=protection.owners[table.name].columns if role is Role.OWNED else None,
+        owned_by=protection.lookups[table.name][0] if role is Role.LOOKUP else None,
+        public=role is Role.PUBLIC,
+        columns=columns,
+    )
+
+
+def _columns(source: Source, table: Table) -> dict[str, ColumnSpec]:
+    """What to say of the columns of a private table; reads those whose domain the schema does not give."""
+    learnt = [c for c in table.columns if _needs_data(table, c)]
+    data = _read(source, replace(table, columns=tuple(learnt), **_NO_KEYS)) if learnt else None
+    specs = {}
+    for column in table.columns:
+        if data is not None and column in learnt:
+            specs[column.name] = _from_data(table, column, data.column(column.name))
+        else:
+            specs[column.name] = _plain(column, implied=column.implied if column.name in table.attributes else None)
+    return specs
+
+
+_NO_KEYS = {"primary_key": (), "foreign_keys": (), "uniques": (), "indexes": ()}
+
+
+def _needs_data(table: Table, column: Column) -> bool:
+    """Attributes without an implied domain, and natural text keys, whose length is wanted."""
+    natural = table.primary_key == (column.name,) and column.type.kind is Kind.TEXT
+    foreign = any(column.name in key.columns for key in table.foreign_keys)
+    open_ = column.implied is None and column.type.kind is not Kind.BOOLEAN
+    return (column.name in table.attributes and open_) or (natural and not foreign)
+
+
+def _from_data(table: Table, column: Column, values: pa.ChunkedArray) -> ColumnSpec:
+    where = f"{table.name}.{column.name}"
+    domain: Domain
+    if table.primary_key == (column.name,):
+        length = round(pc.mean(pc.utf8_length(values)).as_py() or 8)
+        domain = Text(text=(length, length + 1))
+    else:
+        domain = suggest_domain(where, column.type, values, unique=(column.name,) in table.keys)
+    return ColumnSpec(
+        type=column.type.sql,
+        null=column.nullable and values.null_count > 0,
+        domain=domain,
+        origin=Origin.DATA,
+    )
+
+
+def _plain(column: Column, *, implied: Domain | None = None) -> ColumnSpec:
+    origin = Origin.DECLARED if implied is None else Origin.SCHEMA
+    return ColumnSpec(type=column.type.sql, null=column.nullable, domain=implied, origin=origin)
+
+
+def _read(source: Source, table: Table) -> pa.Table:
+    schema = pa.schema([pa.field(c.name, c.type.arrow) for c in table.columns])
+    return pa.Table.from_batches(source.read(table), schema=schema)

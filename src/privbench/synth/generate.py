@@ -1,0 +1,100 @@
+"""From a model to a bundle: every table made, decoded and written, in constant memory at any scale.
+
+All of it is post-processing: only the model is read, so it can be repeated, with other scales, seeds and
+formats, at no cost in privacy. The same model, scale and seed give the same data files, byte for byte.
+"""
+
+import secrets
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from privbench.errors import SpecError
+from privbench.io.base import Format
+from privbench.io.sinks import open_sink
+from privbench.io.staging import staged
+from privbench.schema.unit import Role
+from privbench.synth.bundle import write_companions
+from privbench.synth.keymaker import KeyMaker
+from privbench.synth.model import Model
+from privbench.synth.order import generation_order
+from privbench.synth.private_rows import PrivateRows
+from privbench.synth.public_rows import public_batches
+
+SCALES = (0.01, 1000.0)
+"""Smallest and largest scale factor."""
+
+Progress = Callable[[str, int, int], None]
+"""Called with a table, its rows so far, and its rows in all."""
+
+
+def generate(
+    model: Model,
+    out: Path | str,
+    *,
+    scale: float = 1.0,
+    seed: int | None = None,
+    format: Format = Format.PARQUET,  # noqa: A002
+    force: bool = False,
+    progress: Progress = lambda _table, _done, _rows: None,
+) -> dict[str, int]:
+    """Write a bundle; returns the rows of each table.
+
+    `scale` multiplies the rows of private tables; public tables do not scale. Without a seed one is chosen.
+    """
+    if not SCALES[0] <= scale <= SCALES[1]:
+        raise SpecError(f"scale is {scale}: it must lie between {SCALES[0]:g} and {SCALES[1]:g}.")
+    seed = secrets.randbits(32) if seed is None else seed
+    if seed < 0:
+        raise SpecError(f"seed is {seed}: it must not be negative.")
+    with staged(Path(out), force=force) as folder, tempfile.TemporaryDirectory() as spool:
+        (folder / "data").mkdir(parents=True)
+        run = _Run(model, scale=scale, seed=seed, spool=Path(spool))
+        with open_sink(folder / "data", schema=model.protection.schema, format=format) as sink:
+            for table, batch in run.batches(progress):
+                sink.write(table, batch)
+        write_companions(folder, model, rows=run.written, form=format, scale=scale, seed=seed)
+        return run.written
+
+
+class _Run:
+    """One generation: the sizes of the tables so far, and the keys that were made."""
+
+    def __init__(self, model: Model, *, scale: float, seed: int, spool: Path) -> None:
+        self._model = model
+        self._seed = seed
+        self._keep_keys = scale == 1 and model.entity_keys is not None
+        self._keys = KeyMaker(model, keep_entity_keys=self._keep_keys, folder=spool)
+        self._order = generation_order(model.spec, model.protection)
+        self._planned = {t: self._rows_of(t, scale) for t in model.protection.order}
+        self.written: dict[str, int] = {}
+        for name, rows in self._planned.items():
+            self._keys.check_room(model.protection.schema.table(name), rows, scale)
+
+    def batches(self, progress: Progress) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Every batch of every table, with the name of its table."""
+        for name in self._order:
+            self.written[name] = 0
+            table = self._model.protection.schema.table(name)
+            for batch in self._table(name):
+                self.written[name] += batch.num_rows
+                self._keys.spool(table, batch)
+                yield name, batch
+                progress(name, self.written[name], max(self._planned.get(name, 0), self.written[name]))
+            self._keys.finish(name)
+
+    def _table(self, name: str) -> Iterator[pa.RecordBatch]:
+        sizes = self._planned | self.written
+        if self._model.protection.roles[name] is Role.PUBLIC:
+            return public_batches(
+                self._model, name, sizes=sizes, keys=self._keys, keep_entity_keys=self._keep_keys, seed=self._seed
+            )
+        rows = PrivateRows(self._model, name, rows=self._planned[name], sizes=sizes, keys=self._keys, seed=self._seed)
+        return rows.batches()
+
+    def _rows_of(self, name: str, scale: float) -> int:
+        """A table that has rows keeps at least one at any scale."""
+        rows = self._model.tables[name].rows
+        return max(round(rows * scale), 1 if rows >= 0.5 else 0)

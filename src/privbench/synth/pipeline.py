@@ -1,0 +1,183 @@
+"""Fit on one screen: spec and source to codes, codes into the vault, the method on the vault, the model out.
+
+Start reading here. Everything above the vault runs before a budget exists and may tell the publisher what is
+wrong with the data; everything below it sees noisy answers alone.
+"""
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from privbench import __version__
+from privbench.errors import SpecError
+from privbench.io.open import open_source
+from privbench.methods.paper.method import learn
+from privbench.methods.paper.settings import PaperSettings, paper_settings
+from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, TableFacts
+from privbench.privacy.ledger import Ledger
+from privbench.privacy.noise import Entropy, OsEntropy
+from privbench.privacy.receipt import PublicFacts, add_remove_budget, make_receipt
+from privbench.privacy.vault import Vault
+from privbench.schema.domain import Origin
+from privbench.schema.spec import Sizes, Spec
+from privbench.schema.unit import Link, LinkKind, Neighbours, Protection, Role
+from privbench.synth.model import Model, compile_codecs
+from privbench.synth.order import generation_order
+from privbench.synth.private_rows import key_is_unique
+from privbench.synth.reading import Codecs, ReadDatabase, link_name, read_database
+
+METHODS = ("paper",)
+Steps = Callable[[str], None]
+"""Called with the name of each step."""
+
+
+def fit(
+    spec: Spec,
+    *,
+    source: Path | str | None = None,
+    epsilon: Fraction | float | str,
+    method: str | None = None,
+    entropy: Entropy | None = None,
+    progress: Steps = lambda _step: None,
+) -> Model:
+    """Learn a model of the database, spending epsilon.
+
+    `source` overrides the spec's. The noise comes from the operating system; a test may pass its own `entropy`,
+    and the model is then stamped "not private".
+    """
+    budget = parse_epsilon(epsilon)
+    settings = method_settings(spec, method)
+    protection = spec.protection()
+    codecs = compile_codecs(spec, protection)
+    generation_order(spec, protection)
+    location = source if source is not None else spec.source
+    if location is None:
+        raise SpecError("no source: the spec names none. Give one with `--source`.")
+    with open_source(location) as opened:
+        read = read_database(
+            opened, protection, codecs, orphans_as_null=spec.orphans.value == "null", progress=progress
+        )
+    facts = public_facts(spec, protection, codecs, read.rows, public_sizes=sizes_are_public(spec, settings))
+    ledger = Ledger(add_remove_budget(budget, protection.neighbours))
+    entropy = entropy or OsEntropy()
+    vault = Vault(facts, read.private, ledger=ledger, entropy=entropy)
+    return release(vault, spec, read, settings=settings, epsilon=budget, progress=progress)
+
+
+def release(
+    vault: Vault, spec: Spec, read: ReadDatabase, *, settings: PaperSettings, epsilon: Fraction, progress: Steps
+) -> Model:
+    """Run the method on the vault and put the model together. Reads public parts of `read` alone."""
+    tables = learn(vault, settings, progress)
+    protection = spec.protection()
+    receipt = make_receipt(
+        protection=protection,
+        facts=PublicFacts(
+            domains=domain_origins(spec, protection),
+            sizes={t: f.rows for t, f in vault.facts.tables.items() if f.rows is not None},
+            rows_per_entity={t: vault.cap(t) for t in vault.facts.tables},
+            parameters={"method": "paper", **_plain(settings)},
+        ),
+        epsilon=epsilon,
+        ledger=vault.ledger,
+        entropy=vault.entropy,
+        software=f"privbench {__version__}",
+    )
+    return Model(
+        spec=spec.model_copy(update={"source": None}),
+        tables=tables,
+        public=read.public,
+        entity_keys=read.entity_keys,
+        receipt=receipt,
+    )
+
+
+def parse_epsilon(epsilon: Fraction | float | str) -> Fraction:
+    """Read a privacy budget exactly; SpecError unless it is a positive number.
+
+    >>> parse_epsilon("3.2")
+    Fraction(16, 5)
+    """
+    if isinstance(epsilon, Fraction):
+        value = epsilon
+    else:
+        try:
+            number = Decimal(str(epsilon))
+            value = Fraction(number) if number.is_finite() else Fraction(-1)
+        except InvalidOperation:
+            value = Fraction(-1)
+    if value <= 0:
+        raise SpecError(f"epsilon is {epsilon}: it must be a number above 0, such as 3.2.")
+    return value
+
+
+def method_settings(spec: Spec, method: str | None) -> PaperSettings:
+    """The settings of the method that the spec or the caller names."""
+    declared = dict(spec.method)
+    name = declared.pop("name", "paper")
+    name = method if method is not None else name
+    if name not in METHODS:
+        raise SpecError(f"method {name!r}: there is no such method. Methods: {', '.join(METHODS)}.")
+    return paper_settings(declared)
+
+
+def sizes_are_public(spec: Spec, settings: PaperSettings) -> bool:
+    """Whether the spec declares the sizes of all tables public; as printed, the paper does."""
+    return spec.sizes is Sizes.PUBLIC or settings.as_printed
+
+
+def public_facts(
+    spec: Spec, protection: Protection, codecs: Codecs, rows: Mapping[str, int], *, public_sizes: bool
+) -> Facts:
+    """What the method may know for free."""
+    known = set(protection.order) if public_sizes else set()
+    if protection.neighbours is Neighbours.REPLACE:
+        known.add(protection.entity)
+    tables = {
+        name: TableFacts(
+            name=name,
+            columns={c: ColumnFacts(size=codec.size, ordered=codec.ordered) for c, codec in codecs[name].items()},
+            rows=rows[name] if name in known else None,
+            cap=spec.tables[name].rows_per_entity,
+        )
+        for name in protection.order
+    }
+    private = [k for k in protection.links if protection.roles[k.table] is not Role.PUBLIC]
+    links = tuple(_link_facts(protection, link, rows, known) for link in private)
+    return Facts(entity=protection.entity, neighbours=protection.neighbours, tables=tables, links=links)
+
+
+def _link_facts(protection: Protection, link: Link, rows: Mapping[str, int], known: set[str]) -> LinkFacts:
+    table, target = protection.schema.table(link.table), link.key.table
+    slotted = link.kind is LinkKind.CATEGORY or (target == protection.entity and target in known)
+    return LinkFacts(
+        name=link_name(link.table, link.key),
+        table=link.table,
+        target=target,
+        kind=link.kind,
+        slots=rows[target] if slotted else None,
+        nullable=any(table.column(c).nullable for c in link.key.columns),
+        unique=key_is_unique(table, link),
+    )
+
+
+def domain_origins(spec: Spec, protection: Protection) -> dict[str, Origin]:
+    """Where the domain of each modelled column comes from."""
+    return {
+        f"{table}.{column}": spec.column(table, column).origin
+        if spec.column(table, column).domain is not None
+        else Origin.SCHEMA
+        for table in protection.order
+        for column in protection.attributes(table)
+    }
+
+
+def _plain(settings: PaperSettings) -> dict[str, Any]:
+    """Settings as the receipt writes them."""
+    plain = {}
+    for name in settings.__dataclass_fields__:
+        value = getattr(settings, name)
+        plain[name] = str(value) if isinstance(value, Fraction) else value
+    return plain

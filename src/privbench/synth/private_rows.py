@@ -1,0 +1,214 @@
+"""The rows of a private table, block by block: sampled codes, owners, references, values.
+
+A block is a range of owner rows with the rows they own, so that rows come out grouped by owner, and no block
+needs to know another: each has its own random stream, and any scale streams in constant memory.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from privbench.methods.base import TableModel
+from privbench.schema.model import Table
+from privbench.schema.unit import Link, LinkKind
+from privbench.spn.links import COMPONENT, draw_owners, draw_references, expected_share, null_share
+from privbench.spn.sample import sample
+from privbench.synth.keymaker import KeyMaker
+from privbench.synth.model import Model
+from privbench.synth.order import colliding_keys, is_numbered
+from privbench.synth.reading import link_name
+from privbench.synth.unique import ROUNDS, Uniqueness
+
+BLOCK_ROWS = 65_536
+"""About how many rows a block has."""
+
+Rng = np.random.Generator
+Sizes = Mapping[str, int]
+"""How many rows each table has or will have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A block to be made: its rows, and the range of owner rows that they are spread over (none: no owner)."""
+
+    first_row: int
+    rows: int
+    owners: tuple[int, int] | None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Drawn:
+    """Codes by column and target rows by key name."""
+
+    codes: dict[str, NDArray[np.uint16]]
+    targets: dict[str, NDArray[np.int64]]
+
+
+class PrivateRows:
+    """Makes the rows of one private table."""
+
+    def __init__(self, model: Model, name: str, *, rows: int, sizes: Sizes, keys: KeyMaker, seed: int) -> None:
+        self._table = model.protection.schema.table(name)
+        self._model: TableModel = model.tables[name]
+        self._codecs = model.codecs[name]
+        self._links = [link for link in model.protection.links if link.table == name]
+        self._rows = rows
+        self._sizes = sizes
+        self._keys = keys
+        self._seed = (seed, [t.name for t in model.protection.schema.tables].index(name))
+        self._unique = [
+            Uniqueness(key, local=self._holds_owner(key)) for key in colliding_keys(model.spec, self._table)
+        ]
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The table, at most a few blocks in memory."""
+        written = 0
+        schema = pa.schema([pa.field(c.name, c.type.arrow) for c in self._table.columns])
+        for number, span in enumerate(spans(self._table, self._model, self._owner(), self._rows, self._sizes)):
+            rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence((*self._seed, number))))
+            values = self._block(span, written, rng)
+            count = len(next(iter(values.values())))
+            written += count
+            if count:
+                yield pa.RecordBatch.from_arrays([values[f.name] for f in schema], schema=schema)
+
+    def _block(self, span: Span, written: int, rng: Rng) -> dict[str, pa.Array]:
+        drawn = self._draw(span, rng)
+        values = self._values(drawn, span, rng)
+        keep = self._complete(values)
+        for unique in self._unique:
+            values, kept = unique.mend(
+                values, lambda places, attempt, u=unique: self._redraw(u, drawn, places, attempt, span, rng)
+            )
+            keep &= kept
+        if not keep.all():
+            mask = pa.array(keep)
+            values = {name: array.filter(mask) for name, array in values.items()}
+        if is_numbered(self._table, self._table.primary_key):
+            rows = np.arange(written, written + int(keep.sum()))
+            values[self._table.primary_key[0]] = self._keys.own_key(self._table, rows)
+        return values
+
+    def _draw(self, span: Span, rng: Rng) -> _Drawn:
+        codes = sample(self._model.network, span.rows, rng)
+        parts = codes.pop(COMPONENT).astype(np.int64)
+        targets: dict[str, NDArray[np.int64]] = {}
+        for link in self._links:
+            name = link_name(link.table, link.key)
+            if link.kind is LinkKind.OWNER:
+                targets[name] = self._draw_owners(link, span, parts, rng)
+            else:
+                targets[name] = self._draw_references(link, span, parts, rng)
+        drawn = _Drawn(codes=codes, targets=targets)
+        return _grouped(drawn, owner) if (owner := self._owner()) and span.owners else drawn
+
+    def _draw_owners(self, link: Link, span: Span, parts: NDArray[np.int64], rng: Rng) -> NDArray[np.int64]:
+        if span.owners is None:
+            return np.full(span.rows, -1, np.int64)
+        counts = self._model.links[link_name(link.table, link.key)]
+        unique = key_is_unique(self._table, link)
+        return draw_owners(counts, parts, *span.owners, self._sizes[link.key.table], unique=unique, rng=rng)
+
+    def _draw_references(self, link: Link, span: Span, parts: NDArray[np.int64], rng: Rng) -> NDArray[np.int64]:
+        counts = self._model.links[link_name(link.table, link.key)]
+        unique = key_is_unique(self._table, link)
+        targets = self._sizes[link.key.table]
+        first = span.first_row * targets // max(self._rows, 1)
+        last = (span.first_row + span.rows) * targets // max(self._rows, 1)
+        if not unique:
+            first, last = min(first, max(targets - 1, 0)), max(last, min(first + 1, targets))
+        return draw_references(counts, parts, first, last, targets, unique=unique, rng=rng)
+
+    def _values(self, drawn: _Drawn, span: Span, rng: Rng) -> dict[str, pa.Array]:
+        values: dict[str, pa.Array] = {}
+        for name, codec in self._codecs.items():
+            values[name] = codec.decode(drawn.codes[name], rng, first_row=span.first_row)
+        for link in self._links:
+            values |= self._key_values(link, drawn.targets[link_name(link.table, link.key)])
+        return values
+
+    def _key_values(self, link: Link, targets: NDArray[np.int64]) -> dict[str, pa.Array]:
+        found = self._keys.values(link.key.table, link.key.references, targets)
+        types = [self._table.column(c).type.arrow for c in link.key.columns]
+        return {name: array.cast(wanted) for name, array, wanted in zip(link.key.columns, found, types, strict=True)}
+
+    def _complete(self, values: Mapping[str, pa.Array]) -> NDArray[np.bool_]:
+        """Rows that have all they must have: a NOT NULL key whose target table is empty cannot be filled."""
+        keep = np.ones(len(next(iter(values.values()))), bool)
+        for link in self._links:
+            for name in link.key.columns:
+                if not self._table.column(name).nullable:
+                    keep &= values[name].is_valid().to_numpy(zero_copy_only=False)
+        return keep
+
+    def _redraw(
+        self, unique: Uniqueness, drawn: _Drawn, places: NDArray[np.int64], attempt: int, span: Span, rng: Rng
+    ) -> dict[str, pa.Array]:
+        """New values for a key's own columns: first from the network, then, if that keeps repeating, from anywhere."""
+        values: dict[str, pa.Array] = {}
+        codes = sample(self._model.network, len(places), rng)
+        for name in (c for c in unique.columns if c in self._codecs):
+            codec = self._codecs[name]
+            if attempt >= ROUNDS // 3:
+                codes[name] = rng.integers(0, codec.size - (codec.null_code is not None), len(places)).astype(np.uint16)
+            values[name] = codec.decode(codes[name], rng, first_row=span.first_row)
+        for link in self._links:
+            if link.kind is not LinkKind.OWNER and set(link.key.columns) & set(unique.columns):
+                targets = rng.integers(0, max(self._sizes[link.key.table], 1), len(places))
+                was_null = drawn.targets[link_name(link.table, link.key)][places] < 0
+                values |= self._key_values(link, np.where(was_null, -1, targets))
+        return values
+
+    def _owner(self) -> Link | None:
+        return next((link for link in self._links if link.kind is LinkKind.OWNER), None)
+
+    def _holds_owner(self, key: tuple[str, ...]) -> bool:
+        owner = self._owner()
+        return owner is not None and set(owner.key.columns) <= set(key)
+
+
+def spans(table: Table, model: TableModel, owner: Link | None, rows: int, sizes: Sizes) -> Iterator[Span]:
+    """Divide the rows of a table into blocks; rows with an owner first, by ranges of owners, then those without."""
+    if owner is None:
+        yield from _unowned(0, rows)
+        return
+    counts = model.links[link_name(owner.table, owner.key)]
+    nullable = any(table.column(c).nullable for c in owner.key.columns)
+    owners = sizes[owner.key.table]
+    alone = round(rows * null_share(counts)) if nullable else 0
+    if owners == 0:
+        alone = rows if nullable else 0
+        owned = 0
+    else:
+        owned = rows - alone
+    step = max(1, -(-owners * BLOCK_ROWS // max(owned, 1)))
+    done = 0
+    for first in range(0, owners if owned else 0, step):
+        last = min(first + step, owners)
+        due = round(owned * expected_share(counts, 0, last, owners))
+        mine = min(due - done, last - first) if key_is_unique(table, owner) else due - done
+        yield Span(first_row=done, rows=mine, owners=(first, last))
+        done += mine
+    yield from _unowned(done, alone)
+
+
+def key_is_unique(table: Table, link: Link) -> bool:
+    """Whether each row can be named by at most one key of this kind."""
+    return any(set(key) <= set(link.key.columns) for key in table.keys)
+
+
+def _unowned(first: int, rows: int) -> Iterator[Span]:
+    for start in range(0, rows, BLOCK_ROWS):
+        yield Span(first_row=first + start, rows=min(BLOCK_ROWS, rows - start), owners=None)
+
+
+def _grouped(drawn: _Drawn, owner: Link) -> _Drawn:
+    """Rows in the order of their owners."""
+    order = np.argsort(drawn.targets[link_name(owner.table, owner.key)], kind="stable")
+    return _Drawn(
+        codes={name: codes[order] for name, codes in drawn.codes.items()},
+        targets={name: targets[order] for name, targets in drawn.targets.items()},
+    )

@@ -1,0 +1,212 @@
+"""From a source to coded private tables and copies of the public ones: the only reader of private rows.
+
+One pass over each table: attributes are coded batch by batch, keys are kept as values until they can be
+replaced by row positions. Everything that can be wrong with the data is found here, before anything is spent.
+"""
+
+import io
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from privbench.encode.codec import Codec
+from privbench.encode.coded import CodedTable
+from privbench.encode.keys import MISSING, NULL, KeyIndex, entities_by_owner, own_entities, owners_of_lookup
+from privbench.errors import DataError, SourceError
+from privbench.io.base import Source
+from privbench.schema.model import ForeignKey, Schema, Table
+from privbench.schema.unit import Link, LinkKind, Protection, Role
+
+Codecs = Mapping[str, Mapping[str, Codec]]
+"""Codecs by table and column."""
+KeyValues = Mapping[tuple[str, ...], list[pa.ChunkedArray]]
+"""The values of some columns of a table, by the tuple of their names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReadDatabase:
+    """What was read: private tables in codes, public tables as Parquet, and public facts of the keys."""
+
+    private: Mapping[str, CodedTable]
+    public: Mapping[str, bytes]
+    rows: Mapping[str, int]
+    entity_keys: pa.Table | None
+    """The keys of the entity table in ascending order, where public tables make them public."""
+
+
+def link_name(table: str, key: ForeignKey) -> str:
+    """How a key is called in messages, the ledger and the model."""
+    return f"{table}.{','.join(key.columns)}"
+
+
+def read_database(
+    source: Source,
+    protection: Protection,
+    codecs: Codecs,
+    *,
+    orphans_as_null: bool,
+    progress: Callable[[str], None],
+) -> ReadDatabase:
+    """Read all tables; raises DataError where the data break the schema."""
+    check_source(source.schema(), protection.schema)
+    codes: dict[str, dict[str, NDArray[np.unsignedinteger]]] = {}
+    keys: dict[str, KeyValues] = {}
+    public: dict[str, bytes] = {}
+    rows: dict[str, int] = {}
+    for table in protection.schema.tables:
+        progress(f"reading {table.name}")
+        if protection.roles[table.name] is Role.PUBLIC:
+            public[table.name], keys[table.name], rows[table.name] = _read_public(source, protection, table)
+        else:
+            wanted = codecs[table.name]
+            codes[table.name], keys[table.name], rows[table.name] = _read_private(source, protection, table, wanted)
+    progress("checking keys")
+    positions = _positions(protection, keys, orphans_as_null=orphans_as_null)
+    entities = _entities(protection, positions, rows)
+    private = {t: CodedTable(codes=codes[t], keys=positions.get(t, {}), entities=entities[t]) for t in protection.order}
+    return ReadDatabase(private=private, public=public, rows=rows, entity_keys=_entity_keys(protection, keys))
+
+
+def check_source(found: Schema, wanted: Schema) -> None:
+    """Refuse a source that lacks a table or a column of the spec."""
+    names = {t.name: {c.name for c in t.columns} for t in found.tables}
+    for table in wanted.tables:
+        if table.name not in names:
+            raise SourceError(
+                f"{table.name}: the spec has this table, the source does not. Tables there: {', '.join(names)}. "
+                f"Say `drop: true` under {table.name} in the spec, or read another source."
+            )
+        for column in table.columns:
+            if column.name not in names[table.name]:
+                raise SourceError(
+                    f"{table.name}.{column.name}: the spec has this column, the source does not. "
+                    "Say `drop: true` under the column in the spec, or read another source."
+                )
+
+
+def _read_private(
+    source: Source, protection: Protection, table: Table, codecs: Mapping[str, Codec]
+) -> tuple[dict[str, NDArray[np.unsignedinteger]], KeyValues, int]:
+    parts: dict[str, list[NDArray[np.unsignedinteger]]] = {name: [] for name in codecs}
+    held = _HeldKeys(protection, table)
+    rows = 0
+    for batch in source.read(table):
+        rows += batch.num_rows
+        for name, codec in codecs.items():
+            parts[name].append(codec.encode(batch.column(name)))
+        held.add(batch)
+    if not rows:
+        parts = {n: [codec.encode(pa.array([], table.column(n).type.arrow))] for n, codec in codecs.items()}
+    codes = {name: np.concatenate(part) for name, part in parts.items()}
+    return codes, held.values(), rows
+
+
+def _read_public(source: Source, protection: Protection, table: Table) -> tuple[bytes, KeyValues, int]:
+    schema = pa.schema([pa.field(c.name, c.type.arrow) for c in table.columns])
+    held, rows, buffer = _HeldKeys(protection, table), 0, io.BytesIO()
+    with pq.ParquetWriter(buffer, schema) as writer:
+        for batch in source.read(table):
+            rows += batch.num_rows
+            held.add(batch)
+            writer.write_batch(batch)
+    return buffer.getvalue(), held.values(), rows
+
+
+class _HeldKeys:
+    """The key columns of a table, gathered batch by batch."""
+
+    def __init__(self, protection: Protection, table: Table) -> None:
+        self._keys = [*table.keys, *(k.columns for k in table.foreign_keys)]
+        self._keys += [link.key.references for link in protection.links if link.key.table == table.name]
+        self._columns = {name: table.column(name).type.arrow for key in self._keys for name in key}
+        self._parts: dict[str, list[pa.Array]] = {name: [] for name in self._columns}
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        for name, parts in self._parts.items():
+            parts.append(batch.column(name))
+
+    def values(self) -> KeyValues:
+        arrays = {name: pa.chunked_array(parts, type=self._columns[name]) for name, parts in self._parts.items()}
+        return {key: [arrays[name] for name in key] for key in self._keys}
+
+
+def _positions(
+    protection: Protection, keys: Mapping[str, KeyValues], *, orphans_as_null: bool
+) -> dict[str, dict[str, NDArray[np.int64]]]:
+    """For each key of each table, the position of the row that it names. Checks every key and UNIQUE of the data."""
+    indexes: dict[tuple[str, tuple[str, ...]], KeyIndex] = {}
+    for table, columns in _named_keys(protection):
+        primary = columns == protection.schema.table(table).primary_key
+        where = f"{table}({', '.join(columns)})"
+        indexes[table, columns] = KeyIndex(where, keys[table][columns], nullable=not primary)
+    found: dict[str, dict[str, NDArray[np.int64]]] = {}
+    for link in protection.links:
+        name = link_name(link.table, link.key)
+        positions = indexes[link.key.table, link.key.references].find(keys[link.table][link.key.columns])
+        found.setdefault(link.table, {})[name] = _without_orphans(name, link, positions, as_null=orphans_as_null)
+    return found
+
+
+def _named_keys(protection: Protection) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Every key that the schema declares unique, and every list of columns that a foreign key references."""
+    seen = set()
+    for table in protection.schema.tables:
+        for columns in table.keys:
+            seen.add((table.name, columns))
+            yield table.name, columns
+    for link in protection.links:
+        wanted = (link.key.table, link.key.references)
+        if wanted not in seen:
+            seen.add(wanted)
+            yield wanted
+
+
+def _without_orphans(name: str, link: Link, positions: NDArray[np.int64], *, as_null: bool) -> NDArray[np.int64]:
+    orphans = positions == MISSING
+    if orphans.any() and not as_null:
+        raise DataError(
+            f"{name}: {int(orphans.sum())} rows name a row of {link.key.table} that is not there. Repair them, or say "
+            '`orphans: "null"` in the spec (`--orphans null`) to count such keys as NULL.'
+        )
+    return np.where(orphans, NULL, positions)
+
+
+def _entities(
+    protection: Protection, positions: Mapping[str, Mapping[str, NDArray[np.int64]]], rows: Mapping[str, int]
+) -> dict[str, NDArray[np.int64]]:
+    """The entity of each row, owners first."""
+    found = {protection.entity: own_entities(rows[protection.entity])}
+    free = rows[protection.entity]
+    for table in protection.order[1:]:
+        owner_table, owners = _owners(protection, table, positions, rows)
+        found[table], free = entities_by_owner(owners, found[owner_table], next_entity=free)
+    return found
+
+
+def _owners(
+    protection: Protection,
+    table: str,
+    positions: Mapping[str, Mapping[str, NDArray[np.int64]]],
+    rows: Mapping[str, int],
+) -> tuple[str, NDArray[np.int64]]:
+    """The owner table of a table and the owner row of each of its rows."""
+    if protection.roles[table] is Role.LOOKUP:
+        owner, key = protection.lookups[table]
+        return owner, owners_of_lookup(positions[owner][link_name(owner, key)], rows[table])
+    key = protection.owners[table]
+    return key.table, positions[table][link_name(table, key)]
+
+
+def _entity_keys(protection: Protection, keys: Mapping[str, KeyValues]) -> pa.Table | None:
+    """The entity table's primary key, sorted, if public tables name it: those ids are public and are kept."""
+    named = any(k.kind is LinkKind.INBOUND and k.key.table == protection.entity for k in protection.links)
+    columns = protection.schema.table(protection.entity).primary_key
+    if not named:
+        return None
+    table = pa.table(dict(zip(columns, keys[protection.entity][columns], strict=True)))
+    return table.take(pc.sort_indices(table, sort_keys=[(c, "ascending") for c in columns]))

@@ -1,0 +1,147 @@
+"""Nothing half-written is ever left, and what stood there before is only replaced at the end."""
+
+import errno
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from privbench.errors import TargetError
+from privbench.io import file_sinks
+from privbench.io.base import Format
+from privbench.io.ddl import parse_ddl
+from privbench.io.sinks import open_sink
+from privbench.io.staging import staged
+
+SCHEMA = parse_ddl("CREATE TABLE t (a BIGINT)", where="test")
+BATCH = pa.record_batch([pa.array([1])], names=["a"])
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.iterdir())
+
+
+def _bundle(folder: Path) -> None:
+    (folder / "data").mkdir(parents=True)
+    (folder / "schema.sql").write_text("old")
+
+
+def test_a_file_and_a_folder_appear_only_at_the_end(tmp_path: Path) -> None:
+    with staged(tmp_path / "file", force=False) as temp:
+        temp.write_text("x")
+        assert not (tmp_path / "file").exists()
+        assert temp.parent == tmp_path
+        assert temp.name.startswith(".")
+    with staged(tmp_path / "folder", force=False) as temp:
+        (temp / "data").mkdir(parents=True)
+    assert (tmp_path / "file").read_text() == "x"
+    assert _names(tmp_path) == ["file", "folder"]
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), KeyboardInterrupt(), SystemExit(1)])
+@pytest.mark.parametrize("to", list(Format), ids=lambda f: f.value)
+def test_any_exception_removes_everything(error: BaseException, to: Format, tmp_path: Path) -> None:
+    def run() -> None:
+        with staged(tmp_path / "out", force=False) as temp, open_sink(temp / "data", schema=SCHEMA, format=to) as sink:
+            sink.write("t", BATCH)
+            raise error
+
+    with pytest.raises(type(error)):
+        run()
+    assert _names(tmp_path) == []
+
+
+def test_a_full_disk_is_a_target_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        def write_batch(self, _: pa.RecordBatch) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        def close(self) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(file_sinks, "_open_writer", lambda *_: Full())
+
+    def run(*, write: bool) -> None:
+        with staged(tmp_path / "out", force=False) as temp, open_sink(temp, schema=SCHEMA, format=Format.CSV) as sink:
+            if write:
+                sink.write("t", BATCH)
+
+    for write in (True, False):
+        with pytest.raises(TargetError, match=r"t\.csv: the disk is full"):
+            run(write=write)
+    assert _names(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(errno.ENOSPC, "disk is full"), (errno.EACCES, "no permission"), (errno.EIO, "could not")]
+)
+def test_an_os_error_in_the_block_is_a_target_error(number: int, words: str, tmp_path: Path) -> None:
+    def run() -> None:
+        with staged(tmp_path / "out", force=False) as temp:
+            temp.write_text("half")
+            raise OSError(number, "reason")
+
+    with pytest.raises(TargetError, match=words):
+        run()
+    assert _names(tmp_path) == []
+
+
+def test_an_existing_target_is_refused_without_force(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("old")
+    with pytest.raises(TargetError, match="--force"), staged(tmp_path / "out", force=False):
+        pytest.fail("the block must not run")
+    assert (tmp_path / "out").read_text() == "old"
+
+
+def test_force_replaces_only_at_the_end(tmp_path: Path) -> None:
+    _bundle(tmp_path / "out")
+
+    def fail() -> None:
+        with staged(tmp_path / "out", force=True) as temp:
+            temp.mkdir()
+            raise ValueError("stop")
+
+    with pytest.raises(ValueError, match="stop"):
+        fail()
+    assert (tmp_path / "out" / "schema.sql").read_text() == "old"
+    with staged(tmp_path / "out", force=True) as temp:
+        temp.write_text("new")
+        assert (tmp_path / "out" / "schema.sql").read_text() == "old"
+    assert (tmp_path / "out").read_text() == "new"
+    assert _names(tmp_path) == ["out"]
+
+
+def test_force_never_replaces_a_folder_of_other_files(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "thesis.tex").write_text("years")
+    with pytest.raises(TargetError, match="not a bundle"), staged(tmp_path / "home", force=True):
+        pytest.fail("the block must not run")
+    assert (tmp_path / "home" / "thesis.tex").read_text() == "years"
+
+
+def test_what_stood_there_comes_back_if_the_rename_fails(tmp_path: Path) -> None:
+    _bundle(tmp_path / "out")
+    with pytest.raises(TargetError), staged(tmp_path / "out", force=True):
+        pass  # nothing was written, so there is nothing to rename
+    assert (tmp_path / "out" / "schema.sql").read_text() == "old"
+    assert _names(tmp_path) == ["out"]
+
+
+def test_a_target_that_appears_meanwhile_is_refused(tmp_path: Path) -> None:
+    def race() -> None:
+        with staged(tmp_path / "out", force=False) as temp:
+            temp.write_text("ours")
+            (tmp_path / "out").write_text("theirs")
+
+    with pytest.raises(TargetError, match="already exists"):
+        race()
+    assert (tmp_path / "out").read_text() == "theirs"
+    assert _names(tmp_path) == ["out"]
+
+
+def test_a_missing_parent_is_named(tmp_path: Path) -> None:
+    with (
+        pytest.raises(TargetError, match="no-such-folder does not exist"),
+        staged(tmp_path / "no-such-folder" / "x", force=False),
+    ):
+        pytest.fail("the block must not run")
