@@ -1,3 +1,65 @@
-"""Publish a private relational database as a DBMS benchmark, under database-level differential privacy."""
+"""Publish a private relational database as a DBMS benchmark, under database-level differential privacy.
+
+The functions mirror the commands: `draft` a spec, `fit` a model, `generate` a bundle, `verify` it.
+Names are imported when first used, so that `import privbench` is quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from privbench.errors import PrivBenchError
+    from privbench.io.base import Format
+    from privbench.privacy.verify import Verdict
+    from privbench.schema.spec import Spec, read_spec, write_spec
+    from privbench.pipeline.check import verify
+    from privbench.pipeline.draft import draft
+    from privbench.pipeline.estimate import selectivity
+    from privbench.pipeline.generate import generate
+    from privbench.pipeline.model import Model, load_model, save_model
+    from privbench.pipeline.fit import fit
+    from privbench.pipeline.synth import synth
+
+_HOMES = {
+    "Format": "io.base",
+    "Model": "pipeline.model",
+    "PrivBenchError": "errors",
+    "Spec": "schema.spec",
+    "Verdict": "privacy.verify",
+    "draft": "pipeline.draft",
+    "fit": "pipeline.fit",
+    "generate": "pipeline.generate",
+    "load_model": "pipeline.model",
+    "read_spec": "schema.spec",
+    "save_model": "pipeline.model",
+    "selectivity": "pipeline.estimate",
+    "synth": "pipeline.synth",
+    "verify": "pipeline.check",
+    "write_spec": "schema.spec",
+}
+
+__all__ = [
+    "Format",
+    "Model",
+    "PrivBenchError",
+    "Spec",
+    "Verdict",
+    "draft",
+    "fit",
+    "generate",
+    "load_model",
+    "read_spec",
+    "save_model",
+    "selectivity",
+    "synth",
+    "verify",
+    "write_spec",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'privbench' has no attribute {name!r}")
+    return getattr(import_module(f"privbench.{_HOMES[name]}"), name)

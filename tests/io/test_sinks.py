@@ -118,6 +118,18 @@ def test_index_names_may_repeat(to: Format, tmp_path: Path) -> None:
         assert [i.name for t in source.schema().tables for i in t.indexes] == ["i", "q_i"]
 
 
+def test_duckdb_takes_a_reference_in_another_order(tmp_path: Path) -> None:
+    ddl = """CREATE TABLE p (a BIGINT, b BIGINT, PRIMARY KEY (b, a));
+      CREATE TABLE c (x BIGINT, y BIGINT, FOREIGN KEY (x, y) REFERENCES p (a, b))"""
+    schema = parse_ddl(ddl, where="test")
+    with open_sink(tmp_path, schema=schema, format=Format.DUCKDB) as sink:
+        for table in schema.tables:
+            sink.write(table.name, pa.record_batch([pa.array([1]), pa.array([2])], schema=arrow_schema(table)))
+    with open_source(tmp_path / "database.duckdb") as source:
+        [key] = source.schema().table("c").foreign_keys
+    assert str(key) == "(y, x) -> p(b, a)"
+
+
 ODD = [
     "../../escape",
     "..",

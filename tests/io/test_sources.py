@@ -44,14 +44,11 @@ def test_schema_has_tables_columns_keys_and_nulls(source: Source, schema: Schema
             assert twin.column(column.name).type.scale == column.type.scale
 
 
-def test_foreign_keys_are_all_there(write_bundle: Callable[[Format], Path], schema: Schema) -> None:
-    for to in (Format.PARQUET, Format.SQLITE):
-        with open_source(write_bundle(to)) as source:
-            for table in schema.tables:
-                assert set(source.schema().table(table.name).foreign_keys) == set(table.foreign_keys)
-        (Path(source.location) if to is Format.PARQUET else Path(source.location).parent.parent).rename(
-            Path(source.location).parents[0 if to is Format.PARQUET else 2] / f"done-{to.value}"
-        )
+@pytest.mark.parametrize("to", [Format.PARQUET, Format.SQLITE], ids=lambda f: f.value)
+def test_foreign_keys_are_all_there(to: Format, write_bundle: Callable[[Format], Path], schema: Schema) -> None:
+    with open_source(write_bundle(to)) as source:
+        for table in schema.tables:
+            assert set(source.schema().table(table.name).foreign_keys) == set(table.foreign_keys)
 
 
 def test_a_bundle_with_duckdb_keeps_the_keys_that_duckdb_cannot_hold(
@@ -81,7 +78,7 @@ def test_a_value_that_does_not_fit_is_named(source: Source, schema: Schema) -> N
     narrow = dataclasses.replace(
         kinds, columns=(dataclasses.replace(kinds.column("i64"), type=parse_type("INTEGER")),), indexes=()
     )
-    with source, pytest.raises(DataError, match=r"kinds\.i64: -9223372036854775808 is not a value of type INTEGER"):
+    with source, pytest.raises(DataError, match=r"kinds\.i64: '?-9223372036854775808'? is not a value of type INTEGER"):
         list(source.read(narrow))
 
 

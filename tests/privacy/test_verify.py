@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.privacy import verify
@@ -26,7 +26,8 @@ from .trees import EPSILON, Step, event, follow, good, receipt, spent_ledger, wa
 
 def find(paper: dict[str, Any], kind: str, at: int = 0) -> dict[str, Any]:
     """The node of that kind, counting from 0 (or from the end)."""
-    return [node for node in paper["ledger"]["nodes"] if node["kind"] == kind][at]
+    found: list[dict[str, Any]] = [node for node in paper["ledger"]["nodes"] if node["kind"] == kind]
+    return found[at]
 
 
 def test_an_honest_receipt_is_verified() -> None:
@@ -176,6 +177,7 @@ junk = st.recursive(
 )
 
 
+@settings(max_examples=60)
 @given(st.data())
 def test_no_receipt_makes_the_verifier_raise(data: st.DataObject) -> None:
     paper: Any = copy.deepcopy(GOOD)

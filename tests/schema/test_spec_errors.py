@@ -6,6 +6,7 @@ from privbench.errors import SpecError
 from privbench.schema.spec import read_spec
 from privbench.schema.yaml_lines import MAX_BYTES
 
+WANTED = "domain: a domain is a mapping with one of these words: range, bins, values, text, serial"
 HEAD = "version: 1\ntables:\n  t:\n"
 
 
@@ -59,11 +60,11 @@ def test_the_shape_of_the_file(tmp_path: Path, text: str, message: str) -> None:
         ("from: nowhere", "from: Input should be 'declared', 'schema' or 'data'"),
         (
             "domain: {}",
-            "domain: a domain is a mapping with one of these words: range, bins, values, text, serial; found a mapping of nothing.",
+            WANTED + "; found a mapping of nothing.",
         ),
         (
             "domain: {bns: [1]}",
-            "domain: a domain is a mapping with one of these words: range, bins, values, text, serial; found a mapping of bns.",
+            WANTED + "; found a mapping of bns.",
         ),
         ("domain: {bins: [1]}", "domain.bins: the list is too short: at least 2; found a list of 1."),
         (
@@ -148,4 +149,11 @@ def test_a_strangers_file_runs_nothing(tmp_path: Path) -> None:
 
 
 def test_a_long_value_is_not_echoed_in_full(tmp_path: Path) -> None:
-    assert len(refused(tmp_path, f"tables: {{}}\nneighbours: {'x' * 100_000}")) < 400
+    long = "x" * 100_000
+    for text in (f"tables: {{}}\nneighbours: {long}", f"unit: {long}\ntables: {{}}", f"tables:\n  ? {long}\n  : {{}}"):
+        assert len(refused(tmp_path, text)) < 700
+
+
+def test_a_file_of_mistakes_is_not_listed(tmp_path: Path) -> None:
+    text = "".join(f"k{i}: 1\n" for i in range(21_000))
+    assert "the file: 21001 mistakes; this is no spec." in refused(tmp_path, text)

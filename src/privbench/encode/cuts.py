@@ -56,11 +56,12 @@ def _round(edges: list[int], units: Sequence[int]) -> list[int]:
     gaps = [b - a for a, b in pairwise(edges)]
     first, last = edges[0], edges[-1]
     low = first - first % _unit(gaps[0], units)
-    inner = [
-        (e + u // 2) // u * u
-        for e, u in ((e, _unit(min(gap), units)) for e, gap in zip(edges[1:-1], pairwise(gaps), strict=True))
-    ]
+    inner = [_nearest(e, _unit(min(sides), units)) for e, sides in zip(edges[1:-1], pairwise(gaps), strict=True)]
     return [first if low <= 0 < first else low, *inner, last + -last % _unit(gaps[-1], units)]
+
+
+def _nearest(edge: int, unit: int) -> int:
+    return (edge + unit // 2) // unit * unit
 
 
 def _unit(gap: int, units: Sequence[int]) -> int:

@@ -23,6 +23,7 @@ from privbench.schema.types import Kind, SqlType
 FLOAT_TICKS = {32: 2**22, 64: 2**50}
 """Ticks of floats stay below this in size, so that rounding never moves a value to another tick."""
 _TOLERANCE = {32: 2.0**-23, 64: 2.0**-50}
+_MAX_SLACK = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +115,13 @@ class Grid:
         slack = _TOLERANCE[self.type.bits] * (np.abs(places) + float(self.anchor / self.step))
         on_grid = np.abs(places - nearest) <= slack
         return np.where(on_grid, nearest, np.floor(places)).astype(np.int64)
+
+    def holds(self, numbers: NDArray[np.float64]) -> bool:
+        """Tell whether finite floats all lie on the grid, as far as their precision can tell."""
+        with np.errstate(over="ignore"):
+            places = np.abs(numbers / float(self.step))
+        slack = _TOLERANCE[self.type.bits] * places
+        return bool(slack.max() < _MAX_SLACK and (np.abs(places - np.rint(places)) <= slack).all())
 
     def _floats(self, ticks: NDArray[np.int64]) -> NDArray[np.float64]:
         """Multiply before dividing: t * 1 / 100 is the double nearest to t hundredths, t * 0.01 is not."""

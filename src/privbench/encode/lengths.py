@@ -42,12 +42,14 @@ class LengthCodec(LaidOut):
     def decode(self, codes: Codes, rng: np.random.Generator, *, first_row: int) -> pa.Array:
         """Make up a string of a fitting length for each code."""
         nulls = self.layout.nulls(codes)
-        cells = np.where(nulls, 0, codes).astype(np.int64)
         if self.distinct is None:
-            made = self._unique(cells, rng, first_row=first_row)
-        else:
-            made = self._pooled(cells, rng, first_row=first_row, pool=self.distinct)
-        return blank(made, nulls)
+            cells = np.where(nulls, 0, codes).astype(np.int64)
+            return blank(self._unique(cells, rng, first_row=first_row), nulls)
+        rows = np.flatnonzero(~nulls)
+        cells = codes[rows].astype(np.int64)
+        places = np.zeros(len(codes), dtype=np.int64)  # where in the pooled strings each row finds its own
+        places[rows[np.argsort(cells.astype(np.uint16), kind="stable")]] = np.arange(len(rows))
+        return self._pooled(cells, rng, first_row=first_row, pool=self.distinct).take(pa.array(places, mask=nulls))
 
     def coverage(self, predicate: Predicate) -> NDArray[np.float64]:
         """Return the share of each cell's made-up strings that satisfies the predicate, from a fixed sample of them."""
@@ -76,7 +78,7 @@ class LengthCodec(LaidOut):
         return unique_strings(rows, np.maximum(lengths, needed), salt=salt_of(self.where))
 
     def _pooled(self, cells: NDArray[np.int64], rng: np.random.Generator, *, first_row: int, pool: int) -> pa.Array:
-        """Strings cell by cell, put back in the order of the rows; a cell's share of rows is its share of the pool."""
+        """Make up strings, cell by cell; a cell's share of the rows is its share of the pool."""
         counts = np.bincount(cells, minlength=self.layout.cells)
         parts = [pa.array([], type=pa.string())]
         for cell in np.flatnonzero(counts):
@@ -85,9 +87,7 @@ class LengthCodec(LaidOut):
             start = first_row * count // len(cells)
             numbers = (start + rng.permutation(count)) % size  # each string about equally often
             parts.append(self._spelled(numbers, int(cell), pool=pool))
-        places = np.empty(len(cells), dtype=np.int64)
-        places[np.argsort(cells.astype(np.uint16), kind="stable")] = np.arange(len(cells))
-        return pa.concat_arrays(parts).take(pa.array(places))
+        return pa.concat_arrays(parts)
 
     def _spelled(self, numbers: NDArray[np.int64], cell: int, *, pool: int) -> pa.Array:
         """Spell pool numbers in one cell. A number's length is fixed, and tells the pool apart if it can."""

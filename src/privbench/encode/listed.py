@@ -122,7 +122,7 @@ def text_list(where: str, kind: SqlType, domain: Values, *, nullable: bool) -> T
     """Compile a list of strings."""
     listed = sorted(_string(where, kind, value) for value in domain.values)
     points = pa.array(listed, type=pa.string())
-    others = pa.array(_unlisted(kind, set(listed)) if domain.other else [], type=pa.string())
+    others = pa.array(unlisted(kind, set(listed)) if domain.other else [], type=pa.string())
     if domain.other and not len(others):
         raise SpecError(f"{where}: every short {kind.sql} is listed, so none is left for `other`; leave `other` out.")
     layout = Layout(cells=len(listed), other=domain.other, nullable=nullable)
@@ -177,7 +177,8 @@ def _cuts(points: _Numbers) -> _Numbers:
     return np.asarray(np.where(middles < high, np.maximum(middles, low), low))
 
 
-def _unlisted(kind: SqlType, listed: set[str]) -> list[str]:
+def unlisted(kind: SqlType, listed: set[str]) -> list[str]:
+    """Make up strings that OTHER can stand for; none if the list holds all that we would write."""
     length = _OTHER_LENGTH if kind.length is None else min(_OTHER_LENGTH, kind.length)
     tries = np.arange(min(capacity(length), len(listed) + _OTHERS), dtype=np.int64)
     made: list[str] = key_strings(tries, length).to_pylist()

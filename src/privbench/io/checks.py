@@ -7,7 +7,7 @@ bounded by one; what is neither (a function, two columns, NOT) is passed over, w
 import datetime as dt
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
 
 from sqlglot import exp
 
@@ -15,6 +15,7 @@ from privbench.schema.domain import MAX_CELLS, Domain, Range, Scalar, Values
 from privbench.schema.types import Kind, SqlType
 
 Literal = str | Decimal | bool
+_EXACT = Context(prec=100)
 _EPOCH = dt.date(1970, 1, 1)
 
 
@@ -159,7 +160,7 @@ def _units(value: Literal, of: SqlType, *, up: bool, strict: bool) -> int | None
         if of.kind is Kind.DATE:
             exact = Decimal((dt.date.fromisoformat(str(value)) - _EPOCH).days)
         elif of.kind in (Kind.INTEGER, Kind.DECIMAL):
-            exact = Decimal(value).scaleb(of.scale)
+            exact = Decimal(value).scaleb(of.scale, _EXACT)
         else:
             return None
     except (ValueError, InvalidOperation):
@@ -171,4 +172,4 @@ def _units(value: Literal, of: SqlType, *, up: bool, strict: bool) -> int | None
 def _of_units(units: int, of: SqlType) -> Scalar:
     if of.kind is Kind.DATE:
         return (_EPOCH + dt.timedelta(days=units)).isoformat()
-    return units if of.kind is Kind.INTEGER else f"{Decimal(units).scaleb(-of.scale):f}"
+    return units if of.kind is Kind.INTEGER else f"{Decimal(units).scaleb(-of.scale, _EXACT):f}"

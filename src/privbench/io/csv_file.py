@@ -26,9 +26,10 @@ _CANDIDATES = tuple(map(parse_type, ("BIGINT", "DOUBLE", "BOOLEAN", "DATE", "TIM
 def read_header(path: Path, table: str) -> tuple[str, ...]:
     """Read the column names of a CSV file."""
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
             header = tuple(next(csv.reader(file), ()))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        "".join(header).encode()  # the rows may still hold bytes that are not UTF-8; the names may not
+    except (OSError, UnicodeEncodeError, csv.Error) as error:
         raise SourceError(f"{path.name}: cannot be read as CSV in UTF-8 ({error}).") from error
     if not header:
         raise SourceError(f"{path.name}: is empty. A CSV file needs a first line with the names of its columns.")

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
 
 from privbench.errors import SchemaError
 from privbench.io.catalogue import RawTable, build_schema
@@ -25,8 +25,12 @@ from privbench.schema.types import SqlType, parse_type
 
 __all__ = ["Dialect", "omitted_keys", "parse_ddl", "render_ddl"]
 
+_CREATES = re.compile(
+    r"CREATE\s+(OR\s+REPLACE\s+)?((GLOBAL|LOCAL|TEMP|TEMPORARY|UNLOGGED)\s+)*TABLE\b",
+    re.IGNORECASE,
+)
 _DECLARES = re.compile(
-    r"(CREATE\s+(OR\s+REPLACE\s+)?((GLOBAL|LOCAL|TEMP|TEMPORARY|UNLOGGED)\s+)*TABLE\b|CREATE\s+(UNIQUE\s+)?INDEX\b"
+    rf"({_CREATES.pattern}|CREATE\s+(UNIQUE\s+)?INDEX\b"
     r"|CREATE\s+TYPE\b.*\bENUM\b|ALTER\s+TABLE\b.*\b(ADD|MODIFY|SET\s+NOT\s+NULL)\b)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -52,10 +56,10 @@ def parse_ddl(text: str, *, where: str) -> Schema:
 def parse_checks(create_table: str, *, dialect: str) -> list[exp.Expr]:
     """Read the CHECK expressions of one CREATE TABLE; none if sqlglot cannot read it."""
     try:
-        tree = _parse_one(create_table, dialect)
+        trees = [_parse_one(s, dialect) for s in _statements(create_table, dialect)]
     except SqlglotError:
         return []
-    return [c.this for c in tree.find_all(exp.CheckColumnConstraint)]
+    return [c.this for tree in trees for c in tree.find_all(exp.CheckColumnConstraint)]
 
 
 def parse_index(create_index: str, *, dialect: str) -> Index | None:
@@ -66,15 +70,26 @@ def parse_index(create_index: str, *, dialect: str) -> Index | None:
 def _parse(text: str, where: str) -> tuple[str, list[exp.Expr]]:
     """Parse all declaring statements in the first dialect that takes them all."""
     dialects = ("mysql", "sqlite") if _MYSQL.search(text) else ("postgres", "duckdb", "sqlite", "mysql")
-    problems = []
+    furthest, problem = -1, ""
     for dialect in dialects:
+        trees: list[exp.Expr] = []
         try:
-            trees = [_parse_one(s, dialect) for s in _statements(text, dialect)]
+            for statement in _statements(text, dialect):
+                trees.append(_parse_one(statement, dialect))  # noqa: PERF401 (how far it got is needed below)
         except SqlglotError as error:
-            problems.append(str(error).splitlines()[0])
+            if len(trees) > furthest:
+                furthest, problem = len(trees), _explain(error)
         else:
             return dialect, trees
-    raise SchemaError(f"{where}: {re.sub(chr(27) + r'[[]4m|' + chr(27) + '[[]0m', '', problems[0])}")
+    raise SchemaError(f"{where}: {problem}")
+
+
+def _explain(error: SqlglotError) -> str:
+    if isinstance(error, ParseError) and error.errors:
+        first = error.errors[0]
+        near = f"{first['start_context']}{first['highlight']}{first['end_context']}"[-80:]
+        return f"{first['description']} near: {' '.join(near.split())}"
+    return str(error).splitlines()[0]
 
 
 def _parse_one(statement: str, dialect: str) -> exp.Expr:
@@ -90,17 +105,28 @@ def _parse_one(statement: str, dialect: str) -> exp.Expr:
 
 def _statements(text: str, dialect: str) -> list[str]:
     """Cut at semicolons outside quotes and comments, and keep what declares something."""
-    parts: list[str] = []
-    start: int | None = None
-    end = 0
+    parts: list[list[Token]] = [[]]
     for token in sqlglot.tokenize(text, dialect=dialect):
         if token.token_type is TokenType.SEMICOLON:
-            parts += [] if start is None else [text[start : end + 1]]
-            start = None
+            parts.append([])
         else:
-            start, end = token.start if start is None else start, token.end
-    parts += [] if start is None else [text[start : end + 1]]
-    return [p for p in parts if _DECLARES.match(p)]
+            parts[-1].append(token)
+    found = [(p, text[p[0].start : p[-1].end + 1]) for p in parts if p]
+    return [_tidy(text, p, statement) for p, statement in found if _DECLARES.match(statement)]
+
+
+def _tidy(text: str, tokens: list[Token], statement: str) -> str:
+    """Leave out what sqlglot stumbles over: how a table is stored, and that a CHECK may go without a name."""
+    if not _CREATES.match(statement):
+        return re.sub(r"\bADD\s+CHECK\b", "ADD CONSTRAINT c CHECK", statement, flags=re.IGNORECASE)
+    depth = 0
+    for token in tokens:
+        if depth == 0 and token.token_type is TokenType.ALIAS:  # CREATE TABLE .. AS SELECT
+            return statement
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        if depth == 0 and token.token_type is TokenType.R_PAREN:
+            return text[tokens[0].start : token.end + 1]
+    return statement
 
 
 class _Script:

@@ -74,7 +74,7 @@ def create_tables(schema: Schema, dialect: Dialect) -> list[str]:
     check_names(schema, dialect)
     order, late = plan(schema)
     elsewhere = {*omitted_keys(schema, dialect), *(() if dialect is Dialect.SQLITE else late)}
-    return [_create(table, dialect, elsewhere) for table in order]
+    return [_create(table, schema, dialect, elsewhere) for table in order]
 
 
 def late_keys(schema: Schema, dialect: Dialect) -> list[str]:
@@ -122,20 +122,28 @@ def _check_apart(what: str, names: list[str], dialect: Dialect) -> None:
             )
 
 
-def _create(table: Table, dialect: Dialect, elsewhere: set[TableKey]) -> str:
+def _create(table: Table, schema: Schema, dialect: Dialect, elsewhere: set[TableKey]) -> str:
     lines = [
         f"{_quote(c.name, dialect)} {_type(c.type, dialect)}{'' if c.nullable else ' NOT NULL'}" for c in table.columns
     ]
     if table.primary_key:
         lines.append(f"PRIMARY KEY ({_list(table.primary_key, dialect)})")
     lines += [f"UNIQUE ({_list(u, dialect)})" for u in table.uniques]
-    lines += [_foreign_key(k, dialect) for k in table.foreign_keys if (table.name, k) not in elsewhere]
+    keys = [k for k in table.foreign_keys if (table.name, k) not in elsewhere]
+    lines += [_foreign_key(_in_key_order(k, schema) if dialect is Dialect.DUCKDB else k, dialect) for k in keys]
     return f"CREATE TABLE {_quote(table.name, dialect)} (\n  " + ",\n  ".join(lines) + "\n);"
 
 
 def _foreign_key(key: ForeignKey, dialect: Dialect) -> str:
     target = f"{_quote(key.table, dialect)} ({_list(key.references, dialect)})"
     return f"FOREIGN KEY ({_list(key.columns, dialect)}) REFERENCES {target}"
+
+
+def _in_key_order(key: ForeignKey, schema: Schema) -> ForeignKey:
+    """List the columns in the order of the key they reference, as DuckDB wants them."""
+    columns = dict(zip(key.references, key.columns, strict=True))
+    order = next(k for k in schema.table(key.table).keys if set(k) == set(key.references))
+    return ForeignKey(columns=tuple(columns[c] for c in order), table=key.table, references=order)
 
 
 def _type(of: SqlType, dialect: Dialect) -> str:

@@ -39,6 +39,7 @@ class SQLiteSource:
     def __init__(self, path: Path) -> None:
         self.location = str(path)
         self._schema: Schema | None = None
+        _check_whole(path)
         uri = f"file:{percent_encode(str(path.absolute()))}?mode=ro"
         try:
             self._connection = sqlite3.connect(uri, uri=True, isolation_level=None)
@@ -55,9 +56,9 @@ class SQLiteSource:
     def read(self, table: Table) -> Iterator[pa.RecordBatch]:
         """Give the columns of a table in its order and types."""
         names = [c.name for c in table.columns]
-        columns = ", ".join(map(quote_sqlite, names))
+        columns = ", ".join(f"t.{quote_sqlite(n)}" for n in names)  # without `t.` a missing column is read as text
         try:
-            cursor = self._connection.execute(f"SELECT {columns} FROM main.{quote_sqlite(table.name)}")  # noqa: S608
+            cursor = self._connection.execute(f"SELECT {columns} FROM main.{quote_sqlite(table.name)} AS t")  # noqa: S608
             while rows := cursor.fetchmany(BATCH_ROWS):
                 values = zip(table.columns, zip(*rows, strict=True), strict=True)
                 arrays = [to_arrow(column, c.type, f"{table.name}.{c.name}") for c, column in values]
@@ -141,6 +142,16 @@ class SQLiteSource:
 
     def _unreadable(self, error: sqlite3.Error) -> SourceError:
         return SourceError(f"{self.location}: SQLite cannot read it ({error}).")
+
+
+def _check_whole(path: Path) -> None:
+    """Refuse a file shorter than its header says; SQLite would read the missing part of a page as zeros."""
+    with path.open("rb") as file:
+        head = file.read(100)
+    page_size = int.from_bytes(head[16:18], "big")
+    pages = int.from_bytes(head[28:32], "big") if head[24:28] == head[92:96] else 0
+    if path.stat().st_size < max(100, pages * (65_536 if page_size == 1 else page_size)):
+        raise SourceError(f"{path}: SQLite cannot read it (the file is cut short).")
 
 
 def declared_type(declared: str, where: str) -> SqlType:

@@ -92,16 +92,18 @@ def _decimal(value: int | float | str | bytes) -> Decimal | None:
 def _holds_decimal(number: Decimal, of: SqlType) -> bool:
     if not number.is_finite():
         return False
-    _, digits, exponent = number.normalize().as_tuple()
-    decimals = max(0, -int(exponent))
-    return decimals <= of.scale and len(digits) + int(exponent) <= of.precision - of.scale
+    whole, _, decimals = f"{number.copy_abs():f}".partition(".")
+    return len(decimals.rstrip("0")) <= of.scale and len(whole.lstrip("0")) <= of.precision - of.scale
 
 
 def _stored(value: Decimal) -> Value:
-    if value == value.to_integral_value() and abs(value) < 2**63:
-        return int(value)
-    exact = len(value.normalize().as_tuple().digits) <= _EXACT_DIGITS
-    return float(value) if exact else f"{value:f}".encode()
+    """Choose how to keep a decimal; no arithmetic here, as that would round to 28 digits."""
+    text = f"{value:f}"
+    whole, _, decimals = text.partition(".")
+    if not decimals.strip("0") and -(2**63) <= int(whole) < 2**63:
+        return int(whole)
+    digits = (whole + decimals).strip("-0")
+    return float(text) if len(digits) <= _EXACT_DIGITS else text.encode()
 
 
 def _nulls(values: Sequence[Value], of: SqlType) -> pa.Array:

@@ -28,7 +28,7 @@ def staged(target: Path, *, force: bool) -> Iterator[Path]:
     at the end. An OSError in the block (disk full, no permission) becomes a TargetError.
     """
     target = Path(os.path.abspath(target))
-    _check_target(target, force=force)
+    check_target(target, force=force)
     temp = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
     try:
         yield temp
@@ -56,7 +56,9 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _check_target(target: Path, *, force: bool) -> None:
+def check_target(target: Path, *, force: bool) -> None:
+    """Refuse a target that could not be written, before any work is done for it."""
+    target = Path(os.path.abspath(target))
     if not target.parent.is_dir():
         raise TargetError(f"{target}: the folder {target.parent} does not exist. Make it first.")
     if not os.path.lexists(target):
@@ -75,7 +77,7 @@ def _publish(temp: Path, target: Path, *, force: bool) -> None:
     if not os.path.lexists(target):
         temp.rename(target)
         return
-    _check_target(target, force=force)
+    check_target(target, force=force)
     old = temp.with_suffix(".old")
     target.rename(old)
     try:

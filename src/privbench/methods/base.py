@@ -7,8 +7,12 @@ from privbench.privacy.vault import Vault
 from privbench.spn.links import LinkCounts
 from privbench.spn.nodes import Node
 
-Progress = Callable[[str], None]
-"""Called with the name of each step; steps do not depend on private values."""
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, how much of it is done, and how much there is; none of it private."""
+
+
+def silent(_what: str, _done: int, _all: int) -> None:
+    """Report no progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -52,7 +52,7 @@ def make_receipt(
     from_data = sorted(name for name, origin in facts.domains.items() if origin is Origin.DATA)
     return {
         "condition": _condition(from_data),
-        "stamp": _stamp(ledger, entropy),
+        "stamp": _stamp(ledger, facts, entropy),
         "version": VERSION,
         "software": software,
         "epsilon": rational(epsilon),
@@ -73,10 +73,10 @@ def _condition(from_data: list[str]) -> str | None:
     return f"epsilon holds given that these domains are public: {', '.join(from_data)}"
 
 
-def _stamp(ledger: Ledger, entropy: Entropy) -> str | None:
+def _stamp(ledger: Ledger, facts: PublicFacts, entropy: Entropy) -> str | None:
     if not entropy.private:
         return NOT_PRIVATE
-    return AS_PRINTED if ledger.as_printed else None
+    return AS_PRINTED if ledger.as_printed or facts.parameters.get("as_printed") is True else None
 
 
 def _unit(protection: Protection, rows_per_entity: Mapping[str, int]) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable
 from privbench.errors import SpecError
 from privbench.schema.model import ForeignKey, Schema
 
+MOST_LISTED = 50
+
 
 def flag(name: str, value: str) -> str:
     """Show a flag as one types it in a shell.
@@ -27,9 +29,10 @@ def closest(name: str, choices: Iterable[str]) -> str:
     'Did you mean customer? Choices: customer, store.'
     """
     choices = list(choices)
-    folded = {c.casefold(): c for c in choices}
+    folded = {c.casefold()[:100]: c for c in choices[:1000]}
     near = difflib.get_close_matches(name.casefold()[:100], folded, n=1)
-    return (f"Did you mean {folded[near[0]]}? " if near else "") + f"Choices: {', '.join(choices) or 'none'}."
+    listed = ", ".join(choices[:MOST_LISTED]) + (", .." if len(choices) > MOST_LISTED else "")
+    return (f"Did you mean {folded[near[0]]}? " if near else "") + f"Choices: {listed or 'none'}."
 
 
 def check_choices(

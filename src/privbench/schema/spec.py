@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from enum import Enum
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,6 +40,7 @@ __all__ = [
     "write_spec",
 ]
 
+MOST_TABLES = 10_000
 _FROM_DATA = "taken from the data: by keeping it you declare it public"
 
 
@@ -66,12 +68,12 @@ class Spec(Words):
     sizes: Sizes = Sizes.MEASURED
     orphans: Orphans = Orphans.ERROR
     strict_references: StrictBool = False
-    method: dict[str, Scalar] = Field(default_factory=dict)
-    tables: dict[Name, TableSpec]
+    method: dict[Name, Scalar] = Field(default_factory=dict)
+    tables: dict[Name, TableSpec] = Field(max_length=MOST_TABLES)
 
     @model_validator(mode="after")
     def _names_exist(self) -> "Spec":
-        if mistakes := list(wrong_names(self.tables, self.unit)):
+        if mistakes := list(islice(wrong_names(self.tables, self.unit), 100)):
             text = "; ".join(f"{'.'.join(map(str, path))}: {message}" for path, message in mistakes)
             raise PydanticCustomError(NAMES, "{text}", {"text": text, "mistakes": mistakes})
         return self

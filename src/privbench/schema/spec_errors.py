@@ -12,6 +12,7 @@ from privbench.schema.table_spec import DOMAINS, ColumnSpec, ForeignKeySpec, Ind
 from privbench.schema.yaml_lines import Node, Path
 
 MOST_SHOWN = 12
+MOST_COUNTED = 20_000
 NAMES = "wrong_names"
 """The type of the error that carries a list of mistakes with paths of their own."""
 
@@ -36,8 +37,10 @@ _SAID = {
 
 def explain(error: ValidationError, root: Node, top: type[BaseModel]) -> str:
     """Say every mistake on a line of its own, in the order of the file."""
+    if error.error_count() > MOST_COUNTED:
+        return f"line 1, the file: {error.error_count()} mistakes; this is no spec."
     found = dict.fromkeys(
-        (root.line_at(path), ".".join(map(str, path)) or "the file", message)
+        (root.line_at(path), ".".join(str(part)[:80] for part in path) or "the file", message)
         for details in error.errors(include_url=False)
         for path, message in _mistakes(details, top)
     )
@@ -58,7 +61,7 @@ def _mistakes(details: ErrorDetails, top: type[BaseModel]) -> Iterator[tuple[Pat
 
 
 def _path(loc: tuple[int | str, ...]) -> Path:
-    path = tuple(part for part in loc if part not in _TAGS)
+    path = tuple(part for part in loc if part not in _TAGS and part != "[key]")
     # A value that is no scalar at all fails once for each kind of scalar; pydantic puts the kind at the end.
     return path[:-1] if path and path[-1] in _SCALARS else path
 

@@ -3,7 +3,7 @@
 Each mistake comes with its path in the file, so that the reader can point at the line.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from privbench.errors import SchemaError
 from privbench.schema.choices import closest
@@ -26,7 +26,7 @@ def wrong_names(tables: Mapping[str, TableSpec], unit: str | None) -> Iterator[M
 
 
 def _in_table(tables: Mapping[str, TableSpec], name: str, table: TableSpec) -> Iterator[Mistake]:
-    columns = list(table.columns)
+    columns = table.columns
     lists: list[tuple[Path, Sequence[str]]] = [(("key",), table.key), (("owner",), table.owner or ())]
     lists += [(("unique", i), u) for i, u in enumerate(table.unique)]
     lists += [(("indexes", n, "columns"), i.columns) for n, i in table.indexes.items()]
@@ -48,7 +48,7 @@ def _in_table(tables: Mapping[str, TableSpec], name: str, table: TableSpec) -> I
                 yield ("columns", column, "type"), str(error)
 
 
-def _in_list(path: Path, names: Sequence[str], table: str, columns: Sequence[str]) -> Iterator[Mistake]:
+def _in_list(path: Path, names: Sequence[str], table: str, columns: Collection[str]) -> Iterator[Mistake]:
     for i, column in enumerate(names):
         if column not in columns:
             yield (*path, i), f"{table} has no column {column!r}. {closest(column, columns)}"

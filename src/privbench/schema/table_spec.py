@@ -12,8 +12,13 @@ from privbench.schema.domain import Bins, Domain, Origin, Range, Serial, Text, V
 from privbench.schema.model import Column, ForeignKey, Index, Table
 from privbench.schema.types import SqlType, parse_type
 
-Name = Annotated[str, Field(min_length=1)]
-Names = Annotated[tuple[Name, ...], Field(min_length=1)]
+LONGEST_NAME = 1000
+MOST_IN_KEY = 64
+MOST_KEYS = 1000
+MOST_COLUMNS = 10_000
+
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+Names = Annotated[tuple[Name, ...], Field(min_length=1, max_length=MOST_IN_KEY)]
 
 DOMAINS: dict[str, type[BaseModel]] = {"range": Range, "bins": Bins, "values": Values, "text": Text, "serial": Serial}
 """Each kind of domain by the word that marks it."""
@@ -81,16 +86,16 @@ class ForeignKeySpec(Words):
 class TableSpec(Words):
     """One table. Without `public`, `drop` and `owned_by` its rows belong to entities through its owner key."""
 
-    key: tuple[Name, ...] = ()
-    unique: tuple[Names, ...] = ()
-    indexes: dict[str, IndexSpec] = Field(default_factory=dict)
-    foreign_keys: tuple[ForeignKeySpec, ...] = ()
+    key: Annotated[tuple[Name, ...], Field(max_length=MOST_IN_KEY)] = ()
+    unique: Annotated[tuple[Names, ...], Field(max_length=MOST_KEYS)] = ()
+    indexes: dict[Name, IndexSpec] = Field(default_factory=dict, max_length=MOST_KEYS)
+    foreign_keys: Annotated[tuple[ForeignKeySpec, ...], Field(max_length=MOST_KEYS)] = ()
     owner: Names | None = None
     rows_per_entity: Annotated[StrictInt, Field(gt=0, le=10**9)] | None = None
     public: StrictBool = False
     drop: StrictBool = False
     owned_by: Name | None = None
-    columns: dict[Name, ColumnSpec] = Field(default_factory=dict)
+    columns: dict[Name, ColumnSpec] = Field(default_factory=dict, max_length=MOST_COLUMNS)
 
     @model_validator(mode="after")
     def _one_role(self) -> "TableSpec":

@@ -15,7 +15,7 @@ import yaml
 from privbench.schema.domain import Scalar
 
 MAX_BYTES = 16 * 2**20
-MAX_NODES = 1_000_000
+MAX_NODES = 500_000
 MAX_DEPTH = 24
 MAX_DIGITS = 40
 

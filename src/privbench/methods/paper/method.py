@@ -15,7 +15,7 @@ from privbench.methods.paper.plan import Task
 from privbench.methods.paper.settings import PaperSettings
 from privbench.methods.paper.tree import Learnt, Size, learn_network, noise_variance, pooled
 from privbench.privacy.vault import Block, Vault
-from privbench.spn.links import COMPONENT
+from privbench.spn.links import COMPONENT, LinkCounts
 from privbench.spn.nodes import Leaf
 
 CAP_SHARE = Fraction(2, 100)
@@ -44,10 +44,10 @@ def _cap_all(vault: Vault, epsilon: Fraction, progress: Progress) -> Fraction:
     """Cap the rows per entity of every table, owners first; returns what that cost."""
     open_tables = [t for t in vault.facts.tables if _known_cap(vault, t) is None]
     share = epsilon / max(len(open_tables), 1)
-    for table in vault.facts.tables:
+    for at, table in enumerate(vault.facts.tables):
+        progress("rows per entity", at, len(vault.facts.tables))
         cap = _known_cap(vault, table)
         if cap is None:
-            progress(f"{table}: rows per entity")
             entities = vault.facts.tables[vault.facts.entity].rows or 0
             cap = vault.choose_cap(table, CAPS, allowed=int(entities * CUT_ENTITIES), epsilon=share)
         vault.cap_rows(table, cap)
@@ -118,9 +118,9 @@ def _link_all(vault: Vault, learnt: dict[str, Learnt], epsilon: Fraction, progre
     total = sum(vault.cap(link.table) for link in vault.facts.links)
     models = {}
     for table, found in learnt.items():
-        links = {}
+        links: dict[str, LinkCounts] = {}
         for link in vault.facts.links_of(table):
-            progress(f"{table}: key {link.name}")
+            progress(f"linking {link.name}", len(links), len(vault.facts.links_of(table)))
             scope = vault.ledger.root.sequential(f"key {link.name}")
             share = epsilon * vault.cap(table) / total
             links[link.name] = learn_link(vault, link, found, scope=scope, epsilon=share)

@@ -4,13 +4,13 @@ Tasks wait in a list; nodes are put together at the end, children first, when th
 are known: a sum's weights come from the sizes of its children, and all of that is post-processing.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.methods.base import Progress
 from privbench.methods.paper.colsplit import choose_halves
 from privbench.methods.paper.plan import Operation, Plan, Task, node_bound, plan
 from privbench.methods.paper.rowsplit import split_rows
@@ -48,10 +48,11 @@ class Learnt:
 
 
 def learn_network(
-    vault: Vault, task: Task, settings: PaperSettings, *, rng: np.random.Generator, progress: Callable[[str], None]
+    vault: Vault, task: Task, settings: PaperSettings, *, rng: np.random.Generator, progress: Progress
 ) -> Learnt:
     """Spend the task's budget on a network of its columns."""
     drafts: list[_Draft] = []
+    leaves = 0
     waiting: list[tuple[Task, int | None]] = [(task, None)]
     while waiting:
         current, parent = waiting.pop()
@@ -60,7 +61,8 @@ def learn_network(
             drafts[parent].children.append(len(drafts))
         waiting.extend((child, len(drafts)) for child in reversed(children))
         drafts.append(draft)
-        progress(f"{task.block.table}: {draft.operation.value} node over {len(current.columns)} columns")
+        leaves += draft.operation is Operation.LEAF
+        progress(f"learning {task.block.table}", leaves, max(leaves, len(task.columns)))
     return _assemble(vault, drafts)
 
 

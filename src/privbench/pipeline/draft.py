@@ -4,8 +4,8 @@ Domains taken from the data are marked as such, for the publisher to review: by 
 public, and the receipt says so.
 """
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Mapping
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 from privbench.encode.suggest import suggest_domain
 from privbench.errors import SpecError
 from privbench.io.base import Source
+from privbench.io.open import open_source
+from privbench.methods.base import Progress, silent
 from privbench.schema.domain import Domain, Origin, Text
 from privbench.schema.model import Column, Table
 from privbench.schema.spec import ColumnSpec, ForeignKeySpec, IndexSpec, Orphans, Spec, TableSpec
@@ -24,7 +26,7 @@ DOMAINS = ("data",)
 
 
 def draft(
-    source: Source,
+    source: Path | str,
     *,
     unit: str | None = None,
     domains: str,
@@ -34,32 +36,27 @@ def draft(
     owners: Mapping[str, tuple[str, ...]] | None = None,
     lookups: Mapping[str, str] | None = None,
     orphans: Orphans = Orphans.ERROR,
-    progress: Callable[[str], None] = lambda _step: None,
+    progress: Progress = silent,
 ) -> Spec:
     """Draft a spec. Raises SpecError where the unit, an owner key or a table's role has to be named."""
     if domains not in DOMAINS:
         raise SpecError(f"domains {domains!r}: this version can take domains from the data only (`--domains data`).")
-    schema = source.schema()
-    protection = protect(
-        schema,
-        entity=unit,
-        neighbours=neighbours,
-        owners=owners or {},
-        public=public,
-        lookups=lookups or {},
-        drop=drop,
-    )
-    tables = {}
-    for table in schema.tables:
-        progress(f"drafting {table.name}")
-        tables[table.name] = _table(source, protection, table, drop=drop)
-    return Spec(
-        source=source.location,
-        unit=protection.entity,
-        neighbours=neighbours,
-        orphans=orphans,
-        tables=tables,
-    )
+    with open_source(source) as opened:
+        schema = opened.schema()
+        protection = protect(
+            schema,
+            entity=unit,
+            neighbours=neighbours,
+            owners=owners or {},
+            public=public,
+            lookups=lookups or {},
+            drop=drop,
+        )
+        tables = {}
+        for at, table in enumerate(schema.tables):
+            progress(f"drafting {table.name}", at, len(schema.tables))
+            tables[table.name] = _table(opened, protection, table, drop=drop)
+    return Spec(source=str(source), unit=protection.entity, neighbours=neighbours, orphans=orphans, tables=tables)
 
 
 def _table(source: Source, protection: Protection, table: Table, *, drop: Collection[str]) -> TableSpec:
@@ -85,7 +82,7 @@ def _table(source: Source, protection: Protection, table: Table, *, drop: Collec
 def _columns(source: Source, table: Table) -> dict[str, ColumnSpec]:
     """What to say of the columns of a private table; reads those whose domain the schema does not give."""
     learnt = [c for c in table.columns if _needs_data(table, c)]
-    data = _read(source, replace(table, columns=tuple(learnt), **_NO_KEYS)) if learnt else None
+    data = _read(source, Table(name=table.name, columns=tuple(learnt))) if learnt else None
     specs = {}
     for column in table.columns:
         if data is not None and column in learnt:
@@ -93,9 +90,6 @@ def _columns(source: Source, table: Table) -> dict[str, ColumnSpec]:
         else:
             specs[column.name] = _plain(column, implied=column.implied if column.name in table.attributes else None)
     return specs
-
-
-_NO_KEYS = {"primary_key": (), "foreign_keys": (), "uniques": (), "indexes": ()}
 
 
 def _needs_data(table: Table, column: Column) -> bool:

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privbench.schema.unit import Link, LinkKind
-from privbench.synth.keymaker import KeyMaker
-from privbench.synth.model import Model
-from privbench.synth.private_rows import BLOCK_ROWS, Sizes
+from privbench.pipeline.keymaker import KeyMaker
+from privbench.pipeline.model import Model
+from privbench.pipeline.private_rows import BLOCK_ROWS, Sizes
 
 
 def public_batches(

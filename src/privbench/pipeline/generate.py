@@ -6,7 +6,7 @@ formats, at no cost in privacy. The same model, scale and seed give the same dat
 
 import secrets
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,19 +15,17 @@ from privbench.errors import SpecError
 from privbench.io.base import Format
 from privbench.io.sinks import open_sink
 from privbench.io.staging import staged
+from privbench.methods.base import Progress, silent
 from privbench.schema.unit import Role
-from privbench.synth.bundle import write_companions
-from privbench.synth.keymaker import KeyMaker
-from privbench.synth.model import Model
-from privbench.synth.order import generation_order
-from privbench.synth.private_rows import PrivateRows
-from privbench.synth.public_rows import public_batches
+from privbench.pipeline.bundle import write_companions
+from privbench.pipeline.keymaker import KeyMaker
+from privbench.pipeline.model import Model
+from privbench.pipeline.order import generation_order
+from privbench.pipeline.private_rows import PrivateRows
+from privbench.pipeline.public_rows import public_batches
 
 SCALES = (0.01, 1000.0)
 """Smallest and largest scale factor."""
-
-Progress = Callable[[str, int, int], None]
-"""Called with a table, its rows so far, and its rows in all."""
 
 
 def generate(
@@ -38,7 +36,7 @@ def generate(
     seed: int | None = None,
     format: Format = Format.PARQUET,  # noqa: A002
     force: bool = False,
-    progress: Progress = lambda _table, _done, _rows: None,
+    progress: Progress = silent,
 ) -> dict[str, int]:
     """Write a bundle; returns the rows of each table.
 
@@ -82,7 +80,7 @@ class _Run:
                 self.written[name] += batch.num_rows
                 self._keys.spool(table, batch)
                 yield name, batch
-                progress(name, self.written[name], max(self._planned.get(name, 0), self.written[name]))
+                progress(f"writing {name}", self.written[name], max(self._planned.get(name, 0), self.written[name]))
             self._keys.finish(name)
 
     def _table(self, name: str) -> Iterator[pa.RecordBatch]:

@@ -18,8 +18,8 @@ from privbench.schema.domain import Text
 from privbench.schema.model import Table
 from privbench.schema.types import Kind
 from privbench.schema.unit import Role
-from privbench.synth.model import Model
-from privbench.synth.order import is_numbered
+from privbench.pipeline.model import Model
+from privbench.pipeline.order import is_numbered
 
 
 class KeyMaker:

@@ -6,6 +6,7 @@ needs to know another: each has its own random stream, and any scale streams in 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +17,11 @@ from privbench.schema.model import Table
 from privbench.schema.unit import Link, LinkKind
 from privbench.spn.links import COMPONENT, draw_owners, draw_references, expected_share, null_share
 from privbench.spn.sample import sample
-from privbench.synth.keymaker import KeyMaker
-from privbench.synth.model import Model
-from privbench.synth.order import colliding_keys, is_numbered
-from privbench.synth.reading import link_name
-from privbench.synth.unique import ROUNDS, Uniqueness
+from privbench.pipeline.keymaker import KeyMaker
+from privbench.pipeline.model import Model
+from privbench.pipeline.order import colliding_keys, is_numbered
+from privbench.pipeline.reading import link_name
+from privbench.pipeline.unique import ROUNDS, Uniqueness
 
 BLOCK_ROWS = 65_536
 """About how many rows a block has."""
@@ -80,9 +81,8 @@ class PrivateRows:
         values = self._values(drawn, span, rng)
         keep = self._complete(values)
         for unique in self._unique:
-            values, kept = unique.mend(
-                values, lambda places, attempt, u=unique: self._redraw(u, drawn, places, attempt, span, rng)
-            )
+            redraw = partial(self._redraw, unique, drawn, span, rng)
+            values, kept = unique.mend(values, redraw)
             keep &= kept
         if not keep.all():
             mask = pa.array(keep)
@@ -145,7 +145,7 @@ class PrivateRows:
         return keep
 
     def _redraw(
-        self, unique: Uniqueness, drawn: _Drawn, places: NDArray[np.int64], attempt: int, span: Span, rng: Rng
+        self, unique: Uniqueness, drawn: _Drawn, span: Span, rng: Rng, places: NDArray[np.int64], attempt: int
     ) -> dict[str, pa.Array]:
         """New values for a key's own columns: first from the network, then, if that keeps repeating, from anywhere."""
         values: dict[str, pa.Array] = {}

@@ -23,7 +23,7 @@ from privbench.encode.codec import Codec, compile_codec
 from privbench.errors import ModelError
 from privbench.io.staging import staged
 from privbench.methods.base import TableModel
-from privbench.schema.domain import Range
+from privbench.schema.domain import Values
 from privbench.schema.spec import Spec
 from privbench.schema.types import Kind
 from privbench.schema.unit import Protection
@@ -68,7 +68,7 @@ def _codec(spec: Spec, protection: Protection, table: str, column: str) -> Codec
     declared = protection.schema.table(table).column(column)
     domain = spec.column(table, column).domain
     if domain is None and declared.type.kind is Kind.BOOLEAN:
-        domain = Range(range=(False, True))
+        domain = Values(values=(False, True))
     if domain is None:
         raise ModelError(f"{table}.{column}: has no domain.")
     return compile_codec(f"{table}.{column}", declared.type, nullable=declared.nullable, domain=domain)

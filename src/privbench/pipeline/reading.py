@@ -5,7 +5,7 @@ replaced by row positions. Everything that can be wrong with the data is found h
 """
 
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ from privbench.encode.coded import CodedTable
 from privbench.encode.keys import MISSING, NULL, KeyIndex, entities_by_owner, own_entities, owners_of_lookup
 from privbench.errors import DataError, SourceError
 from privbench.io.base import Source
+from privbench.methods.base import Progress
 from privbench.schema.model import ForeignKey, Schema, Table
 from privbench.schema.unit import Link, LinkKind, Protection, Role
 
@@ -50,7 +51,7 @@ def read_database(
     codecs: Codecs,
     *,
     orphans_as_null: bool,
-    progress: Callable[[str], None],
+    progress: Progress,
 ) -> ReadDatabase:
     """Read all tables; raises DataError where the data break the schema."""
     check_source(source.schema(), protection.schema)
@@ -58,14 +59,14 @@ def read_database(
     keys: dict[str, KeyValues] = {}
     public: dict[str, bytes] = {}
     rows: dict[str, int] = {}
-    for table in protection.schema.tables:
-        progress(f"reading {table.name}")
+    for at, table in enumerate(protection.schema.tables):
+        progress(f"reading {table.name}", at, len(protection.schema.tables))
         if protection.roles[table.name] is Role.PUBLIC:
             public[table.name], keys[table.name], rows[table.name] = _read_public(source, protection, table)
         else:
             wanted = codecs[table.name]
             codes[table.name], keys[table.name], rows[table.name] = _read_private(source, protection, table, wanted)
-    progress("checking keys")
+    progress("checking keys", 0, 1)
     positions = _positions(protection, keys, orphans_as_null=orphans_as_null)
     entities = _entities(protection, positions, rows)
     private = {t: CodedTable(codes=codes[t], keys=positions.get(t, {}), entities=entities[t]) for t in protection.order}

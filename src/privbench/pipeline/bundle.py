@@ -10,7 +10,7 @@ from privbench.io.base import Format
 from privbench.io.render import Dialect, omitted_keys, render_ddl
 from privbench.schema.model import Schema
 from privbench.schema.unit import Protection
-from privbench.synth.model import Model
+from privbench.pipeline.model import Model
 
 CHECKSUMS = "SHA256SUMS"
 RECEIPT = "receipt.json"

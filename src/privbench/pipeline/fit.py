@@ -4,7 +4,7 @@ Start reading here. Everything above the vault runs before a budget exists and m
 wrong with the data; everything below it sees noisy answers alone.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 from privbench import __version__
 from privbench.errors import SpecError
 from privbench.io.open import open_source
+from privbench.methods.base import Progress, silent
 from privbench.methods.paper.method import learn
 from privbench.methods.paper.settings import PaperSettings, paper_settings
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, TableFacts
@@ -23,14 +24,12 @@ from privbench.privacy.vault import Vault
 from privbench.schema.domain import Origin
 from privbench.schema.spec import Sizes, Spec
 from privbench.schema.unit import Link, LinkKind, Neighbours, Protection, Role
-from privbench.synth.model import Model, compile_codecs
-from privbench.synth.order import generation_order
-from privbench.synth.private_rows import key_is_unique
-from privbench.synth.reading import Codecs, ReadDatabase, link_name, read_database
+from privbench.pipeline.model import Model, compile_codecs
+from privbench.pipeline.order import generation_order
+from privbench.pipeline.private_rows import key_is_unique
+from privbench.pipeline.reading import Codecs, ReadDatabase, link_name, read_database
 
 METHODS = ("paper",)
-Steps = Callable[[str], None]
-"""Called with the name of each step."""
 
 
 def fit(
@@ -40,7 +39,7 @@ def fit(
     epsilon: Fraction | float | str,
     method: str | None = None,
     entropy: Entropy | None = None,
-    progress: Steps = lambda _step: None,
+    progress: Progress = silent,
 ) -> Model:
     """Learn a model of the database, spending epsilon.
 
@@ -67,7 +66,7 @@ def fit(
 
 
 def release(
-    vault: Vault, spec: Spec, read: ReadDatabase, *, settings: PaperSettings, epsilon: Fraction, progress: Steps
+    vault: Vault, spec: Spec, read: ReadDatabase, *, settings: PaperSettings, epsilon: Fraction, progress: Progress
 ) -> Model:
     """Run the method on the vault and put the model together. Reads public parts of `read` alone."""
     tables = learn(vault, settings, progress)

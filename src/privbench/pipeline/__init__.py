@@ -1,0 +1,1 @@
+"""Draft, fit, generate, verify: the walk of the data. Start reading at `fit`."""

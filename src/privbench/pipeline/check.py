@@ -1,0 +1,45 @@
+"""Verify what was published: a bundle, a model file or a receipt alone."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from privbench.errors import ModelError
+from privbench.privacy.verify import Verdict, verify_receipt
+from privbench.pipeline.bundle import CHECKSUMS, RECEIPT, wrong_checksums
+from privbench.pipeline.model import load_model
+
+MAX_RECEIPT = 2**28
+
+
+def verify(path: Path | str) -> Verdict:
+    """Add a receipt up again, and check a bundle's files against its checksums.
+
+    `path` is a bundle folder, a model file or a receipt.json. Raises ModelError if it is none of these.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise ModelError(f"{path}: there is no such file or folder.")
+    if not path.is_dir():
+        return verify_receipt(_receipt(path) if path.suffix == ".json" else load_model(path).receipt)
+    if not (path / RECEIPT).is_file():
+        raise ModelError(f"{path}: is not a bundle: it has no {RECEIPT}.")
+    verdict = verify_receipt(_receipt(path / RECEIPT))
+    if not (path / CHECKSUMS).is_file():
+        return _failed(verdict, [f"{CHECKSUMS} is missing"])
+    wrong = wrong_checksums(path)
+    return _failed(verdict, [f"{name}: is missing or was changed" for name in wrong]) if wrong else verdict
+
+
+def _failed(verdict: Verdict, problems: list[str]) -> Verdict:
+    return replace(verdict, status="failed", problems=(*verdict.problems, *problems))
+
+
+def _receipt(path: Path) -> Any:
+    try:
+        if path.stat().st_size > MAX_RECEIPT:
+            raise ModelError(f"{path}: is larger than {MAX_RECEIPT // 2**20} MB, which no receipt is.")
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"{path}: cannot be read as JSON ({type(error).__name__}).") from error

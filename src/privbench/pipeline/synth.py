@@ -1,0 +1,58 @@
+"""Draft, fit and generate in one go."""
+
+from collections.abc import Collection, Mapping
+from fractions import Fraction
+from pathlib import Path
+
+from privbench.io.base import Format
+from privbench.io.staging import check_target
+from privbench.methods.base import Progress, silent
+from privbench.pipeline.draft import draft
+from privbench.pipeline.fit import fit, parse_epsilon
+from privbench.pipeline.generate import generate
+from privbench.pipeline.model import Model
+from privbench.schema.spec import Orphans
+from privbench.schema.unit import Neighbours
+
+
+def synth(
+    source: Path | str,
+    out: Path | str,
+    *,
+    unit: str | None = None,
+    epsilon: Fraction | float | str,
+    domains: str,
+    method: str | None = None,
+    neighbours: Neighbours = Neighbours.REPLACE,
+    public: Collection[str] = (),
+    drop: Collection[str] = (),
+    owners: Mapping[str, tuple[str, ...]] | None = None,
+    lookups: Mapping[str, str] | None = None,
+    orphans: Orphans = Orphans.ERROR,
+    scale: float = 1.0,
+    seed: int | None = None,
+    format: Format = Format.PARQUET,  # noqa: A002
+    force: bool = False,
+    progress: Progress = silent,
+) -> tuple[Model, dict[str, int]]:
+    """Make a bundle from a database; returns the model and the rows of each table.
+
+    What could fail at the end is checked first: no budget is spent on a bundle that cannot be written.
+    """
+    budget = parse_epsilon(epsilon)
+    check_target(Path(out), force=force)
+    spec = draft(
+        source,
+        unit=unit,
+        domains=domains,
+        neighbours=neighbours,
+        public=public,
+        drop=drop,
+        owners=owners,
+        lookups=lookups,
+        orphans=orphans,
+        progress=progress,
+    )
+    model = fit(spec, epsilon=budget, method=method, progress=progress)
+    rows = generate(model, out, scale=scale, seed=seed, format=format, force=force, progress=progress)
+    return model, rows

@@ -1,1 +1,0 @@
-"""Fit and generate: start reading at pipeline."""
