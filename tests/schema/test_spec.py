@@ -160,7 +160,10 @@ def test_writing_is_careful(tmp_path: Path) -> None:
     assert read_spec(path) == spec
     with pytest.raises(TargetError, match="cannot be written"):
         write_spec(spec, tmp_path / "no" / "spec.yaml")
-    assert [p.name for p in tmp_path.iterdir()] == ["spec.yaml"]
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(TargetError, match="cannot be written"):
+        write_spec(spec, tmp_path / "folder", force=True)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["folder", "spec.yaml"]
 
 
 STRANGE = [

@@ -101,6 +101,12 @@ def test_two_keys_into_the_entity_are_asked_for(db: Db) -> None:
     assert kinds(found) == {"transfer.from_id": "reference", "transfer.to_id": "owner", "note.t": "owner"}
 
 
+def test_every_key_that_leads_to_the_entity_is_a_choice(db: Db) -> None:
+    schema = db("p: id*", "a: id* p_id>p", "b: id* x>p y>p a_id>a")
+    message = refused(schema, entity="p")
+    assert all(f"--owner b.{column}" in message for column in ("x", "y", "a_id"))
+
+
 def test_self_references_are_references(db: Db) -> None:
     found = protect(db("e: id* boss>e", "task: id* e_id>e parent>task"), entity="e")
     assert kinds(found) == {"e.boss": "reference", "task.e_id": "owner", "task.parent": "reference"}

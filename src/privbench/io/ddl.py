@@ -1,7 +1,7 @@
 """`schema.sql`: CREATE TABLE, ALTER TABLE, CREATE INDEX and CREATE TYPE .. AS ENUM of any common dialect.
 
 The script is cut into statements, those that declare something are parsed with sqlglot, the rest (INSERT, SET,
-COMMENT ..) is passed over. The dialect is the first of the list below that all of them parse in.
+COMMENT ..) is passed over. The dialect is the first of `_dialects` that all of them parse in.
 """
 
 import logging
@@ -35,7 +35,7 @@ _DECLARES = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _logger = logging.getLogger("sqlglot")
-_MYSQL = re.compile(r"`|\bENGINE\s*=|\bAUTO_INCREMENT\b|\bUNSIGNED\b", re.IGNORECASE)
+_MYSQL_WORDS = {"ENGINE", "AUTO_INCREMENT", "UNSIGNED"}
 
 
 def parse_ddl(text: str, *, where: str) -> Schema:
@@ -69,9 +69,8 @@ def parse_index(create_index: str, *, dialect: str) -> Index | None:
 
 def _parse(text: str, where: str) -> tuple[str, list[exp.Expr]]:
     """Parse all declaring statements in the first dialect that takes them all."""
-    dialects = ("mysql", "sqlite") if _MYSQL.search(text) else ("postgres", "duckdb", "sqlite", "mysql")
     furthest, problem = -1, ""
-    for dialect in dialects:
+    for dialect in _dialects(text):
         trees: list[exp.Expr] = []
         try:
             for statement in _statements(text, dialect):
@@ -82,6 +81,16 @@ def _parse(text: str, where: str) -> tuple[str, list[exp.Expr]]:
         else:
             return dialect, trees
     raise SchemaError(f"{where}: {problem}")
+
+
+def _dialects(text: str) -> tuple[str, ...]:
+    """Order the dialects to try; words that only MySQL has, outside quotes, put it first."""
+    try:
+        tokens = sqlglot.tokenize(text, dialect="postgres")
+    except SqlglotError:
+        return ("mysql", "sqlite", "postgres", "duckdb")
+    words = {t.text.upper() for t in tokens if t.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)}
+    return ("mysql", "sqlite", "postgres") if words & _MYSQL_WORDS else ("postgres", "duckdb", "mysql", "sqlite")
 
 
 def _explain(error: SqlglotError) -> str:

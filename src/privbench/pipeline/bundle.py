@@ -8,9 +8,9 @@ from typing import Any
 
 from privbench.io.base import Format
 from privbench.io.render import Dialect, omitted_keys, render_ddl
+from privbench.pipeline.model import Model
 from privbench.schema.model import Schema
 from privbench.schema.unit import Protection
-from privbench.pipeline.model import Model
 
 CHECKSUMS = "SHA256SUMS"
 RECEIPT = "receipt.json"

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from privbench.errors import ModelError
-from privbench.privacy.verify import Verdict, verify_receipt
 from privbench.pipeline.bundle import CHECKSUMS, RECEIPT, wrong_checksums
 from privbench.pipeline.model import load_model
+from privbench.privacy.verify import Verdict, verify_receipt
 
 MAX_RECEIPT = 2**28
 

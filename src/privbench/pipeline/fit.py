@@ -16,18 +16,18 @@ from privbench.io.open import open_source
 from privbench.methods.base import Progress, silent
 from privbench.methods.paper.method import learn
 from privbench.methods.paper.settings import PaperSettings, paper_settings
+from privbench.pipeline.model import Model, compile_codecs
+from privbench.pipeline.order import generation_order
+from privbench.pipeline.private_rows import key_is_unique
+from privbench.pipeline.reading import Codecs, ReadDatabase, link_name, read_database
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, TableFacts
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import Entropy, OsEntropy
 from privbench.privacy.receipt import PublicFacts, add_remove_budget, make_receipt
 from privbench.privacy.vault import Vault
 from privbench.schema.domain import Origin
-from privbench.schema.spec import Sizes, Spec
+from privbench.schema.spec import Orphans, Sizes, Spec
 from privbench.schema.unit import Link, LinkKind, Neighbours, Protection, Role
-from privbench.pipeline.model import Model, compile_codecs
-from privbench.pipeline.order import generation_order
-from privbench.pipeline.private_rows import key_is_unique
-from privbench.pipeline.reading import Codecs, ReadDatabase, link_name, read_database
 
 METHODS = ("paper",)
 
@@ -48,6 +48,7 @@ def fit(
     """
     budget = parse_epsilon(epsilon)
     settings = method_settings(spec, method)
+    public_sizes = sizes_are_public(spec, settings)
     protection = spec.protection()
     codecs = compile_codecs(spec, protection)
     generation_order(spec, protection)
@@ -58,7 +59,7 @@ def fit(
         read = read_database(
             opened, protection, codecs, orphans_as_null=spec.orphans.value == "null", progress=progress
         )
-    facts = public_facts(spec, protection, codecs, read.rows, public_sizes=sizes_are_public(spec, settings))
+    facts = public_facts(spec, protection, codecs, read.rows, public_sizes=public_sizes)
     ledger = Ledger(add_remove_budget(budget, protection.neighbours))
     entropy = entropy or OsEntropy()
     vault = Vault(facts, read.private, ledger=ledger, entropy=entropy)
@@ -123,8 +124,18 @@ def method_settings(spec: Spec, method: str | None) -> PaperSettings:
 
 
 def sizes_are_public(spec: Spec, settings: PaperSettings) -> bool:
-    """Whether the spec declares the sizes of all tables public; as printed, the paper does."""
-    return spec.sizes is Sizes.PUBLIC or settings.as_printed
+    """Whether the spec declares the sizes of all tables public; as printed, the paper does.
+
+    Raises SpecError where entities may come and go: no two neighbours have the same sizes then.
+    """
+    public = spec.sizes is Sizes.PUBLIC or settings.as_printed
+    if public and spec.neighbours is Neighbours.ADD_REMOVE:
+        said = "method.as_printed" if settings.as_printed else "sizes: public"
+        raise SpecError(
+            f"`{said}` publishes the number of entities, which `neighbours: add-remove` protects. "
+            "Set `neighbours: replace`, or take it out."
+        )
+    return public
 
 
 def public_facts(
@@ -145,7 +156,13 @@ def public_facts(
     }
     private = [k for k in protection.links if protection.roles[k.table] is not Role.PUBLIC]
     links = tuple(_link_facts(protection, link, rows, known) for link in private)
-    return Facts(entity=protection.entity, neighbours=protection.neighbours, tables=tables, links=links)
+    return Facts(
+        entity=protection.entity,
+        neighbours=protection.neighbours,
+        tables=tables,
+        links=links,
+        strays=spec.orphans is Orphans.NULL,
+    )
 
 
 def _link_facts(protection: Protection, link: Link, rows: Mapping[str, int], known: set[str]) -> LinkFacts:
@@ -163,14 +180,17 @@ def _link_facts(protection: Protection, link: Link, rows: Mapping[str, int], kno
 
 
 def domain_origins(spec: Spec, protection: Protection) -> dict[str, Origin]:
-    """Where the domain of each modelled column comes from."""
-    return {
-        f"{table}.{column}": spec.column(table, column).origin
-        if spec.column(table, column).domain is not None
-        else Origin.SCHEMA
-        for table in protection.order
-        for column in protection.attributes(table)
-    }
+    """Where the domain of each modelled column comes from, and that of each text key, whose length it fixes."""
+    found = {}
+    for table in protection.order:
+        modelled = protection.attributes(table)
+        for column in (c.name for c in protection.schema.table(table).columns):
+            said = spec.column(table, column)
+            if said.domain is not None:
+                found[f"{table}.{column}"] = said.origin
+            elif column in modelled:
+                found[f"{table}.{column}"] = Origin.SCHEMA
+    return found
 
 
 def _plain(settings: PaperSettings) -> dict[str, Any]:

@@ -16,13 +16,13 @@ from privbench.io.base import Format
 from privbench.io.sinks import open_sink
 from privbench.io.staging import staged
 from privbench.methods.base import Progress, silent
-from privbench.schema.unit import Role
 from privbench.pipeline.bundle import write_companions
 from privbench.pipeline.keymaker import KeyMaker
 from privbench.pipeline.model import Model
 from privbench.pipeline.order import generation_order
 from privbench.pipeline.private_rows import PrivateRows
 from privbench.pipeline.public_rows import public_batches
+from privbench.schema.unit import Role
 
 SCALES = (0.01, 1000.0)
 """Smallest and largest scale factor."""

@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from privbench.encode.numbering import TEXT_KEY_LENGTH, check_room, numbered
+from privbench.pipeline.model import Model
+from privbench.pipeline.order import is_numbered
 from privbench.schema.domain import Text
 from privbench.schema.model import Table
 from privbench.schema.types import Kind
 from privbench.schema.unit import Role
-from privbench.pipeline.model import Model
-from privbench.pipeline.order import is_numbered
 
 
 class KeyMaker:

@@ -13,15 +13,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.methods.base import TableModel
-from privbench.schema.model import Table
-from privbench.schema.unit import Link, LinkKind
-from privbench.spn.links import COMPONENT, draw_owners, draw_references, expected_share, null_share
-from privbench.spn.sample import sample
 from privbench.pipeline.keymaker import KeyMaker
 from privbench.pipeline.model import Model
 from privbench.pipeline.order import colliding_keys, is_numbered
 from privbench.pipeline.reading import link_name
 from privbench.pipeline.unique import ROUNDS, Uniqueness
+from privbench.schema.model import Table
+from privbench.schema.unit import Link, LinkKind
+from privbench.spn.links import COMPONENT, draw_owners, draw_references, expected_share, null_share
+from privbench.spn.sample import sample
 
 BLOCK_ROWS = 65_536
 """About how many rows a block has."""

@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privbench.schema.unit import Link, LinkKind
 from privbench.pipeline.keymaker import KeyMaker
 from privbench.pipeline.model import Model
+from privbench.pipeline.order import is_numbered
 from privbench.pipeline.private_rows import BLOCK_ROWS, Sizes
+from privbench.schema.unit import Link, LinkKind
 
 
 def public_batches(
@@ -24,15 +25,19 @@ def public_batches(
     stale = [
         link
         for link in model.protection.links
-        if link.table == name
-        and link.kind is LinkKind.INBOUND
-        and not (keep_entity_keys and link.key.table == model.protection.entity)
+        if link.table == name and link.kind is LinkKind.INBOUND and not (keep_entity_keys and _kept(model, link))
     ]
     rng = np.random.default_rng((seed, [t.name for t in model.protection.schema.tables].index(name)))
     for batch in pq.ParquetFile(io.BytesIO(model.public[name])).iter_batches(BLOCK_ROWS):
         for link in stale:
             batch = _drawn_again(model, batch, link, sizes, keys, rng)  # noqa: PLW2901
         yield batch
+
+
+def _kept(model: Model, link: Link) -> bool:
+    """Whether a key names the entity table by the ids that are kept."""
+    entity = model.protection.schema.table(model.protection.entity)
+    return link.key.table == entity.name and is_numbered(entity, link.key.references)
 
 
 def _drawn_again(

@@ -20,6 +20,8 @@ from privbench.encode.keys import MISSING, NULL, KeyIndex, entities_by_owner, ow
 from privbench.errors import DataError, SourceError
 from privbench.io.base import Source
 from privbench.methods.base import Progress
+from privbench.pipeline.order import is_numbered
+from privbench.privacy.facts import SIZE_LIMIT
 from privbench.schema.model import ForeignKey, Schema, Table
 from privbench.schema.unit import Link, LinkKind, Protection, Role
 
@@ -66,11 +68,18 @@ def read_database(
         else:
             wanted = codecs[table.name]
             codes[table.name], keys[table.name], rows[table.name] = _read_private(source, protection, table, wanted)
+    _check_sizes(rows)
     progress("checking keys", 0, 1)
     positions = _positions(protection, keys, orphans_as_null=orphans_as_null)
     entities = _entities(protection, positions, rows)
     private = {t: CodedTable(codes=codes[t], keys=positions.get(t, {}), entities=entities[t]) for t in protection.order}
     return ReadDatabase(private=private, public=public, rows=rows, entity_keys=_entity_keys(protection, keys))
+
+
+def _check_sizes(rows: Mapping[str, int]) -> None:
+    for table, count in rows.items():
+        if count > SIZE_LIMIT:
+            raise DataError(f"{table}: has {count} rows, at most {SIZE_LIMIT} can be protected. Split the table.")
 
 
 def check_source(found: Schema, wanted: Schema) -> None:
@@ -149,6 +158,7 @@ def _positions(
     for link in protection.links:
         name = link_name(link.table, link.key)
         positions = indexes[link.key.table, link.key.references].find(keys[link.table][link.key.columns])
+        _check_nulls(protection, name, link, positions)
         found.setdefault(link.table, {})[name] = _without_orphans(name, link, positions, as_null=orphans_as_null)
     return found
 
@@ -165,6 +175,17 @@ def _named_keys(protection: Protection) -> Iterator[tuple[str, tuple[str, ...]]]
         if wanted not in seen:
             seen.add(wanted)
             yield wanted
+
+
+def _check_nulls(protection: Protection, name: str, link: Link, positions: NDArray[np.int64]) -> None:
+    """Refuse NULL keys in NOT NULL columns: that every row has an owner bounds how many rows there are."""
+    table = protection.schema.table(link.table)
+    nulls = int((positions == NULL).sum())
+    if nulls and not any(table.column(c).nullable for c in link.key.columns):
+        raise DataError(
+            f"{name}: {nulls} rows have a NULL here, but the column is NOT NULL. Fill or remove them, or say "
+            "`null: true` under the column in the spec."
+        )
 
 
 def _without_orphans(name: str, link: Link, positions: NDArray[np.int64], *, as_null: bool) -> NDArray[np.int64]:
@@ -205,9 +226,10 @@ def _owners(
 
 def _entity_keys(protection: Protection, keys: Mapping[str, KeyValues]) -> pa.Table | None:
     """The entity table's primary key, sorted, if public tables name it: those ids are public and are kept."""
-    named = any(k.kind is LinkKind.INBOUND and k.key.table == protection.entity for k in protection.links)
-    columns = protection.schema.table(protection.entity).primary_key
-    if not named:
+    entity = protection.schema.table(protection.entity)
+    columns = entity.primary_key
+    inbound = [k.key for k in protection.links if k.kind is LinkKind.INBOUND and k.key.table == entity.name]
+    if not any(is_numbered(entity, key.references) for key in inbound):
         return None
     table = pa.table(dict(zip(columns, keys[protection.entity][columns], strict=True)))
     return table.take(pc.sort_indices(table, sort_keys=[(c, "ascending") for c in columns]))

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from privbench.schema.unit import LinkKind, Neighbours
 
-SIZE_LIMIT = 2**40
-"""No table has more rows than this: the bound used where the true size is private."""
+SIZE_LIMIT = 2**35
+"""No table has more rows than this (checked when it is read): the bound used where the true size is private."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +48,8 @@ class Facts:
     neighbours: Neighbours
     tables: Mapping[str, TableFacts]
     links: tuple[LinkFacts, ...]
+    strays: bool = False
+    """Whether rows may lack an owner even where the schema says NOT NULL: keys to missing rows count as NULL."""
 
     def links_of(self, table: str) -> tuple[LinkFacts, ...]:
         """The keys of one table."""

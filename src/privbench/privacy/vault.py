@@ -190,7 +190,8 @@ class Vault:
         answer = self._measure(
             block.scope, block.table, query, exact, draws=1, sensitivity=sensitivity, epsilon=epsilon
         )
-        return float(answer[0]) * queries.dependence_bound(self._most_rows(block.table)) / 2**queries.BITS
+        bits: float = float(answer[0]) * queries.dependence_bound(self._most_rows(block.table)) / 2**queries.BITS
+        return bits
 
     def cluster_sizes(self, block: Block, columns: Sequence[str], centres: CentrePair, *, epsilon: Fraction) -> Answer:
         """Rows nearer to either centre."""
@@ -395,10 +396,10 @@ class Vault:
         return entities * self.cap(table)
 
     def _may_be_unowned(self, table: str) -> bool:
-        """Whether the schema allows rows that do not reach the entity table."""
+        """Whether there may be rows that do not reach the entity table."""
         while table != self.facts.entity:
             link = self.facts.owner_link(table)
-            if link is None or link.nullable:
+            if link is None or link.nullable or self.facts.strays:
                 return True
             table = link.target
         return False

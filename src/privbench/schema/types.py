@@ -213,8 +213,6 @@ def _decimal(precision: int, scale: int) -> SqlType:
 
 
 def _text(name: str, length: int | None) -> SqlType:
-    if length == 0:
-        raise SchemaError(f"{name}(0): a length must be at least 1.")
     return SqlType(kind=Kind.TEXT, sql=name if length is None else f"{name}({length})", length=length)
 
 

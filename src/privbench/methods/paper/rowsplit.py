@@ -45,7 +45,20 @@ def split_rows(
         return RowSplit(blocks=blocks, sizes=sizes)
     centres, last = _cluster(vault, task, rounds=rounds, epsilon=epsilon, rng=rng)
     blocks = vault.split(task.block, task.columns, centres)
-    return RowSplit(blocks=blocks, sizes=(max(int(last[0]), 0), max(int(last[1]), 0)))
+    return RowSplit(blocks=blocks, sizes=shared_rows(task.rows, int(last[0]), int(last[1])))
+
+
+def shared_rows(rows: int, left: int, right: int) -> tuple[int, int]:
+    """Noisy sizes of two sides scaled to add up to the (noisy) size of the whole, so that a tree stays finite.
+
+    >>> shared_rows(100, 30, 10), shared_rows(100, -5, 7), shared_rows(100, -5, -7)
+    ((75, 25), (0, 100), (0, 0))
+    """
+    left, right = max(left, 0), max(right, 0)
+    if left + right == 0:
+        return 0, 0
+    share = rows * left // (left + right)
+    return share, rows - share
 
 
 def _cluster(

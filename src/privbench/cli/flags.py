@@ -1,0 +1,128 @@
+"""Flags that several commands share, and how their values are read."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from privbench.errors import SpecError
+from privbench.io.base import Format
+from privbench.io.open import open_source
+from privbench.schema.choices import closest
+from privbench.schema.spec import Orphans
+from privbench.schema.unit import Neighbours
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+SOURCE_HELP = "SOURCE is a folder with one Parquet or CSV file per table (and schema.sql), a DuckDB or a SQLite file."
+
+json_flag = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+force_flag = click.option("--force", is_flag=True, help="Replace what is there.")
+epsilon_flag = click.option("--epsilon", required=True, metavar="E", help="The privacy budget, such as 3.2.")
+method_flag = click.option("--method", type=click.Choice(["paper"]), help="How to learn the model.")
+seed_flag = click.option("--seed", type=int, help="The same seed gives the same data; noise has none.")
+scale_flag = click.option("--scale", type=float, default=1.0, show_default=True, help="Scale factor, 0.01 to 1000.")
+to_flag = click.option(
+    "--to",
+    "format_",
+    type=click.Choice([f.value for f in Format]),
+    default=Format.PARQUET.value,
+    show_default=True,
+    help="What to write the tables as.",
+)
+
+
+def out_flag(what: str) -> Callable[[Command], Command]:
+    """`-o`, required."""
+    return click.option("-o", "--out", required=True, type=click.Path(path_type=Path), metavar="PATH", help=what)
+
+
+def draft_flags(command: Command) -> Command:
+    """Who is protected and what is public, as `draft` and `synth` take it."""
+    for flag in (
+        click.option(
+            "--orphans",
+            type=click.Choice([o.value for o in Orphans]),
+            default="error",
+            show_default=True,
+            help="What a key to a missing row is.",
+        ),
+        click.option(
+            "--neighbours",
+            type=click.Choice([n.value for n in Neighbours]),
+            default="replace",
+            show_default=True,
+            help="What epsilon compares: one entity replaced, or one more or less.",
+        ),
+        click.option(
+            "--owned-by",
+            "lookups",
+            multiple=True,
+            metavar="T=OWNER",
+            help="Rows of T belong to the rows of OWNER that reference them.",
+        ),
+        click.option(
+            "--owner", "owners", multiple=True, metavar="T.COLUMN", help="The key of T that says whose rows these are."
+        ),
+        click.option("--drop", multiple=True, metavar="T", help="Leave table T out, with the keys into it."),
+        click.option("--public", multiple=True, metavar="T", help="Table T is nobody's secret: copy it."),
+        click.option(
+            "--domains",
+            type=click.Choice(["data", "private"]),
+            required=True,
+            help="Where domains come from that neither spec nor schema gives. `data`: from the data, for you "
+            "to review and declare public. `private` is not there yet.",
+        ),
+        click.option("--unit", metavar="T", help="The table with one row for each entity to protect."),
+    ):
+        command = flag(command)
+    return command
+
+
+def draft_choices(
+    source: str,
+    *,
+    public: Iterable[str],
+    drop: Iterable[str],
+    owners: Iterable[str],
+    lookups: Iterable[str],
+    neighbours: str,
+    orphans: str,
+) -> dict[str, Any]:
+    """The values of `draft_flags` as the API takes them. Several tables may be given to a flag, with commas."""
+    owners = tuple(owners)
+    names = _table_names(source) if owners else []
+    return {
+        "public": _tables(public),
+        "drop": _tables(drop),
+        "owners": dict(_owner_key(text, names) for text in owners),
+        "lookups": dict(_lookup(text) for text in lookups),
+        "neighbours": Neighbours(neighbours),
+        "orphans": Orphans(orphans),
+    }
+
+
+def _tables(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name.strip() for text in texts for name in text.split(","))
+
+
+def _table_names(source: str) -> list[str]:
+    with open_source(source) as opened:
+        return [t.name for t in opened.schema().tables]
+
+
+def _owner_key(text: str, names: list[str]) -> tuple[str, tuple[str, ...]]:
+    """Split T.COLUMN[,COLUMN] where T is a table; names may hold dots."""
+    for at in (i for i, c in enumerate(text) if c == "."):
+        if text[:at] in names:
+            return text[:at], tuple(text[at + 1 :].split(","))
+    table = text.partition(".")[0]
+    raise SpecError(f"--owner {text}: write T.COLUMN, with T a table. {closest(table, names)}")
+
+
+def _lookup(text: str) -> tuple[str, str]:
+    table, sign, owner = text.partition("=")
+    if not sign:
+        raise SpecError(f"--owned-by {text}: write T=OWNER, both names of tables.")
+    return table, owner

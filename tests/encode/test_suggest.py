@@ -1,0 +1,159 @@
+"""Suggested domains: valid for any column, most values inside, grids and lists as a person would choose them."""
+
+from datetime import date, datetime
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privbench.encode.codec import compile_codec
+from privbench.encode.suggest import suggest_domain
+from privbench.schema.domain import Bins, Domain, Range, Serial, Text, Values
+from privbench.schema.types import Kind, SqlType, parse_type
+
+TYPES = """TINYINT SMALLINT INTEGER BIGINT UINTEGER REAL DOUBLE DECIMAL(4,2) DECIMAL(18,0) DECIMAL(38,0) DECIMAL(38,30)
+BOOLEAN VARCHAR VARCHAR(1) VARCHAR(10) DATE TIME TIMESTAMP TIMESTAMPTZ""".split()
+
+
+def suggested(name: str, values: list[object] | pa.Array, *, unique: bool = False) -> Domain:
+    kind = parse_type(name)
+    return suggest_domain("t.c", kind, pa.chunked_array([values], kind.arrow), unique=unique)
+
+
+@st.composite
+def columns(draw: st.DrawFn, kind: SqlType) -> pa.Array:
+    """A column with repeats and NULLs, from anywhere in the type."""
+    if kind.kind is Kind.TEXT:
+        pool = draw(st.lists(st.text(max_size=30), min_size=1, max_size=20))
+    elif kind.kind is Kind.FLOAT:
+        pool = draw(st.lists(st.floats(width=32 if kind.bits == 32 else 64), min_size=1, max_size=20))
+    elif kind.kind is Kind.DECIMAL:
+        most = 10**kind.precision - 1
+        pool = [Decimal(f"{n}E-{kind.scale}") for n in draw(st.lists(st.integers(-most, most), min_size=1))]
+    elif kind.kind is Kind.BOOLEAN:
+        pool = [False, True]
+    else:
+        width = {Kind.DATE: 32, Kind.INTEGER: kind.bits}.get(kind.kind, 64)
+        ends = kind.bounds if kind.kind is Kind.INTEGER else (-(2 ** (width - 1)), 2 ** (width - 1) - 1)
+        ends = (0, 86_400 * 10**6 - 1) if kind.kind is Kind.TIME else ends
+        pool = draw(st.lists(st.integers(*ends), min_size=1, max_size=400))
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))
+    rows = [pool[i] for i in rng.integers(len(pool), size=draw(st.integers(0, 600)))]
+    rows = [None if rng.random() < 0.1 else row for row in rows]
+    if kind.kind is Kind.DATE:
+        return pa.array(rows, pa.int32()).cast(kind.arrow)
+    if kind.kind in (Kind.TIME, Kind.TIMESTAMP):
+        return pa.array(rows, pa.int64()).view(kind.arrow)
+    return pa.array(rows, kind.arrow)
+
+
+@pytest.mark.parametrize("name", TYPES)
+@settings(max_examples=20, deadline=None)
+@given(data=st.data(), unique=st.booleans())
+def test_any_column_gets_a_valid_domain(name, data, unique) -> None:
+    kind = parse_type(name)
+    column = data.draw(columns(kind))
+    domain = suggest_domain("t.c", kind, pa.chunked_array([column]), unique=unique)
+    codec = compile_codec("t.c", kind, nullable=True, domain=domain)
+    codes = codec.encode(column)
+    assert codec.size <= 258
+    if not isinstance(domain, Serial | Text):
+        decoded = codec.decode(codes, np.random.default_rng(0), first_row=0)
+        assert codec.encode(decoded).tolist() == codes.tolist()
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("values", [[], [None, None]])
+def test_a_column_without_values_gets_a_valid_domain(name, values) -> None:
+    kind = parse_type(name)
+    codec = compile_codec("t.c", kind, nullable=True, domain=suggested(name, values))
+    assert codec.encode(pa.array(values, kind.arrow)).tolist() == [codec.null_code] * len(values)
+
+
+@pytest.mark.parametrize("shape", ["lognormal", "normal", "uniform"])
+@pytest.mark.parametrize("name", ["INTEGER", "DOUBLE", "REAL", "DECIMAL(18,2)", "TIMESTAMP"])
+def test_wide_columns_are_cut_evenly_and_keep_their_values_inside(name, shape) -> None:
+    kind = parse_type(name)
+    numbers = getattr(np.random.default_rng(0), shape)(size=5000) * 10_000
+    if kind.kind is Kind.TIMESTAMP:
+        column = pa.array((numbers * 1e6).astype(np.int64)).cast(kind.arrow)
+    elif kind.kind is Kind.DECIMAL:
+        column = pa.array([Decimal(f"{n:.2f}") for n in numbers], kind.arrow)
+    else:
+        column = pa.array(numbers).cast(kind.arrow, safe=False)
+    domain = suggested(name, column)
+    assert isinstance(domain, Bins)
+    codec = compile_codec("t.c", kind, nullable=False, domain=domain)
+    counts = np.bincount(codec.encode(column), minlength=codec.size)
+    assert 60 <= codec.size <= 128
+    assert counts.max() < 3 * 5000 / 64
+    ends = [
+        codec.decode(np.array([c], np.uint8), np.random.default_rng(0), first_row=0)[0] for c in (0, -1 % codec.size)
+    ]
+    assert ends[0].as_py() < ends[1].as_py()
+
+
+def test_narrow_columns_are_listed_value_by_value() -> None:
+    assert suggested("INTEGER", [7, 3, None, 250]) == Range(range=(3, 250))
+    assert suggested("INTEGER", [0, 10, 40, 20]) == Range(range=(0, 40), step=10)
+    assert suggested("DECIMAL(9,2)", [Decimal("0.99"), Decimal("1.01")]) == Range(range=("0.99", "1.01"))
+    assert suggested("DOUBLE", [0.1, 0.25, float("nan"), float("inf")]) == Range(range=(0.1, 0.25), step=0.01)
+    assert suggested("DATE", [date(2020, 1, 1), date(2020, 3, 1)]) == Range(range=("2020-01-01", "2020-03-01"))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "step"),
+    [(86_400, "1d"), (3600, "1h"), (900, "15min"), (60, "1min"), (1, "1s"), (0.001, "1ms"), (0.000001, None)],
+)
+def test_timestamps_lie_on_the_coarsest_grid(seconds, step) -> None:
+    times = (np.arange(1, 5000) * round(seconds * 1e6)).astype(np.int64)
+    domain = suggested("TIMESTAMP", pa.array(times).cast(pa.timestamp("us")))
+    assert isinstance(domain, Bins)
+    assert domain.step == step
+
+
+@pytest.mark.parametrize(("digits", "step"), [(0, 1), (1, 0.1), (2, 0.01), (3, 0.001)])
+@pytest.mark.parametrize("name", ["REAL", "DOUBLE"])
+def test_floats_with_few_decimals_keep_them(name, digits, step) -> None:
+    numbers = np.random.default_rng(0).uniform(-300, 300, 5000).round(digits)
+    domain = suggested(name, pa.array(numbers).cast(parse_type(name).arrow))
+    assert isinstance(domain, Bins)
+    assert domain.step == step
+
+
+def test_an_outlier_does_not_spoil_the_grid_of_the_others() -> None:
+    numbers = np.append(np.random.default_rng(0).normal(size=5000), 1e300)
+    domain = suggested("DOUBLE", pa.array(numbers))
+    assert isinstance(domain, Bins)
+    assert domain.step == 1e-5
+
+
+def test_frequent_values_of_a_wide_column_are_spikes() -> None:
+    rng = np.random.default_rng(0)
+    values = np.where(rng.random(5000) < 0.6, 0, rng.integers(1, 10**6, 5000))
+    values[:400] = 99_999
+    domain = suggested("INTEGER", pa.array(values, pa.int32()))
+    assert isinstance(domain, Bins)
+    assert domain.spikes == (0, 99_999)
+
+
+def test_a_wide_column_of_few_values_is_a_list() -> None:
+    rates = [Decimal("0.99"), Decimal("2.99"), Decimal("4.99")] * 100
+    assert suggested("DECIMAL(4,2)", rates) == Values(values=("0.99", "2.99", "4.99"))
+
+
+def test_unique_columns_are_numbered_or_made_up() -> None:
+    assert suggested("INTEGER", [5, 6], unique=True) == Serial()
+    assert suggested("TIMESTAMP", [datetime(2020, 1, 1)], unique=True) == Serial()
+    assert suggested("VARCHAR", ["abc", "abcdefgh"], unique=True) == Text(text=(2, 4, 8, 16))
+
+
+def test_text_is_listed_when_short_lists_repeat_and_made_up_otherwise() -> None:
+    assert suggested("VARCHAR", ["b", "a", "a", "b", "b"]) == Values(values=("a", "b"), other=True)
+    assert suggested("VARCHAR(1)", ["b", "long", "b", "b", "long"]) == Values(values=("b",), other=True)
+    names = [f"name{i}" for i in range(1234)]
+    assert suggested("VARCHAR(7)", names) == Text(text=(4, 7), distinct=1200)
+    assert suggested("BOOLEAN", [True]) == Values(values=(False, True))
