@@ -6,7 +6,7 @@ from hypothesis import given
 
 from privbench.errors import BudgetError
 from privbench.privacy.blocks import Boxes, Centres
-from privbench.privacy.events import Event, Mechanism
+from privbench.privacy.events import GRID, Event, Mechanism
 from privbench.privacy.ledger import Ledger
 
 from .trees import Step, event, follow, walks
@@ -55,6 +55,14 @@ def test_a_refusal_changes_nothing() -> None:
     assert ledger.total == 1
 
 
+def test_the_budget_is_kept_to_the_last_unit() -> None:
+    ledger = Ledger(Fraction(1, 3))
+    ledger.root.charge(event("person", Fraction(1, 3)))
+    with pytest.raises(BudgetError):
+        ledger.root.charge(event("person", Fraction(1, GRID)))
+    assert Fraction(1, 3) - Fraction(1, GRID) < ledger.total <= Fraction(1, 3)
+
+
 def test_what_fits_under_the_dearest_part_is_free() -> None:
     ledger = Ledger(Fraction(1))
     young, old = ledger.root.partition("by age", AGES, 2)
@@ -90,6 +98,9 @@ def test_partitions_that_do_not_fit_their_scope() -> None:
         young.partition("by centres", VISITS, 2)
     with pytest.raises(ValueError, match="reaches outside"):
         young.sequential("leaf").partition("again", AGES, 2)
+    elsewhere = Boxes(table="person", rows_per_entity=1, boxes=({"sex": ((0, 0),)},))
+    with pytest.raises(ValueError, match="reaches outside"):
+        young.partition("other column", elsewhere, 1)
     three = Boxes(table="person", rows_per_entity=1, boxes=({"age": ((0, 1), (3, 3))}, {"age": ((2, 2),)}))
     assert len(young.partition("nested", three, 2)) == 2
 

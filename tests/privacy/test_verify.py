@@ -89,8 +89,8 @@ MUTANTS: dict[str, tuple[Change, str]] = {
     "version": (lambda r: r.update(version=2), "version 2"),
     "scale too small": (lambda r: find(r, "event", 2).update(scale="199/100"), "too small for epsilon"),
     "scale zero": (lambda r: find(r, "event", 2).update(scale="0/1"), "not positive"),
-    "missing factor 2 of a choice": (lambda r: find(r, "event").update(scale="150/1"), "too small for epsilon"),
-    "monotone as a text": (lambda r: find(r, "event").update(scale="150/1", monotone="yes"), "too small"),
+    "missing factor 2 of a choice": (lambda r: find(r, "event").update(scale="151/1"), "too small for epsilon"),
+    "monotone as a text": (lambda r: find(r, "event").update(scale="151/1", monotone="yes"), "too small"),
     "several choices in one event": (lambda r: find(r, "event").update(draws=2), "a choice once"),
     "sensitivity raised": (lambda r: find(r, "event", 2).update(sensitivity="2/1"), "too small for epsilon"),
     "sensitivity of one row only": (lambda r: find(r, "event", 3).update(sensitivity="1/1"), "whole multiple of the 3"),
@@ -149,6 +149,9 @@ def test_a_box_outside_the_block_fails() -> None:
     assert "reaches outside" in verify_receipt(paper).problems[0]
     find(paper, "part", 1)["box"] = {"sex": [[0, 0]]}
     assert "reaches outside" in verify_receipt(paper).problems[0]
+    find(paper, "part", 1)["box"] = {"age": [[2, 3]]}
+    find(paper, "partition", 1).update(table="visit", rows_per_entity=3)
+    assert "parts visit inside a block of person" in verify_receipt(paper).problems[0]
 
 
 @given(walks)

@@ -49,7 +49,8 @@ class LengthCodec(LaidOut):
         cells = codes[rows].astype(np.int64)
         places = np.zeros(len(codes), dtype=np.int64)  # where in the pooled strings each row finds its own
         places[rows[np.argsort(cells.astype(np.uint16), kind="stable")]] = np.arange(len(rows))
-        return self._pooled(cells, rng, first_row=first_row, pool=self.distinct).take(pa.array(places, mask=nulls))
+        before = first_row / max(len(codes), 1)  # batches of this size that came before
+        return self._pooled(cells, rng, before=before, pool=self.distinct).take(pa.array(places, mask=nulls))
 
     def coverage(self, predicate: Predicate) -> NDArray[np.float64]:
         """Return the share of each cell's made-up strings that satisfies the predicate, from a fixed sample of them."""
@@ -77,15 +78,14 @@ class LengthCodec(LaidOut):
         lengths = rng.integers(self.shortest[cells], self.longest[cells], endpoint=True)
         return unique_strings(rows, np.maximum(lengths, needed), salt=salt_of(self.where))
 
-    def _pooled(self, cells: NDArray[np.int64], rng: np.random.Generator, *, first_row: int, pool: int) -> pa.Array:
+    def _pooled(self, cells: NDArray[np.int64], rng: np.random.Generator, *, before: float, pool: int) -> pa.Array:
         """Make up strings, cell by cell; a cell's share of the rows is its share of the pool."""
         counts = np.bincount(cells, minlength=self.layout.cells)
         parts = [pa.array([], type=pa.string())]
         for cell in np.flatnonzero(counts):
             count = int(counts[cell])
             size = max(1, round(pool * count / len(cells)))
-            start = first_row * count // len(cells)
-            numbers = (start + rng.permutation(count)) % size  # each string about equally often
+            numbers = (int(before * count) + rng.permutation(count)) % size  # each string about equally often
             parts.append(self._spelled(numbers, int(cell), pool=pool))
         return pa.concat_arrays(parts)
 

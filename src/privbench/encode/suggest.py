@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from privbench.encode.codec import compile_codec
 from privbench.encode.cuts import cut
-from privbench.encode.grid import Grid
+from privbench.encode.grid import Grid, typed
 from privbench.encode.layout import one_array
 from privbench.encode.listed import unlisted
 from privbench.encode.resolution import coarsest_grid, round_units
@@ -75,9 +75,7 @@ def _bins(grid: Grid, ticks: NDArray[np.int64], counts: NDArray[np.int64], *, st
 
 def _stand_in(kind: SqlType) -> pa.Array:
     """Return a single value for a column that has none."""
-    if kind.kind is Kind.FLOAT:
-        return pa.array([0.0], type=kind.arrow)
-    return pa.array([0]).cast(pa.int32() if kind.kind is Kind.DATE else pa.int64()).cast(kind.arrow)
+    return typed(kind, np.zeros(1, dtype=np.int64), nulls=np.zeros(1, dtype=bool))
 
 
 def _text(kind: SqlType, values: pa.ChunkedArray, *, unique: bool) -> Domain:

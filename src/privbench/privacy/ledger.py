@@ -77,6 +77,11 @@ class Scope:
         return self._spent
 
     @property
+    def parted(self) -> bool:
+        """Whether this is inside a part of a table."""
+        return self._by is not None
+
+    @property
     def total(self) -> Fraction:
         """What was charged here and below, as the tree composes it."""
         return Fraction(self._node.units, GRID)

@@ -5,7 +5,7 @@ unordered ones, where c[x] is the share of code x in the cluster; all in integer
 splits alike. Ties go left.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +13,39 @@ from numpy.typing import NDArray
 
 from privbench.privacy.blocks import Centres
 from privbench.privacy.facts import ColumnFacts
+from privbench.privacy.ledger import Scope
 from privbench.privacy.queries import COORDINATE, coordinates
 
 Coordinates = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A set of rows of one table, known by how it came about; its queries are charged to `scope`."""
+
+    table: str
+    number: int
+    scope: Scope
+    trail: tuple[tuple[int, int], ...] = ()
+    """The splits it comes from, and which side of each it is."""
+
+
+def disjoint(blocks: Sequence[Block]) -> bool:
+    """Whether no row can be in two of the blocks, going by how they came about.
+
+    That is so if the first difference between two trails is the side of one split.
+    """
+    parted: dict[tuple[tuple[int, int], ...], int] = {}
+    ends: set[tuple[tuple[int, int], ...]] = set()
+    for block in blocks:
+        for depth, (split, _) in enumerate(block.trail):
+            before = block.trail[:depth]
+            if before in ends or parted.setdefault(before, split) != split:
+                return False
+        if block.trail in ends or block.trail in parted:
+            return False
+        ends.add(block.trail)
+    return len({block.table for block in blocks}) <= 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

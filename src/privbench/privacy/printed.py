@@ -24,9 +24,9 @@ def printed_row_split(
     fewest: int,
     scale: Fraction,
     entropy: Entropy,
-    coin: np.random.Generator,
 ) -> NDArray[np.bool_]:
     """Which rows go right: from random halves, so many rounds of noisy reassignment, then at least `fewest` each."""
+    coin = np.random.default_rng(entropy.words(4))
     rows = len(next(iter(codes.values())))
     right = coin.permutation(rows) >= rows // 2
     for _ in range(rounds):

@@ -83,7 +83,7 @@ def dependence_units(bits: float, most_rows: int) -> int:
 
 def dependence_sensitivity(rows_per_entity: int) -> int:
     """How far an entity can move `dependence_units`: per row, one unit for rounding down and one for float error."""
-    return rows_per_entity * (2**BITS + 2)
+    return rows_per_entity * ((1 << BITS) + 2)
 
 
 def coordinates(codes: Codes, size: int) -> Integers:
@@ -142,16 +142,16 @@ def degree_histogram(degree: Integers, cap: int) -> Integers:
     return histogram(np.minimum(degree, cap), cap + 1)
 
 
-def cap_scores(rows_of_entity: Integers, candidates: Sequence[int], *, allowed: int) -> Integers:
-    """How close each cap comes to cutting the rows of `allowed` entities: the closer, the higher.
+def cap_scores(rows_of_entity: Integers, candidates: Sequence[int], penalties: Sequence[int]) -> Integers:
+    """How good each cap is: the fewer entities lose rows to it and the smaller its public penalty, the better.
 
-    One entity moves each score by at most 1.
+    One entity more lowers each score by 1 or leaves it, so that all scores move the same way.
 
-    >>> cap_scores(np.array([1, 1, 2, 9]), [1, 2, 9], allowed=1).tolist()
-    [-1, 0, -1]
+    >>> cap_scores(np.array([1, 1, 2, 9]), [1, 2, 9], [1, 2, 9]).tolist()
+    [-3, -3, -9]
     """
-    above = np.array([int((rows_of_entity > c).sum()) for c in candidates], np.int64)
-    return -np.abs(above - allowed)
+    above = [int((rows_of_entity > c).sum()) for c in candidates]
+    return -(np.array(above, np.int64) + np.array(penalties, np.int64))
 
 
 def keep_rows(entities: Integers, codes: Mapping[str, Codes], cap: int) -> NDArray[np.bool_]:

@@ -6,40 +6,26 @@ never rows. With a tape of recorded answers and no data the vault replays a run:
 come out the same, which is how the tests show that nothing flows past the ledger.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.encode.coded import CodedDatabase, CodedTable
+from privbench.encode.coded import CodedDatabase
 from privbench.privacy import queries
 from privbench.privacy.blocks import Centres
 from privbench.privacy.events import Event, Mechanism, quantise
 from privbench.privacy.facts import SIZE_LIMIT, Facts, LinkFacts
 from privbench.privacy.ledger import Ledger, Scope
 from privbench.privacy.noise import Entropy, discrete_laplace, round_scale
-from privbench.privacy.partition import CentrePair, nearer_right, widest_distance
+from privbench.privacy.partition import Block, CentrePair, disjoint, widest_distance
 from privbench.privacy.printed import printed_row_split
+from privbench.privacy.sealed import ColumnSplit, Sealed
 from privbench.privacy.select import permute_and_flip
 
 Answer = NDArray[np.int64]
-ColumnSplit = tuple[tuple[str, ...], tuple[str, ...]]
-
-_PARALLEL_ROWS = 200_000
-"""Blocks larger than this count their entropies on several cores."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """A set of rows of one table, known by how it came about; its queries are charged to `scope`."""
-
-    table: str
-    number: int
-    scope: Scope
 
 
 class Vault:
@@ -60,37 +46,37 @@ class Vault:
         self.ledger = ledger
         self.entropy = entropy
         self.answers: list[Answer] = []
-        self._data = data
+        self._sealed = None if data is None else Sealed(facts, data)
         self._tape = iter(tape or ())
         self._caps: dict[str, int] = {}
-        self._kept: dict[str, NDArray[np.int64]] = {}
-        self._rows: list[NDArray[np.int64] | None] = []
-        self._entropies: dict[tuple[int, frozenset[str]], float] = {}
+        self._blocks = 0
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a vault cannot be pickled")
 
     # -- rows per entity ---------------------------------------------------------------------------------------
 
-    def choose_cap(self, table: str, candidates: Sequence[int], *, allowed: int, epsilon: Fraction) -> int:
-        """Pick the cap that cuts the rows of about `allowed` entities. One entity moves every score by 1."""
-
-        def scores() -> Answer:
-            _, counts = np.unique(self._table(table).entities[self._rows_of_kept_owners(table)], return_counts=True)
-            return queries.cap_scores(counts, candidates, allowed=allowed)
-
-        at = self._select(self.ledger.root, table, "rows per entity", scores, sensitivity=1, epsilon=epsilon)
+    def choose_cap(
+        self, table: str, candidates: Sequence[int], penalties: Sequence[int], *, scope: Scope, epsilon: Fraction
+    ) -> int:
+        """Pick the cap that cuts few entities for its penalty. One entity more moves every score down by at most 1."""
+        _check_outside_parts(scope)
+        at = self._select(
+            scope,
+            table,
+            "rows per entity",
+            lambda sealed: queries.cap_scores(sealed.rows_per_entity(table), candidates, penalties),
+            sensitivity=1,
+            monotone=True,
+            epsilon=epsilon,
+        )
         return candidates[at]
 
     def cap_rows(self, table: str, cap: int) -> None:
         """Keep at most `cap` rows of each entity, by entity-local truncation. Owners are capped before."""
         self._caps[table] = cap
-        if self._data is None:
-            return
-        coded = self._table(table)
-        rows = self._rows_of_kept_owners(table)
-        keep = queries.keep_rows(coded.entities[rows], {n: c[rows] for n, c in coded.codes.items()}, cap)
-        self._kept[table] = rows[keep]
+        if self._sealed is not None:
+            self._sealed.cap_rows(table, cap)
 
     def cap(self, table: str) -> int:
         """The most rows that an entity has in a table."""
@@ -100,17 +86,19 @@ class Vault:
 
     def whole(self, table: str, scope: Scope) -> Block:
         """All rows of a table, its queries charged to `scope`."""
-        return self._block(table, scope, None if self._data is None else self._kept[table])
+        _check_outside_parts(scope)
+        block = self._block(table, scope)
+        if self._sealed is not None:
+            self._sealed.open_whole(block)
+        return block
 
     def split(self, block: Block, columns: Sequence[str], centres: CentrePair) -> tuple[Block, Block]:
         """Part a block by released centres: each row goes to the nearer. Costs nothing."""
-        scopes = block.scope.partition(
-            "rows by released centres", centres.parting(block.table, self.cap(block.table)), 2
-        )
-        if self._data is None:
-            return self._block(block.table, scopes[0], None), self._block(block.table, scopes[1], None)
-        rows, right = self._in(block), self._labels(block, columns, centres)
-        return self._block(block.table, scopes[0], rows[~right]), self._block(block.table, scopes[1], rows[right])
+        by = centres.parting(block.table, self.cap(block.table))
+        sides = self._sides(block, block.scope.partition("rows by released centres", by, 2))
+        if self._sealed is not None:
+            self._sealed.open_split(block, columns, centres, sides)
+        return sides
 
     def split_as_printed(
         self, block: Block, columns: Sequence[str], *, rounds: int, fewest: int, epsilon: Fraction
@@ -120,60 +108,52 @@ class Vault:
         The claimed epsilon is charged and marked as not verified: one row moves the centres, and with them the
         distances of all rows.
         """
-        epsilon = quantise(epsilon)
         facts = {c: self.facts.tables[block.table].columns[c] for c in columns}
-        sensitivity = widest_distance(facts) * self.cap(block.table)
-        scale = round_scale(Fraction(sensitivity * rounds) / (2 * epsilon))
-        block.scope.charge(
-            Event(
-                mechanism=Mechanism.AS_PRINTED,
-                query="row split",
-                table=block.table,
-                sensitivity=Fraction(sensitivity),
-                scale=scale,
-                epsilon=epsilon,
-                draws=rounds,
-            )
+        event = _event(
+            Mechanism.AS_PRINTED,
+            block.table,
+            "row split",
+            sensitivity=widest_distance(facts) * self.cap(block.table),
+            factor=Fraction(rounds, 2),
+            epsilon=epsilon,
+            draws=rounds,
         )
-        coin = np.random.default_rng(self.entropy.words(4))
-        sides: list[NDArray[np.int64]] = []
-
-        def sizes() -> Answer:
-            codes = {c: self._codes(block, c) for c in columns}
-            right = printed_row_split(
-                codes, facts, rounds=rounds, fewest=fewest, scale=scale, entropy=self.entropy, coin=coin
-            )
-            rows = self._in(block)
-            sides.extend((rows[~right], rows[right]))
-            return np.array([len(s) for s in sides], np.int64)
-
-        left, right = (int(n) for n in self._answer(sizes))
+        block.scope.charge(event)
         by = Centres(table=block.table, rows_per_entity=self.cap(block.table), centres=({}, {}))
-        scopes = block.scope.partition("rows as printed, by noisy distances", by, 2)
-        blocks = [self._block(block.table, s, sides[i] if sides else None) for i, s in enumerate(scopes)]
-        return (blocks[0], blocks[1]), (left, right)
+        sides = self._sides(block, block.scope.partition("rows as printed, by noisy distances", by, 2))
+
+        def sizes(sealed: Sealed) -> Answer:
+            codes = {c: sealed.codes(block, c) for c in columns}
+            right = printed_row_split(
+                codes, facts, rounds=rounds, fewest=fewest, scale=event.scale, entropy=self.entropy
+            )
+            sealed.open_sides(block, right, sides)
+            return queries.cluster_counts(right)
+
+        left, right = self._answer(sizes).tolist()
+        return sides, (left, right)
 
     # -- measured queries --------------------------------------------------------------------------------------
 
     def size(self, block: Block, *, epsilon: Fraction) -> int:
         """How many rows."""
-        answer = self._count(block, "size", lambda: _one(len(self._in(block))), draws=1, epsilon=epsilon)
+        answer = self._count(block, "size", lambda sealed: _one(len(sealed.rows(block))), draws=1, epsilon=epsilon)
         return int(answer[0])
 
     def histogram(self, block: Block, column: str, *, epsilon: Fraction) -> Answer:
         """Rows per code of a column."""
         size = self.facts.tables[block.table].columns[column].size
 
-        def exact() -> Answer:
-            return queries.histogram(self._codes(block, column), size)
+        def exact(sealed: Sealed) -> Answer:
+            return queries.histogram(sealed.codes(block, column), size)
 
         return self._count(block, f"histogram of {column}", exact, draws=size, epsilon=epsilon)
 
     def choose_column_split(self, block: Block, candidates: Sequence[ColumnSplit], *, epsilon: Fraction) -> ColumnSplit:
         """Pick the split of columns with the least dependence between its halves."""
 
-        def scores() -> Answer:
-            return -np.array([self._dependence_units(block, c) for c in self._prepared(block, candidates)], np.int64)
+        def scores(sealed: Sealed) -> Answer:
+            return -sealed.dependences(block, candidates, most_rows=self._most_rows(block.table))
 
         sensitivity = queries.dependence_sensitivity(self.cap(block.table))
         at = self._select(block.scope, block.table, "column split", scores, sensitivity=sensitivity, epsilon=epsilon)
@@ -181,16 +161,17 @@ class Vault:
 
     def dependence(self, block: Block, split: ColumnSplit, *, epsilon: Fraction) -> float:
         """Rows times the mutual information in bits between the halves of a split of columns."""
+        most = self._most_rows(block.table)
 
-        def exact() -> Answer:
-            return _one(self._dependence_units(block, split))
+        def exact(sealed: Sealed) -> Answer:
+            return sealed.dependences(block, [split], most_rows=most)
 
         sensitivity = queries.dependence_sensitivity(self.cap(block.table))
         query = f"dependence of {len(split[0])} and {len(split[1])} columns"
         answer = self._measure(
             block.scope, block.table, query, exact, draws=1, sensitivity=sensitivity, epsilon=epsilon
         )
-        bits: float = float(answer[0]) * queries.dependence_bound(self._most_rows(block.table)) / 2**queries.BITS
+        bits: float = float(answer[0]) * queries.dependence_bound(most) / 2**queries.BITS
         return bits
 
     def cluster_sizes(self, block: Block, columns: Sequence[str], centres: CentrePair, *, epsilon: Fraction) -> Answer:
@@ -198,7 +179,7 @@ class Vault:
         return self._count(
             block,
             "cluster sizes",
-            lambda: queries.cluster_counts(self._labels(block, columns, centres)),
+            lambda sealed: queries.cluster_counts(sealed.labels(block, columns, centres)),
             draws=2,
             epsilon=epsilon,
         )
@@ -213,8 +194,8 @@ class Vault:
                 block.scope,
                 block.table,
                 f"cluster sums of {column}",
-                lambda: queries.cluster_sums(
-                    queries.coordinates(self._codes(block, column), facts.size), self._labels(block, columns, centres)
+                lambda sealed: queries.cluster_sums(
+                    queries.coordinates(sealed.codes(block, column), facts.size), sealed.labels(block, columns, centres)
                 ),
                 draws=2,
                 sensitivity=self.cap(block.table) * queries.COORDINATE,
@@ -223,8 +204,8 @@ class Vault:
         return self._count(
             block,
             f"cluster histograms of {column}",
-            lambda: queries.cluster_histograms(
-                self._codes(block, column), self._labels(block, columns, centres), facts.size
+            lambda sealed: queries.cluster_histograms(
+                sealed.codes(block, column), sealed.labels(block, columns, centres), facts.size
             ),
             draws=2 * facts.size,
             epsilon=epsilon,
@@ -234,10 +215,13 @@ class Vault:
         """Rows per part and key slot, NULL first. The parts are disjoint blocks of the link's table."""
         if link.slots is None:
             raise ValueError(f"{link.name}: the rows it can name are private")
+        if not disjoint(parts):
+            raise ValueError(f"{link.name}: the parts overlap, so that a row could count twice")
+        _check_outside_parts(scope)
         slots = link.slots
 
-        def exact() -> Answer:
-            return queries.slot_counts(self._key(link), [self._in(p) for p in parts], slots)
+        def exact(sealed: Sealed) -> Answer:
+            return queries.slot_counts(sealed.key(link), [sealed.rows(p) for p in parts], slots)
 
         return self._measure(
             scope,
@@ -251,25 +235,30 @@ class Vault:
 
     def null_keys(self, link: LinkFacts, *, scope: Scope, epsilon: Fraction) -> int:
         """How many rows have a NULL key."""
-
-        def exact() -> Answer:
-            return _one(int((self._key(link)[self._kept[link.table]] == queries.NULL).sum()))
-
-        query, sensitivity = f"NULL keys of {link.name}", self.cap(link.table)
-        answer = self._measure(scope, link.table, query, exact, draws=1, sensitivity=sensitivity, epsilon=epsilon)
+        _check_outside_parts(scope)
+        answer = self._measure(
+            scope,
+            link.table,
+            f"NULL keys of {link.name}",
+            lambda sealed: _one(sealed.null_keys(link)),
+            draws=1,
+            sensitivity=self.cap(link.table),
+            epsilon=epsilon,
+        )
         return int(answer[0])
 
     def degree_histogram(self, link: LinkFacts, *, cap: int, scope: Scope, epsilon: Fraction) -> Answer:
         """Rows of the named table by how many keys name them, up to `cap`."""
-
-        def exact() -> Answer:
-            kept = self._kept[link.target]
-            degree = queries.degrees(self._key(link)[self._kept[link.table]], len(self._table(link.target).entities))
-            return queries.degree_histogram(degree[kept], cap)
-
-        query = f"rows of {link.target} by number of {link.name}"
-        sensitivity = self.degree_sensitivity(link)
-        return self._measure(scope, link.table, query, exact, draws=cap + 1, sensitivity=sensitivity, epsilon=epsilon)
+        _check_outside_parts(scope)
+        return self._measure(
+            scope,
+            link.table,
+            f"rows of {link.target} by number of {link.name}",
+            lambda sealed: queries.degree_histogram(sealed.degrees(link), cap),
+            draws=cap + 1,
+            sensitivity=self.degree_sensitivity(link),
+            epsilon=epsilon,
+        )
 
     def degree_sensitivity(self, link: LinkFacts) -> int:
         """How far an entity moves a degree histogram: its named rows, and twice its keys if they may name others'."""
@@ -278,7 +267,9 @@ class Vault:
 
     # -- behind the door ---------------------------------------------------------------------------------------
 
-    def _count(self, block: Block, query: str, exact: Callable[[], Answer], *, draws: int, epsilon: Fraction) -> Answer:
+    def _count(
+        self, block: Block, query: str, exact: Callable[[Sealed], Answer], *, draws: int, epsilon: Fraction
+    ) -> Answer:
         """A query in which each row counts once."""
         sensitivity = self.cap(block.table)
         return self._measure(
@@ -290,29 +281,19 @@ class Vault:
         scope: Scope,
         table: str,
         query: str,
-        exact: Callable[[], Answer],
+        exact: Callable[[Sealed], Answer],
         *,
         draws: int,
         sensitivity: int,
         epsilon: Fraction,
     ) -> Answer:
-        epsilon = quantise(epsilon)
-        scale = round_scale(Fraction(sensitivity) / epsilon)
-        scope.charge(
-            Event(
-                mechanism=Mechanism.DISCRETE_LAPLACE,
-                query=query,
-                table=table,
-                sensitivity=Fraction(sensitivity),
-                scale=scale,
-                epsilon=epsilon,
-                draws=draws,
-            )
-        )
+        mechanism = Mechanism.DISCRETE_LAPLACE
+        event = _event(mechanism, table, query, sensitivity=sensitivity, epsilon=epsilon, draws=draws)
+        scope.charge(event)
 
-        def noisy() -> Answer:
-            counts = exact()
-            return counts + discrete_laplace(counts.size, scale, self.entropy).reshape(counts.shape)
+        def noisy(sealed: Sealed) -> Answer:
+            counts = exact(sealed)
+            return counts + discrete_laplace(counts.size, event.scale, self.entropy).reshape(counts.shape)
 
         return self._answer(noisy)
 
@@ -321,69 +302,43 @@ class Vault:
         scope: Scope,
         table: str,
         query: str,
-        scores: Callable[[], Answer],
+        scores: Callable[[Sealed], Answer],
         *,
         sensitivity: int,
+        monotone: bool = False,
         epsilon: Fraction,
     ) -> int:
-        epsilon = quantise(epsilon)
-        scale = round_scale(Fraction(2 * sensitivity) / epsilon)
-        scope.charge(
-            Event(
-                mechanism=Mechanism.PERMUTE_AND_FLIP,
-                query=query,
-                table=table,
-                sensitivity=Fraction(sensitivity),
-                scale=scale,
-                epsilon=epsilon,
-                draws=1,
-            )
+        mechanism, factor = Mechanism.PERMUTE_AND_FLIP, Fraction(1 if monotone else 2)
+        event = _event(
+            mechanism, table, query, sensitivity=sensitivity, factor=factor, epsilon=epsilon, monotone=monotone
         )
-        answer = self._answer(lambda: _one(permute_and_flip(scores(), scale=scale, entropy=self.entropy)))
-        return int(answer[0])
+        scope.charge(event)
 
-    def _answer(self, noisy: Callable[[], Answer]) -> Answer:
-        answer = noisy() if self._data is not None else next(self._tape)
+        def chosen(sealed: Sealed) -> Answer:
+            return _one(permute_and_flip(scores(sealed), scale=event.scale, entropy=self.entropy))
+
+        return int(self._answer(chosen)[0])
+
+    def _answer(self, noisy: Callable[[Sealed], Answer]) -> Answer:
+        """A noisy answer, or the one on the tape; recorded, and locked so that the record stays what it was."""
+        answer = noisy(self._sealed) if self._sealed is not None else next(self._tape, None)
+        if answer is None:
+            raise RuntimeError("the tape has fewer answers than the run that replays it asks for")
+        answer.setflags(write=False)
         self.answers.append(answer)
         return answer
 
-    def _table(self, table: str) -> CodedTable:
-        if self._data is None:
-            raise RuntimeError("a replayed vault has no data")
-        return self._data[table]
+    def _block(self, table: str, scope: Scope, *, trail: tuple[tuple[int, int], ...] = ()) -> Block:
+        self._blocks += 1
+        return Block(table=table, number=self._blocks, scope=scope, trail=trail)
 
-    def _key(self, link: LinkFacts) -> NDArray[np.int64]:
-        return self._table(link.table).keys[link.name]
-
-    def _block(self, table: str, scope: Scope, rows: NDArray[np.int64] | None) -> Block:
-        self._rows.append(rows)
-        return Block(table=table, number=len(self._rows) - 1, scope=scope)
-
-    def _in(self, block: Block) -> NDArray[np.int64]:
-        rows = self._rows[block.number]
-        if rows is None:
-            raise RuntimeError("a replayed vault has no data")
-        return rows
-
-    def _codes(self, block: Block, column: str) -> NDArray[np.unsignedinteger]:
-        codes = self._table(block.table).codes[column]
-        rows = self._in(block)
-        return codes if len(rows) == len(codes) else codes[rows]
-
-    def _labels(self, block: Block, columns: Sequence[str], centres: CentrePair) -> NDArray[np.bool_]:
-        sizes = {c: self.facts.tables[block.table].columns[c] for c in columns}
-        return nearer_right({c: self._codes(block, c) for c in columns}, sizes, centres)
-
-    def _rows_of_kept_owners(self, table: str) -> NDArray[np.int64]:
-        """Rows whose owner row was kept, or that have none."""
-        rows = len(self._table(table).entities)
-        link = self.facts.owner_link(table)
-        if link is None:
-            return np.arange(rows)
-        kept = np.zeros(len(self._table(link.target).entities) + 1, bool)
-        kept[self._kept[link.target]] = True
-        kept[queries.NULL] = True
-        return np.flatnonzero(kept[self._key(link)])
+    def _sides(self, block: Block, scopes: Sequence[Scope]) -> tuple[Block, Block]:
+        """The two blocks of a split, which is called by a number that no other split has."""
+        split = self._blocks
+        left, right = (
+            self._block(block.table, scope, trail=(*block.trail, (split, side))) for side, scope in enumerate(scopes)
+        )
+        return left, right
 
     def _most_rows(self, table: str) -> int:
         """A public bound on the rows of a table that are kept."""
@@ -396,7 +351,7 @@ class Vault:
         return entities * self.cap(table)
 
     def _may_be_unowned(self, table: str) -> bool:
-        """Whether there may be rows that do not reach the entity table."""
+        """Whether rows that do not reach the entity table may be kept."""
         while table != self.facts.entity:
             link = self.facts.owner_link(table)
             if link is None or link.nullable or self.facts.strays:
@@ -404,35 +359,36 @@ class Vault:
             table = link.target
         return False
 
-    def _prepared(self, block: Block, candidates: Sequence[ColumnSplit]) -> Sequence[ColumnSplit]:
-        """Count the entropies that the candidates need, on several cores if the block is large."""
-        halves = {frozenset(half) for split in candidates for half in split}
-        halves.add(frozenset(c for half in candidates[0] for c in half))
-        missing = [h for h in halves if (block.number, h) not in self._entropies]
-        if len(self._in(block)) >= _PARALLEL_ROWS:
-            with ThreadPoolExecutor() as pool:
-                list(pool.map(lambda h: self._entropy(block, h), missing))
-        return candidates
 
-    def _dependence_units(self, block: Block, split: ColumnSplit) -> int:
-        left, right = frozenset(split[0]), frozenset(split[1])
-        bits = queries.dependence(
-            self._entropy(block, left),
-            self._entropy(block, right),
-            self._entropy(block, left | right),
-            len(self._in(block)),
-        )
-        return queries.dependence_units(bits, self._most_rows(block.table))
+def _event(
+    mechanism: Mechanism,
+    table: str,
+    query: str,
+    *,
+    sensitivity: int,
+    factor: Fraction = Fraction(1),
+    epsilon: Fraction,
+    draws: int = 1,
+    monotone: bool = False,
+) -> Event:
+    """The event whose noise of scale sensitivity * factor / epsilon costs epsilon, all rounded against us."""
+    epsilon = quantise(epsilon)
+    return Event(
+        mechanism=mechanism,
+        query=query,
+        table=table,
+        sensitivity=Fraction(sensitivity),
+        scale=round_scale(sensitivity * factor / epsilon),
+        epsilon=epsilon,
+        draws=draws,
+        monotone=monotone,
+    )
 
-    def _entropy(self, block: Block, columns: frozenset[str]) -> float:
-        key = (block.number, columns)
-        if key not in self._entropies:
-            facts = self.facts.tables[block.table].columns
-            parts: Iterable[tuple[NDArray[np.unsignedinteger], int]] = (
-                (self._codes(block, c), facts[c].size) for c in sorted(columns)
-            )
-            self._entropies[key] = queries.count_entropy(*queries.joint_keys(parts))
-        return self._entropies[key]
+
+def _check_outside_parts(scope: Scope) -> None:
+    """Refuse to charge a query on a whole table to a part of it, which would count as parallel to the other parts."""
+    if scope.parted:
+        raise ValueError("a query on a whole table must be charged outside all partitions")
 
 
 def _one(count: int) -> Answer:

@@ -5,7 +5,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from privbench.privacy.vault import Block, ColumnSplit, Vault
+from privbench.privacy.partition import Block
+from privbench.privacy.sealed import ColumnSplit
+from privbench.privacy.vault import Vault
 
 
 def choose_halves(

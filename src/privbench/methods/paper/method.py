@@ -14,7 +14,9 @@ from privbench.methods.paper.fanout import learn_link
 from privbench.methods.paper.plan import Task
 from privbench.methods.paper.settings import PaperSettings
 from privbench.methods.paper.tree import Learnt, Size, learn_network, noise_variance, pooled
-from privbench.privacy.vault import Block, Vault
+from privbench.privacy.ledger import Scope
+from privbench.privacy.partition import Block
+from privbench.privacy.vault import Vault
 from privbench.spn.links import COMPONENT, LinkCounts
 from privbench.spn.nodes import Leaf
 
@@ -24,32 +26,40 @@ SIZE_SHARE = Fraction(1, 100)
 """Share of the budget for the sizes of tables that are not public."""
 CAPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096)
 """Rows per entity to choose from."""
-CUT_ENTITIES = Fraction(1, 100)
-"""About this share of the entities may lose rows to a cap."""
+ENTITIES_PER_ROW = 1600
+"""A cap may be one row higher for each 1/1600 of the entities that keep all their rows by it."""
 
 
 def learn(vault: Vault, settings: PaperSettings, progress: Progress) -> dict[str, TableModel]:
     """Learn every private table, spending at most the ledger's budget."""
     rng = np.random.default_rng(vault.entropy.words(4))
-    left = vault.ledger.budget
-    left -= _cap_all(vault, vault.ledger.budget * CAP_SHARE, progress)
-    sizes, spent = _size_all(vault, vault.ledger.budget * SIZE_SHARE)
-    left -= spent
+    budget = vault.ledger.budget
+    sizing = vault.ledger.root.sequential("sizes")
+    hidden = sum(facts.rows is None for facts in vault.facts.tables.values())
+    size_share = budget * SIZE_SHARE / max(hidden, 1)
+    vault.cap_rows(vault.facts.entity, 1)
+    sizes = {vault.facts.entity: _size(vault, vault.facts.entity, sizing, size_share)}
+    spent = hidden * size_share
+    spent += _cap_all(vault, sizes[vault.facts.entity], budget * CAP_SHARE, progress)
+    sizes = {t: sizes.get(t) or _size(vault, t, sizing, size_share) for t in vault.facts.tables}
+    left = budget - spent
     networks = left * settings.network_share if vault.facts.links else left
     learnt = _learn_networks(vault, sizes, networks, settings, rng, progress)
     return _link_all(vault, learnt, left - networks, progress)
 
 
-def _cap_all(vault: Vault, epsilon: Fraction, progress: Progress) -> Fraction:
-    """Cap the rows per entity of every table, owners first; returns what that cost."""
+def _cap_all(vault: Vault, entities: Size, epsilon: Fraction, progress: Progress) -> Fraction:
+    """Cap the rows per entity of every table but the entity table, owners first; returns what that cost."""
     open_tables = [t for t in vault.facts.tables if _known_cap(vault, t) is None]
     share = epsilon / max(len(open_tables), 1)
-    for at, table in enumerate(vault.facts.tables):
-        progress("rows per entity", at, len(vault.facts.tables))
+    penalties = [cap * round(entities.rows) // ENTITIES_PER_ROW for cap in CAPS]
+    scope = vault.ledger.root.sequential("rows per entity")
+    owned = [t for t in vault.facts.tables if t != vault.facts.entity]
+    for at, table in enumerate(owned):
+        progress("rows per entity", at, len(owned))
         cap = _known_cap(vault, table)
         if cap is None:
-            entities = vault.facts.tables[vault.facts.entity].rows or 0
-            cap = vault.choose_cap(table, CAPS, allowed=int(entities * CUT_ENTITIES), epsilon=share)
+            cap = vault.choose_cap(table, CAPS, penalties, scope=scope, epsilon=share)
         vault.cap_rows(table, cap)
     return share * len(open_tables)
 
@@ -66,19 +76,13 @@ def _known_cap(vault: Vault, table: str) -> int | None:
     return None
 
 
-def _size_all(vault: Vault, epsilon: Fraction) -> tuple[dict[str, Size], Fraction]:
-    """The sizes of all tables, measured where they are not public; and what that cost."""
-    hidden = [t for t, facts in vault.facts.tables.items() if facts.rows is None]
-    share = epsilon / max(len(hidden), 1)
-    scope = vault.ledger.root.sequential("sizes")
-    sizes = {}
-    for table, facts in vault.facts.tables.items():
-        if facts.rows is not None:
-            sizes[table] = Size(rows=facts.rows, variance=1e-9)
-            continue
-        rows = vault.size(vault.whole(table, scope), epsilon=share)
-        sizes[table] = Size(rows=max(rows, 0), variance=noise_variance(vault.cap(table), share))
-    return sizes, share * len(hidden)
+def _size(vault: Vault, table: str, scope: Scope, epsilon: Fraction) -> Size:
+    """The size of a table, measured unless it is public."""
+    known = vault.facts.tables[table].rows
+    if known is not None:
+        return Size(rows=known, variance=1e-9)
+    rows = vault.size(vault.whole(table, scope), epsilon=epsilon)
+    return Size(rows=max(rows, 0), variance=noise_variance(vault.cap(table), epsilon))
 
 
 def _learn_networks(

@@ -14,7 +14,9 @@ import numpy as np
 
 from privbench.methods.paper.colsplit import choose_halves
 from privbench.methods.paper.settings import PaperSettings
-from privbench.privacy.vault import Block, ColumnSplit, Vault
+from privbench.privacy.partition import Block
+from privbench.privacy.sealed import ColumnSplit
+from privbench.privacy.vault import Vault
 
 
 class Operation(Enum):

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from privbench.methods.paper.plan import Task
 from privbench.methods.paper.settings import PaperSettings
 from privbench.privacy.facts import ColumnFacts
-from privbench.privacy.partition import CentrePair
+from privbench.privacy.partition import Block, CentrePair
 from privbench.privacy.queries import COORDINATE
-from privbench.privacy.vault import Block, Vault
+from privbench.privacy.vault import Vault
 
 SPREAD = 0.225
 """The typical distance of a row to its centre, as a share of the range."""
