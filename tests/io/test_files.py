@@ -136,6 +136,12 @@ def test_a_ragged_row_is_refused(folder: Path) -> None:
             open_source(folder).schema()
 
 
+def test_a_row_of_more_than_a_megabyte_is_named(folder: Path) -> None:
+    (folder / "t.csv").write_text(f"a,b\n1,{'x' * 3_000_000}\n")
+    with pytest.raises(DataError, match="longer than 1 MB"):
+        open_source(folder).schema()
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [(b"", "is empty"), (b"a,a\n1,2\n", r"t\.a: .*two columns"), (b"a,\xff\n", "UTF-8")],

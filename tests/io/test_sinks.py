@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from privbench.errors import PrivBenchError, SchemaError, TargetError
@@ -162,6 +162,7 @@ def test_odd_names_stay_in_the_folder_and_come_back(to: Format, tmp_path: Path) 
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(name="\r")
 @given(name=st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=20))
 @pytest.mark.parametrize("to", [Format.DUCKDB, Format.SQLITE, Format.CSV], ids=lambda f: f.value)
 def test_any_name_round_trips(to: Format, name: str, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -108,6 +108,7 @@ MUTANTS: dict[str, tuple[Change, str]] = {
     "a centre that is not listed": (lambda r: find(r, "part", 3).update(centre="2"), "distinct labels"),
     "two centres of one label": (lambda r: find(r, "partition", 1)["centres"][1].update(label="0"), "distinct labels"),
     "a centre without place": (lambda r: find(r, "partition", 1)["centres"][0].pop("at"), "not an object"),
+    "a centre without coordinates": (lambda r: find(r, "partition", 1)["centres"][0].update(at={}), "no coordinates"),
     "parted by something else": (lambda r: find(r, "partition").update(by="rows"), "neither 'boxes' nor"),
     "other rows per entity": (lambda r: find(r, "partition", 1).update(rows_per_entity=1), "but the unit says 3"),
     "an unknown table": (lambda r: find(r, "event").update(table="town"), "no table of the unit"),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 MAX_BINS = 64
 MAX_SPIKES = 32
 """A spike cuts a cell in up to three, so that there are at most 64 + 2 * 32 = 128 cells."""
-_SPIKE_SHARE = 1 / 128
+_SPIKE_SHARE = 1 / 64
 _MIN_ROWS = 16
 
 
@@ -34,11 +34,13 @@ def cut(ticks: NDArray[np.int64], counts: NDArray[np.int64], *, units: Sequence[
 
 
 def _spikes(counts: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mark the ticks that hold so many rows that they deserve a cell of their own."""
-    needed = max(_MIN_ROWS, counts.sum() * _SPIKE_SHARE)
-    spiky = np.zeros(len(counts), dtype=bool)
+    """Mark the ticks that hold a large share of the rows that more frequent ticks leave over."""
     most = np.argsort(-counts, kind="stable")[:MAX_SPIKES]
-    spiky[most] = counts[most] >= needed
+    held = counts[most]
+    left = counts.sum() - np.cumsum(held) + held
+    large = (held >= _MIN_ROWS) & (held >= _SPIKE_SHARE * left)
+    spiky = np.zeros(len(counts), dtype=bool)
+    spiky[most] = np.logical_and.accumulate(large)
     return spiky
 
 

@@ -80,7 +80,7 @@ def _stand_in(kind: SqlType) -> pa.Array:
 
 def _text(kind: SqlType, values: pa.ChunkedArray, *, unique: bool) -> Domain:
     if len(values) == 0:
-        return Text(text=_NO_TEXT)
+        return Text(text=_NO_TEXT, distinct=None if unique else 1)
     distinct = values.unique()
     if not unique and len(distinct) <= MAX_LISTED_TEXTS and 2 * len(distinct) < len(values):
         listed = [t for t in sorted(distinct.to_pylist()) if kind.length is None or len(t) <= kind.length]

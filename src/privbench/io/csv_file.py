@@ -19,7 +19,7 @@ from privbench.io.base import BATCH_ROWS
 from privbench.io.cast import CAST_ERRORS, cast_array
 from privbench.schema.types import Kind, SqlType, parse_type
 
-_BLOCK_BYTES = 4 << 20
+_BLOCK_BYTES = 1 << 20  # Arrow reads up to 32 blocks ahead; a row must fit in one
 _CANDIDATES = tuple(map(parse_type, ("BIGINT", "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP")))
 
 
@@ -111,5 +111,7 @@ def _unreadable(message: str, table: str, path: Path) -> DataError:
     if column:
         name = read_header(path, table)[int(column[1])]
         return DataError(f"{table}.{name}: {path.name} is not valid UTF-8 there. Save it as UTF-8.")
+    if "straddl" in message:
+        return DataError(f"{table}: a row of {path.name} is longer than 1 MB. Store the table as Parquet.")
     reason = message.removeprefix("CSV parse error: ")
     return DataError(f"{table}: a row of {path.name} does not have the columns of the first line ({reason[:120]}).")

@@ -73,11 +73,7 @@ class FolderSource:
         return self._files[found]
 
     def _declared(self) -> Schema:
-        try:
-            text = self._ddl.read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            raise SourceError(f"{self._ddl}: cannot be read as text in UTF-8 ({error}).") from error
-        schema = parse_ddl(text, where="schema.sql")
+        schema = read_schema(self._ddl)
         self._check_match(schema)
         return schema
 
@@ -96,6 +92,15 @@ class FolderSource:
 
     def _found(self) -> Schema:
         return Schema(tables=tuple(_table_of_file(file) for file in self._files.values()))
+
+
+def read_schema(path: Path) -> Schema:
+    """Read a `schema.sql`; its line ends stay as they are, since a quoted name may hold one."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"{path}: cannot be read as text in UTF-8 ({error}).") from error
+    return parse_ddl(text, where=path.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

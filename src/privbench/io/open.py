@@ -4,9 +4,8 @@ from pathlib import Path
 
 from privbench.errors import SourceError
 from privbench.io.base import Format, Source
-from privbench.io.ddl import parse_ddl
 from privbench.io.duckdb_file import DuckDBSource
-from privbench.io.files import FolderSource
+from privbench.io.files import FolderSource, read_schema
 from privbench.io.sqlite_file import SQLiteSource
 from privbench.io.staging import is_bundle
 
@@ -36,7 +35,7 @@ def _open_bundle(folder: Path) -> Source:
     """Open a bundle; its `schema.sql` has every key, also those that the database in it cannot hold."""
     data = folder / "data"
     if (path := data / Format.DUCKDB.database).is_file():
-        return DuckDBSource(path, schema=parse_ddl((folder / "schema.sql").read_text("utf-8"), where="schema.sql"))
+        return DuckDBSource(path, schema=read_schema(folder / "schema.sql"))
     if (path := data / Format.SQLITE.database).is_file():
         return SQLiteSource(path)
     return FolderSource(folder, data=data)

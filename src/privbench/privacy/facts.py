@@ -58,3 +58,12 @@ class Facts:
     def owner_link(self, table: str) -> LinkFacts | None:
         """The owner key of a table; None for the entity table and for lookups."""
         return next((link for link in self.links_of(table) if link.kind is LinkKind.OWNER), None)
+
+    def may_be_unowned(self, table: str) -> bool:
+        """Whether rows of a table that do not reach the entity table may be kept."""
+        while table != self.entity:
+            link = self.owner_link(table)
+            if link is None or link.nullable or self.strays:
+                return True
+            table = link.target
+        return False

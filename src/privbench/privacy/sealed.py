@@ -26,13 +26,14 @@ _PARALLEL_ROWS = 200_000
 class Sealed:
     """Private tables, the rows that are kept of each, and the rows of every block."""
 
-    __slots__ = ("_data", "_entropies", "_facts", "_kept", "_rows")
+    __slots__ = ("_data", "_entropies", "_facts", "_kept", "_labels", "_rows")
 
     def __init__(self, facts: Facts, data: CodedDatabase) -> None:
         self._facts = facts
         self._data = data
         self._kept: dict[str, Integers] = {}
         self._rows: dict[int, Integers] = {}
+        self._labels: tuple[int, CentrePair | None, NDArray[np.bool_]] = (-1, None, np.zeros(0, bool))
         self._entropies: dict[tuple[int, frozenset[str]], float] = {}
 
     def __repr__(self) -> str:
@@ -107,9 +108,13 @@ class Sealed:
         return codes if len(rows) == len(codes) else codes[rows]
 
     def labels(self, block: Block, columns: Sequence[str], centres: CentrePair) -> NDArray[np.bool_]:
-        """Which rows of a block are nearer to the right centre."""
-        facts = {c: self._facts.tables[block.table].columns[c] for c in columns}
-        return nearer_right({c: self.codes(block, c) for c in columns}, facts, centres)
+        """Which rows of a block are nearer to the right centre; kept, as a round asks for them column by column."""
+        number, before, labels = self._labels
+        if number != block.number or before is not centres:
+            facts = {c: self._facts.tables[block.table].columns[c] for c in columns}
+            labels = nearer_right({c: self.codes(block, c) for c in columns}, facts, centres)
+            self._labels = (block.number, centres, labels)
+        return labels
 
     # -- dependence --------------------------------------------------------------------------------------------
 

@@ -16,16 +16,18 @@ from numpy.typing import NDArray
 from privbench.encode.coded import CodedDatabase
 from privbench.privacy import queries
 from privbench.privacy.blocks import Centres
-from privbench.privacy.events import Event, Mechanism, quantise
+from privbench.privacy.events import Mechanism
 from privbench.privacy.facts import SIZE_LIMIT, Facts, LinkFacts
 from privbench.privacy.ledger import Ledger, Scope
-from privbench.privacy.noise import Entropy, discrete_laplace, round_scale
+from privbench.privacy.noise import Entropy, discrete_laplace
 from privbench.privacy.partition import Block, CentrePair, disjoint, widest_distance
+from privbench.privacy.price import price
 from privbench.privacy.printed import printed_row_split
 from privbench.privacy.sealed import ColumnSplit, Sealed
 from privbench.privacy.select import permute_and_flip
 
 Answer = NDArray[np.int64]
+Exact = Callable[[Sealed], Answer]
 
 
 class Vault:
@@ -74,6 +76,8 @@ class Vault:
 
     def cap_rows(self, table: str, cap: int) -> None:
         """Keep at most `cap` rows of each entity, by entity-local truncation. Owners are capped before."""
+        if table in self._caps:
+            raise ValueError(f"{table}: its rows are capped already, and blocks may hold them")
         self._caps[table] = cap
         if self._sealed is not None:
             self._sealed.cap_rows(table, cap)
@@ -109,7 +113,7 @@ class Vault:
         distances of all rows.
         """
         facts = {c: self.facts.tables[block.table].columns[c] for c in columns}
-        event = _event(
+        event = price(
             Mechanism.AS_PRINTED,
             block.table,
             "row split",
@@ -143,11 +147,13 @@ class Vault:
     def histogram(self, block: Block, column: str, *, epsilon: Fraction) -> Answer:
         """Rows per code of a column."""
         size = self.facts.tables[block.table].columns[column].size
-
-        def exact(sealed: Sealed) -> Answer:
-            return queries.histogram(sealed.codes(block, column), size)
-
-        return self._count(block, f"histogram of {column}", exact, draws=size, epsilon=epsilon)
+        return self._count(
+            block,
+            f"histogram of {column}",
+            lambda sealed: queries.histogram(sealed.codes(block, column), size),
+            draws=size,
+            epsilon=epsilon,
+        )
 
     def choose_column_split(self, block: Block, candidates: Sequence[ColumnSplit], *, epsilon: Fraction) -> ColumnSplit:
         """Pick the split of columns with the least dependence between its halves."""
@@ -162,14 +168,14 @@ class Vault:
     def dependence(self, block: Block, split: ColumnSplit, *, epsilon: Fraction) -> float:
         """Rows times the mutual information in bits between the halves of a split of columns."""
         most = self._most_rows(block.table)
-
-        def exact(sealed: Sealed) -> Answer:
-            return sealed.dependences(block, [split], most_rows=most)
-
-        sensitivity = queries.dependence_sensitivity(self.cap(block.table))
-        query = f"dependence of {len(split[0])} and {len(split[1])} columns"
         answer = self._measure(
-            block.scope, block.table, query, exact, draws=1, sensitivity=sensitivity, epsilon=epsilon
+            block.scope,
+            block.table,
+            f"dependence of {len(split[0])} and {len(split[1])} columns",
+            lambda sealed: sealed.dependences(block, [split], most_rows=most),
+            draws=1,
+            sensitivity=queries.dependence_sensitivity(self.cap(block.table)),
+            epsilon=epsilon,
         )
         bits: float = float(answer[0]) * queries.dependence_bound(most) / 2**queries.BITS
         return bits
@@ -215,19 +221,15 @@ class Vault:
         """Rows per part and key slot, NULL first. The parts are disjoint blocks of the link's table."""
         if link.slots is None:
             raise ValueError(f"{link.name}: the rows it can name are private")
-        if not disjoint(parts):
-            raise ValueError(f"{link.name}: the parts overlap, so that a row could count twice")
+        if not disjoint(parts) or any(part.table != link.table for part in parts):
+            raise ValueError(f"{link.name}: the parts overlap or are of another table")
         _check_outside_parts(scope)
         slots = link.slots
-
-        def exact(sealed: Sealed) -> Answer:
-            return queries.slot_counts(sealed.key(link), [sealed.rows(p) for p in parts], slots)
-
         return self._measure(
             scope,
             link.table,
             f"rows per key of {link.name}",
-            exact,
+            lambda sealed: queries.slot_counts(sealed.key(link), [sealed.rows(p) for p in parts], slots),
             draws=len(parts) * (slots + 1),
             sensitivity=self.cap(link.table),
             epsilon=epsilon,
@@ -267,28 +269,16 @@ class Vault:
 
     # -- behind the door ---------------------------------------------------------------------------------------
 
-    def _count(
-        self, block: Block, query: str, exact: Callable[[Sealed], Answer], *, draws: int, epsilon: Fraction
-    ) -> Answer:
+    def _count(self, block: Block, query: str, exact: Exact, *, draws: int, epsilon: Fraction) -> Answer:
         """A query in which each row counts once."""
-        sensitivity = self.cap(block.table)
-        return self._measure(
-            block.scope, block.table, query, exact, draws=draws, sensitivity=sensitivity, epsilon=epsilon
-        )
+        cap = self.cap(block.table)
+        return self._measure(block.scope, block.table, query, exact, draws=draws, sensitivity=cap, epsilon=epsilon)
 
     def _measure(
-        self,
-        scope: Scope,
-        table: str,
-        query: str,
-        exact: Callable[[Sealed], Answer],
-        *,
-        draws: int,
-        sensitivity: int,
-        epsilon: Fraction,
+        self, scope: Scope, table: str, query: str, exact: Exact, *, draws: int, sensitivity: int, epsilon: Fraction
     ) -> Answer:
         mechanism = Mechanism.DISCRETE_LAPLACE
-        event = _event(mechanism, table, query, sensitivity=sensitivity, epsilon=epsilon, draws=draws)
+        event = price(mechanism, table, query, sensitivity=sensitivity, epsilon=epsilon, draws=draws)
         scope.charge(event)
 
         def noisy(sealed: Sealed) -> Answer:
@@ -302,14 +292,14 @@ class Vault:
         scope: Scope,
         table: str,
         query: str,
-        scores: Callable[[Sealed], Answer],
+        scores: Exact,
         *,
         sensitivity: int,
         monotone: bool = False,
         epsilon: Fraction,
     ) -> int:
         mechanism, factor = Mechanism.PERMUTE_AND_FLIP, Fraction(1 if monotone else 2)
-        event = _event(
+        event = price(
             mechanism, table, query, sensitivity=sensitivity, factor=factor, epsilon=epsilon, monotone=monotone
         )
         scope.charge(event)
@@ -319,7 +309,7 @@ class Vault:
 
         return int(self._answer(chosen)[0])
 
-    def _answer(self, noisy: Callable[[Sealed], Answer]) -> Answer:
+    def _answer(self, noisy: Exact) -> Answer:
         """A noisy answer, or the one on the tape; recorded, and locked so that the record stays what it was."""
         answer = noisy(self._sealed) if self._sealed is not None else next(self._tape, None)
         if answer is None:
@@ -346,43 +336,9 @@ class Vault:
         if known is not None:
             return known
         entities = self.facts.tables[self.facts.entity].rows
-        if entities is None or self._may_be_unowned(table):
+        if entities is None or self.facts.may_be_unowned(table):
             return SIZE_LIMIT
         return entities * self.cap(table)
-
-    def _may_be_unowned(self, table: str) -> bool:
-        """Whether rows that do not reach the entity table may be kept."""
-        while table != self.facts.entity:
-            link = self.facts.owner_link(table)
-            if link is None or link.nullable or self.facts.strays:
-                return True
-            table = link.target
-        return False
-
-
-def _event(
-    mechanism: Mechanism,
-    table: str,
-    query: str,
-    *,
-    sensitivity: int,
-    factor: Fraction = Fraction(1),
-    epsilon: Fraction,
-    draws: int = 1,
-    monotone: bool = False,
-) -> Event:
-    """The event whose noise of scale sensitivity * factor / epsilon costs epsilon, all rounded against us."""
-    epsilon = quantise(epsilon)
-    return Event(
-        mechanism=mechanism,
-        query=query,
-        table=table,
-        sensitivity=Fraction(sensitivity),
-        scale=round_scale(sensitivity * factor / epsilon),
-        epsilon=epsilon,
-        draws=draws,
-        monotone=monotone,
-    )
 
 
 def _check_outside_parts(scope: Scope) -> None:

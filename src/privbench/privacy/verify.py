@@ -266,6 +266,8 @@ class _Tree:
         coordinates = [xs for centre in centres for xs in _object(centre, "at", "centre").values()]
         if not all(isinstance(xs, list) and all(type(x) is int for x in xs) for xs in coordinates):
             raise _ReceiptError("the coordinates of a centre are not lists of integers")
+        if not all(centre["at"] for centre in centres) and not self.as_printed:
+            raise _ReceiptError("a centre has no coordinates, so it parts nothing")
 
     def _add_up(self) -> Fraction:
         """Costs from the leaves to the root: a partition costs its dearest part, all else the sum."""
