@@ -12,15 +12,15 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from privbench.errors import PrivBenchError
     from privbench.io.base import Format
-    from privbench.privacy.verify import Verdict
-    from privbench.schema.spec import Spec, read_spec, write_spec
     from privbench.pipeline.check import verify
     from privbench.pipeline.draft import draft
     from privbench.pipeline.estimate import selectivity
+    from privbench.pipeline.fit import fit
     from privbench.pipeline.generate import generate
     from privbench.pipeline.model import Model, load_model, save_model
-    from privbench.pipeline.fit import fit
     from privbench.pipeline.synth import synth
+    from privbench.privacy.verify import Verdict
+    from privbench.schema.spec import Spec, read_spec, write_spec
 
 _HOMES = {
     "Format": "io.base",

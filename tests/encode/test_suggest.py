@@ -160,7 +160,7 @@ def test_frequent_values_of_a_wide_column_are_spikes() -> None:
 
 
 def test_values_that_are_frequent_among_the_rest_are_spikes_too() -> None:
-    rest = np.repeat(np.arange(1, 101) * 977, np.where(np.arange(100) < 5, 60, 5))
+    rest = np.repeat(np.arange(1, 301) * 977, np.where(np.arange(300) < 5, 60, 5))
     domain = suggested("INTEGER", pa.array(np.append(rest, np.zeros(50_000)).astype(np.int32)))
     assert isinstance(domain, Bins)
     assert domain.spikes == (0, 977, 1954, 2931, 3908, 4885)

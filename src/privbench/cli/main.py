@@ -188,7 +188,7 @@ def show(model: Path, ledger: bool, tree: str | None, as_json: bool) -> None:
 @click.argument("path", type=click.Path(path_type=Path))
 @json_flag
 def verify(path: Path, as_json: bool) -> None:
-    r"""Check a bundle, a model file or a receipt.json: does what was spent add up to what is promised?
+    r"""Check that what was spent adds up to what is promised, in a bundle, a model file or a receipt.json.
 
     Exit 0 if it does (`verified`, or `conditional` on the domains it names), 1 if not.
 

@@ -22,8 +22,8 @@ from privbench.schema.types import Kind, SqlType
 
 NARROW = 256
 """A column with no more ticks than this from first to last gets a cell for each."""
-MAX_LISTED_TEXTS = 256
-MAX_LISTED_NUMBERS = 64
+MAX_LISTED = 256
+"""A column with no more different values than this gets a cell for each, if they are frequent enough."""
 _ROWS_PER_LISTED_NUMBER = 16
 _POWERS = (0, *(2**i for i in range(32)))
 _NO_TEXT = (0, 8)
@@ -60,7 +60,7 @@ def _ordered(kind: SqlType, values: pa.Array) -> Domain:
     first, last = int(ticks[0]), int(ticks[-1])
     if last - first < NARROW:
         return Range(range=(grid.scalar(first), grid.scalar(last)), step=step)
-    if len(ticks) <= MAX_LISTED_NUMBERS and counts.sum() >= _ROWS_PER_LISTED_NUMBER * len(ticks):
+    if len(ticks) <= MAX_LISTED and counts.sum() >= _ROWS_PER_LISTED_NUMBER * len(ticks):
         return Values(values=tuple(grid.scalar(int(t)) for t in ticks))
     return _bins(grid, ticks, counts, step=step)
 
@@ -82,7 +82,7 @@ def _text(kind: SqlType, values: pa.ChunkedArray, *, unique: bool) -> Domain:
     if len(values) == 0:
         return Text(text=_NO_TEXT, distinct=None if unique else 1)
     distinct = values.unique()
-    if not unique and len(distinct) <= MAX_LISTED_TEXTS and 2 * len(distinct) < len(values):
+    if not unique and len(distinct) <= MAX_LISTED and 2 * len(distinct) < len(values):
         listed = [t for t in sorted(distinct.to_pylist()) if kind.length is None or len(t) <= kind.length]
         if listed:
             return Values(values=tuple(listed), other=bool(unlisted(kind, set(listed))))

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from privbench.encode.numbering import TEXT_KEY_LENGTH, check_room, numbered
+from privbench.encode.numbering import TEXT_LENGTH, check_room, numbered
 from privbench.pipeline.model import Model
 from privbench.pipeline.order import is_numbered
 from privbench.schema.domain import Text
@@ -95,9 +95,9 @@ class KeyMaker:
         """How long a made-up text key is: the middle of its declared lengths."""
         type_ = table.column(column).type
         if type_.kind is not Kind.TEXT:
-            return TEXT_KEY_LENGTH
+            return TEXT_LENGTH
         domain = self._model.spec.column(table.name, column).domain
-        wanted = (domain.text[0] + domain.text[-1]) // 2 if isinstance(domain, Text) else TEXT_KEY_LENGTH
+        wanted = (domain.text[0] + domain.text[-1]) // 2 if isinstance(domain, Text) else TEXT_LENGTH
         return max(1, min(wanted, type_.length or wanted))
 
 

@@ -95,8 +95,12 @@ def draw_owners(
     unique: bool,
     rng: np.random.Generator,
 ) -> Targets:
-    """An owner among the target rows first .. last-1 for each row; `parts` says which part each row is of."""
+    """An owner among the target rows first .. last-1 for each row; `parts` says which part each row is of.
+
+    Raises ModelError if there are too few target rows, or parts that the link does not know.
+    """
     span = last - first
+    _check_draw(link, parts, span, unique=unique)
     if unique:
         return first + _distinct(_weights(link, None, first, last, targets, rng), len(parts), rng)
     if isinstance(link, DegreeCounts):
@@ -129,6 +133,7 @@ def draw_references(
     found = np.full(len(parts), NULL, np.int64)
     if targets == 0:
         return found
+    _check_parts(link, parts)
     if isinstance(link, SlotCounts) and not unique:
         for part in range(len(link.counts)):
             mine = np.flatnonzero(parts == part)
@@ -139,6 +144,17 @@ def draw_references(
         named = rng.permutation(named)[: last - first]
     found[named] = draw_owners(link, parts[named], first, last, targets, unique=unique, rng=rng)
     return found
+
+
+def _check_draw(link: LinkCounts, parts: NDArray[np.integer], span: int, *, unique: bool) -> None:
+    _check_parts(link, parts)
+    if len(parts) > (span if unique else len(parts) * span):
+        raise ModelError(f"{len(parts)} rows need an owner, but there are only {span} rows that they can name.")
+
+
+def _check_parts(link: LinkCounts, parts: NDArray[np.integer]) -> None:
+    if isinstance(link, SlotCounts) and len(parts) and not 0 <= parts.min() <= parts.max() < len(link.counts):
+        raise ModelError(f"a network has parts that its link does not know: it has {len(link.counts)}.")
 
 
 def _draw_slots(counts: NDArray[np.float64], rows: int, targets: int, rng: np.random.Generator) -> Targets:
@@ -160,7 +176,7 @@ def _weights(
         weights = _degrees(link, span, rng).astype(np.float64)
     else:
         per_slot = link.counts[:, 1:].sum(axis=0) if part is None else link.counts[part, 1:]
-        weights = per_slot[(np.arange(first, last) * link.slots) // targets]
+        weights = per_slot[(np.arange(first, last) * link.slots) // targets] if link.slots else np.zeros(span)
     return weights if weights.any() else np.ones(span)
 
 
@@ -171,14 +187,14 @@ def _degrees(link: DegreeCounts, span: int, rng: np.random.Generator) -> NDArray
 
 
 def _degrees_adding_to(link: DegreeCounts, span: int, rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Degrees of `span` rows that add up to `rows`: drawn, then mended by ones, parents without children last."""
+    """Degrees of `span` rows that add up to `rows`: drawn, then mended evenly, rows that nothing names left alone."""
     degrees = _degrees(link, span, rng)
-    while (lack := rows - int(degrees.sum())) != 0:
-        able = np.flatnonzero(degrees > 0)
-        if lack > 0 and len(able) == 0:
-            able = np.arange(span)
-        chosen = rng.permutation(able)[: abs(lack)]
-        degrees[chosen] += np.sign(lack)
+    while (excess := int(degrees.sum()) - rows) > 0:
+        degrees[rng.permutation(np.flatnonzero(degrees))[:excess]] -= 1
+    if excess < 0:
+        able = rng.permutation(np.flatnonzero(degrees) if degrees.any() else np.arange(span))
+        degrees[able] += -excess // len(able)
+        degrees[able[: -excess % len(able)]] += 1
     return degrees
 
 
