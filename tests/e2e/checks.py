@@ -56,7 +56,5 @@ def _queries(table: Table, number: dict[str, str]) -> list[tuple[str, str]]:
         whole = " AND ".join(f"a.{quote_sql(c)} IS NOT NULL" for c in key.columns)
         query = f"SELECT count(*) FROM {mine} a WHERE {whole} AND NOT EXISTS (FROM {number[key.table]} b WHERE {same})"
         queries.append((f"orphans of {key}", query))
-    for column in table.columns:
-        if not column.nullable:
-            queries.append((f"NULLs in {column.name}", f"SELECT count(*) FROM {mine} WHERE {quote_sql(column.name)} IS NULL"))
-    return queries
+    required = [quote_sql(c.name) for c in table.columns if not c.nullable]
+    return queries + [(f"NULLs in {c}", f"SELECT count(*) FROM {mine} WHERE {c} IS NULL") for c in required]

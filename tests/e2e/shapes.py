@@ -161,21 +161,55 @@ CREATE TABLE store (id INTEGER PRIMARY KEY, manager_staff_id INTEGER NOT NULL UN
 
 
 def _self_reference(rng: Rng) -> Mapping[str, Columns]:
+    """Nearly every (first, office) is taken, so that some rows cannot be made unique and are lost."""
     people, n = _ids(200), 200
-    return {
-        "employee": {
-            "id": people,
-            "boss": [None, *(people[i] for i in (rng.integers(0, np.arange(1, n))))],
-            "first": _pick(rng, list("abcdefgh"), n),
-            "office": list(range(n)),
-        },
-    }
+    first, office = _pairs(rng, "abcdefgh", range(26), n)
+    boss = [None, *(people[i] for i in rng.integers(0, np.arange(1, n)))]
+    return {"employee": {"id": people, "boss": boss, "first": first, "office": office}}
 
 
 SELF_REFERENCE = Shape(
     ddl="CREATE TABLE employee (id INTEGER PRIMARY KEY, boss INTEGER REFERENCES employee (id), first VARCHAR, "
     "office SMALLINT, UNIQUE (first, office));",
     rows=_self_reference,
+)
+
+
+def _tree(rng: Rng) -> Mapping[str, Columns]:
+    """Parents are part of a key, and two keys share a column."""
+    boxes, n = _ids(150), 150
+    parent, name = _pairs(rng, boxes[:30], "abcdefgh", n)
+    place, color = _pairs(rng, "abcdefgh", range(30), n)
+    parent[0] = None
+    return {"box": {"id": boxes, "parent": parent, "name": name, "color": color, "place": place}}
+
+
+TREE = Shape(
+    ddl="CREATE TABLE box (id INTEGER PRIMARY KEY, parent INTEGER REFERENCES box, name VARCHAR NOT NULL, "
+    "color SMALLINT, place VARCHAR, UNIQUE (parent, name), UNIQUE (place, color), UNIQUE (name, parent, color));",
+    rows=_tree,
+)
+
+
+def _partly_null(rng: Rng) -> Mapping[str, Columns]:
+    firm, number = _pairs(rng, [1, 2, 3], range(40), 100)
+    at, free = rng.integers(0, 100, 200), rng.random(200) < 0.3
+    return {
+        "worker": {"firm": firm, "number": number, "pay": rng.integers(0, 9, 100).tolist()},
+        "task": {
+            "firm": [firm[i] for i in at],
+            "worker": [None if f else number[i] for i, f in zip(at, free, strict=True)],
+            "hours": rng.integers(0, 9, 200).tolist(),
+        },
+    }
+
+
+PARTLY_NULL = Shape(
+    ddl="""CREATE TABLE worker (firm SMALLINT, number INTEGER, pay SMALLINT, PRIMARY KEY (firm, number));
+CREATE TABLE task (firm SMALLINT NOT NULL, worker INTEGER, hours TINYINT,
+  FOREIGN KEY (firm, worker) REFERENCES worker (firm, number));""",
+    rows=_partly_null,
+    choices={"unit": "worker"},
 )
 
 
@@ -283,6 +317,7 @@ def _inbound(rng: Rng) -> Mapping[str, Columns]:
         "movie": {"id": rng.permutation(movies).tolist(), "kind": _pick(rng, [1, 2, 3], 200), "year": _ids(200)},
         "keyword": {"id": _ids(400), "movie_id": _pick(rng, movies, 400, null=0.1), "word": _pick(rng, "abc", 400)},
         "rating": {"movie_id": movies[:150], "stars": _pick(rng, [1, 2, 3], 150)},
+        "remark": {"rating": _pick(rng, movies[:150], 80, null=0.1), "said": _pick(rng, ["a", "b"], 80)},
     }
 
 
@@ -290,13 +325,51 @@ INBOUND = Shape(
     ddl="""CREATE TABLE kind (id TINYINT PRIMARY KEY, name VARCHAR);
 CREATE TABLE movie (id INTEGER PRIMARY KEY, kind TINYINT NOT NULL REFERENCES kind, year SMALLINT);
 CREATE TABLE keyword (id INTEGER PRIMARY KEY, movie_id INTEGER REFERENCES movie, word VARCHAR);
+CREATE TABLE remark (rating INTEGER REFERENCES rating (movie_id), said VARCHAR);
 CREATE TABLE rating (movie_id INTEGER PRIMARY KEY REFERENCES movie, stars TINYINT);""",
     rows=_inbound,
-    choices={"unit": "movie", "public": ["kind", "keyword", "rating"]},
+    choices={"unit": "movie", "public": ["kind", "keyword", "rating", "remark"]},
 )
 
 EVIL = 'x"; DROP TABLE y; --'
 _EVIL_SQL = '"x""; DROP TABLE y; --"'
+
+
+def _odd_tables(rng: Rng) -> Mapping[str, Columns]:
+    """Tables with no row, one row and keys alone; columns with one value and with none."""
+    people = _ids(60)
+    return {
+        "person": {"id": people, "same": [7] * 60, "nothing": [None] * 60, "blank": [""] * 60},
+        "never": {"id": [], "person": [], "word": []},
+        "once": {"id": [1], "person": [10], "word": ["x"]},
+        "likes": {"person": _pick(rng, people, 90), "other": _pick(rng, people, 90)},
+        "under": {"never": [], "day": []},
+        "empty": {"id": [], "word": []},
+        "picks": {"person": _pick(rng, people, 30), "empty": [None] * 30},
+    }
+
+
+ODD_TABLES = Shape(
+    ddl="""CREATE TABLE person (id INTEGER PRIMARY KEY, same SMALLINT, nothing DATE, blank VARCHAR);
+CREATE TABLE never (id INTEGER PRIMARY KEY, person INTEGER NOT NULL REFERENCES person, word VARCHAR);
+CREATE TABLE once (id INTEGER PRIMARY KEY, person INTEGER NOT NULL REFERENCES person, word VARCHAR);
+CREATE TABLE likes (person INTEGER NOT NULL REFERENCES person, other INTEGER REFERENCES person);
+CREATE TABLE under (never INTEGER NOT NULL REFERENCES never, day DATE);
+CREATE TABLE empty (id INTEGER PRIMARY KEY, word VARCHAR);
+CREATE TABLE picks (person INTEGER NOT NULL REFERENCES person, empty INTEGER REFERENCES empty);""",
+    rows=_odd_tables,
+    choices={"unit": "person", "public": ["empty"], "owners": {"likes": ("person",)}},
+)
+
+
+def _wide(rng: Rng) -> Mapping[str, Columns]:
+    return {"wide": {f"c{i}": rng.integers(0, 4, 120).tolist() for i in range(200)}}
+
+
+WIDE = Shape(
+    ddl=f"CREATE TABLE wide ({', '.join(f'c{i} SMALLINT' for i in range(200))});",
+    rows=_wide,
+)
 
 
 def _odd_names(rng: Rng) -> Mapping[str, Columns]:
@@ -325,10 +398,14 @@ SHAPES = {
     "diamond": DIAMOND,
     "cycle": CYCLE,
     "self_reference": SELF_REFERENCE,
+    "tree": TREE,
+    "partly_null": PARTLY_NULL,
     "junction": JUNCTION,
     "seasons": SEASONS,
     "extension": EXTENSION,
     "lookup": LOOKUP,
     "inbound": INBOUND,
+    "odd_tables": ODD_TABLES,
+    "wide": WIDE,
     "odd_names": ODD_NAMES,
 }

@@ -10,7 +10,7 @@ from scipy import stats
 from privbench.errors import BudgetError
 from privbench.privacy.noise import (
     LARGEST_DENOMINATOR,
-    LARGEST_NUMERATOR,
+    LARGEST_SCALE,
     WORD,
     OsEntropy,
     TestEntropy,
@@ -146,11 +146,11 @@ def test_the_loss_of_one_step_is_one_over_the_scale() -> None:
         assert np.max(np.abs(ratio)) == pytest.approx(float(1 / scale))
 
 
-@given(st.fractions(min_value=Fraction(1, 10**30), max_value=LARGEST_NUMERATOR))
+@given(st.fractions(min_value=Fraction(1, 10**30), max_value=LARGEST_SCALE))
 def test_scales_are_rounded_up_and_can_be_drawn(scale: Fraction) -> None:
     rounded = round_scale(scale)
     assert rounded >= scale
-    assert rounded.numerator <= LARGEST_NUMERATOR
+    assert rounded.numerator <= LARGEST_SCALE
     assert rounded.denominator <= LARGEST_DENOMINATOR
     if scale >= Fraction(1, 2**20):
         assert rounded - scale <= scale / 2**38
@@ -162,7 +162,7 @@ def test_scales_that_cannot_be_drawn() -> None:
         with pytest.raises(ValueError, match="positive"):
             round_scale(scale)
     with pytest.raises(BudgetError, match="Raise epsilon"):
-        round_scale(Fraction(LARGEST_NUMERATOR + 1))
+        round_scale(Fraction(LARGEST_SCALE + 1))
     for bad in (Fraction(1, 2**61), Fraction(2**41), Fraction(-1), 2.0):
         with pytest.raises(ValueError, match="round_scale"):
             discrete_laplace(1, bad, TestEntropy(1))  # type: ignore[arg-type]

@@ -4,6 +4,8 @@ Results go to stdout, progress and errors to stderr. Exit 0: good; 1: a check fa
 130: interrupted.
 """
 
+# ruff: noqa: D301  (click reads the \b in docstrings as a character, which a raw string has not)
+
 import sys
 from pathlib import Path
 from typing import Any
@@ -44,7 +46,7 @@ from privbench.schema.spec import Spec, read_spec, write_spec
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="privbench")
 def cli() -> None:
-    r"""Publish a private relational database as a DBMS benchmark, under database-level differential privacy.
+    """Publish a private relational database as a DBMS benchmark, under database-level differential privacy.
 
     \b
     Try:      privbench demo
@@ -56,7 +58,7 @@ def cli() -> None:
 @click.option("-o", "--out", default="privbench-demo", show_default=True, type=click.Path(path_type=Path))
 @force_flag
 def demo(out: Path, force: bool) -> None:
-    r"""Make a bundle from a real database of baseball players.
+    """Make a bundle from a real database of baseball players.
 
     \b
     Example: privbench demo -o privbench-demo
@@ -73,7 +75,7 @@ def demo(out: Path, force: bool) -> None:
 @force_flag
 @json_flag
 def draft(source: str, unit: str | None, domains: str, out: Path, force: bool, as_json: bool, **flags: Any) -> None:
-    r"""Draft a spec of SOURCE for you to review.
+    """Draft a spec of SOURCE for you to review.
 
     \b
     Example: privbench draft shop/ --unit customer --domains data --public product -o spec.yaml
@@ -102,7 +104,7 @@ def draft(source: str, unit: str | None, domains: str, out: Path, force: bool, a
 def fit(
     spec: Path, source: str | None, epsilon: str, method: str | None, out: Path, force: bool, as_json: bool
 ) -> None:
-    r"""Learn a model of the database that SPEC describes, spending epsilon.
+    """Learn a model of the database that SPEC describes, spending epsilon.
 
     \b
     Example: privbench fit spec.yaml --epsilon 3.2 -o shop.model
@@ -125,7 +127,7 @@ def fit(
 @force_flag
 @json_flag
 def generate(model: Path, out: Path, scale: float, seed: int | None, format_: str, force: bool, as_json: bool) -> None:
-    r"""Write a synthetic database from MODEL; costs no privacy.
+    """Write a synthetic database from MODEL; costs no privacy.
 
     \b
     Example: privbench generate shop.model -o bundle --scale 10 --seed 7 --to duckdb
@@ -150,7 +152,7 @@ def generate(model: Path, out: Path, scale: float, seed: int | None, format_: st
 @force_flag
 @json_flag
 def synth(source: str, out: Path, epsilon: str, format_: str, force: bool, as_json: bool, **flags: Any) -> None:
-    r"""Draft, fit and generate in one go: SOURCE in, a bundle out.
+    """Draft, fit and generate in one go: SOURCE in, a bundle out.
 
     \b
     Example: privbench synth shop/ --unit customer --epsilon 3.2 --domains data -o bundle
@@ -170,7 +172,7 @@ def synth(source: str, out: Path, epsilon: str, format_: str, force: bool, as_js
 @click.option("--tree", metavar="TABLE", help="The network of a table.")
 @json_flag
 def show(model: Path, ledger: bool, tree: str | None, as_json: bool) -> None:
-    r"""Show what MODEL holds.
+    """Show what MODEL holds.
 
     \b
     Example: privbench show shop.model --tree customer
@@ -188,7 +190,7 @@ def show(model: Path, ledger: bool, tree: str | None, as_json: bool) -> None:
 @click.argument("path", type=click.Path(path_type=Path))
 @json_flag
 def verify(path: Path, as_json: bool) -> None:
-    r"""Check that what was spent adds up to what is promised, in a bundle, a model file or a receipt.json.
+    """Check that what was spent adds up to what is promised, in a bundle, a model file or a receipt.json.
 
     Exit 0 if it does (`verified`, or `conditional` on the domains it names), 1 if not.
 

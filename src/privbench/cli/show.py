@@ -47,7 +47,7 @@ def show_ledger(receipt: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(ledger)
         return
-    budget = Fraction(ledger["budget"])
+    budget = Fraction(receipt["budget"]["add_remove"])
     rows = list(_spending(ledger["nodes"], budget))
     factor = receipt["budget"]["factor"]
     title = f"epsilon {decimal(receipt['epsilon']):g} = {factor} x {float(budget):g} (add/remove)"

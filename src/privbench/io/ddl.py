@@ -21,7 +21,7 @@ from privbench.io.names import find_name
 from privbench.io.render import Dialect, omitted_keys, render_ddl
 from privbench.schema.domain import Domain
 from privbench.schema.model import Column, ForeignKey, Index, Schema
-from privbench.schema.types import SqlType, parse_type
+from privbench.schema.types import SqlType, other_type, parse_type
 
 __all__ = ["Dialect", "omitted_keys", "parse_ddl", "render_ddl"]
 
@@ -207,7 +207,7 @@ class _Script:
         if node.kind is None:
             raise SchemaError(f"{where}: has no type in {self.where}. Give it one.")
         kinds = [c.kind for c in node.constraints]
-        found, implied = self._type(node.kind, where)
+        found, implied = self._type(node.kind)
         raw.columns.append(Column(name=node.name, type=found, nullable=_nullable(node), implied=implied))
         for kind in kinds:
             match kind:
@@ -220,31 +220,32 @@ class _Script:
                 case exp.CheckColumnConstraint():
                     raw.checks.append(kind.this)
 
-    def _type(self, kind: exp.DataType, where: str) -> tuple[SqlType, Domain | None]:
+    def _type(self, kind: exp.DataType) -> tuple[SqlType, Domain | None]:
         if kind.this is exp.DataType.Type.USERDEFINED:
             name = str(kind.args.get("kind")).split(".")[-1].strip('"').lower()
             kind = self.enums.get(name, kind)
             if kind.this is exp.DataType.Type.USERDEFINED:
-                return self._spelled(name, where)
+                return _spelled(name), None
         try:
             found = sql_type(kind, mysql=self.mysql)
-        except SchemaError as error:
-            raise SchemaError(f"{where}: {error}") from None
+        except SchemaError:
+            return other_type(kind.sql()), None
         implied = enum_domain(kind) if kind.this is exp.DataType.Type.ENUM else implied_by_type(found.kind)
         return found, implied
-
-    def _spelled(self, name: str, where: str) -> tuple[SqlType, Domain | None]:
-        """Read a type that sqlglot does not know in this dialect but we may (`serial` outside PostgreSQL)."""
-        try:
-            return parse_type(name), None
-        except SchemaError as error:
-            raise SchemaError(f"{where}: {error}") from None
 
     def _find(self, name: str) -> RawTable:
         found = find_name(name, (t.name for t in self.tables))
         if found is None:
             raise SchemaError(f"{self.where}: table {name} is altered or indexed, but no CREATE TABLE comes before.")
         return next(t for t in self.tables if t.name == found)
+
+
+def _spelled(name: str) -> SqlType:
+    """Read a type that sqlglot does not know in this dialect but we may (`serial` outside PostgreSQL)."""
+    try:
+        return parse_type(name)
+    except SchemaError:
+        return other_type(name)
 
 
 def _names(nodes: Iterable[exp.Expr]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from privbench.errors import SchemaError
 from privbench.schema.domain import MAX_CELLS, Domain, Values
-from privbench.schema.types import Kind, SqlType, parse_type
+from privbench.schema.types import Kind, SqlType, other_type, parse_type
 
 _OURS = {
     "INT": "INTEGER",
@@ -56,12 +56,12 @@ def implied_by_type(kind: Kind) -> Domain | None:
     return Values(values=(False, True)) if kind is Kind.BOOLEAN else None
 
 
-def named_type(text: str, where: str, *, dialect: str) -> tuple[SqlType, Domain | None]:
-    """Read the type of a catalogue entry, with the domain it implies."""
+def named_type(text: str, *, dialect: str) -> tuple[SqlType, Domain | None]:
+    """Read the type of a catalogue entry, with the domain it implies; OTHER for one without a codec."""
+    kind = exp.DataType.build(text, dialect=dialect, udt=True)
     try:
-        kind = exp.DataType.build(text, dialect=dialect, udt=True)
         found = sql_type(kind)
-    except SchemaError as error:
-        raise SchemaError(f"{where}: {error}") from None
+    except SchemaError:
+        return other_type(text), None
     domain = enum_domain(kind) if kind.this is exp.DataType.Type.ENUM else None
     return found, domain or implied_by_type(found.kind)

@@ -94,7 +94,7 @@ class DuckDBSource:
     def _add_columns(self, tables: dict[str, RawTable]) -> None:
         for table, name, text, nullable in self._all(_COLUMNS):
             if table in tables:  # views have columns too
-                found, implied = named_type(text, f"{table}.{name}", dialect="duckdb")
+                found, implied = named_type(text, dialect="duckdb")
                 tables[table].columns.append(Column(name=name, type=found, nullable=nullable, implied=implied))
 
     def _add_constraints(self, tables: dict[str, RawTable]) -> None:

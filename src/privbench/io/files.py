@@ -20,7 +20,7 @@ from privbench.io.ddl import parse_ddl
 from privbench.io.ddl_types import implied_by_type
 from privbench.io.names import find_name, table_name
 from privbench.schema.model import Column, Schema, Table
-from privbench.schema.types import SqlType, type_of_arrow
+from privbench.schema.types import SqlType, other_type, type_of_arrow
 
 
 class FolderSource:
@@ -181,8 +181,8 @@ def _parquet_types(file: _File) -> dict[str, SqlType]:
         for field in parquet.schema_arrow:
             try:
                 types[field.name] = type_of_arrow(field.type)
-            except SchemaError as error:
-                raise SchemaError(f"{file.table}.{field.name}: {error}") from None
+            except SchemaError:
+                types[field.name] = other_type(str(field.type))
     return types
 
 

@@ -20,7 +20,7 @@ from privbench.io.ddl_types import implied_by_type
 from privbench.io.names import quote_sqlite
 from privbench.io.sqlite_values import to_arrow
 from privbench.schema.model import Column, ForeignKey, Index, Schema, Table
-from privbench.schema.types import SqlType, parse_type
+from privbench.schema.types import SqlType, other_type, parse_type
 
 _OWN_RULES = {"INTEGER": "BIGINT", "INT": "BIGINT", "REAL": "DOUBLE", "NUMERIC": "DOUBLE", "DECIMAL": "DOUBLE"}
 _AFFINITY = {
@@ -100,7 +100,7 @@ class SQLiteSource:
         key: list[tuple[int, str]] = []
         query = "SELECT name, type, \"notnull\", pk FROM pragma_table_xinfo(?, 'main') WHERE hidden <> 1 ORDER BY cid"
         for column, declared, required, place in self._all(query, name):
-            found = declared_type(declared, f"{name}.{column}")
+            found = declared_type(declared)
             implied = implied_by_type(found.kind)
             raw.columns.append(Column(name=column, type=found, nullable=not required, implied=implied))
             key += [(place, column)] if place else []
@@ -154,19 +154,16 @@ def _check_whole(path: Path) -> None:
         raise SourceError(f"{path}: SQLite cannot read it (the file is cut short).")
 
 
-def declared_type(declared: str, where: str) -> SqlType:
-    """Read a declared type by SQLite's rules.
+def declared_type(declared: str) -> SqlType:
+    """Read a declared type by SQLite's rules; OTHER for one without a codec.
 
-    >>> declared_type("INTEGER", "t.c").sql, declared_type("UNSIGNED BIG INT", "t.c").sql
-    ('BIGINT', 'BIGINT')
+    >>> declared_type("INTEGER").sql, declared_type("UNSIGNED BIG INT").sql, declared_type("blob").kind.value
+    ('BIGINT', 'BIGINT', 'other')
     """
     name = " ".join(declared.upper().split())
     try:
         return parse_type(_OWN_RULES.get(name, declared))
-    except SchemaError as error:
-        if name.startswith("BLOB"):
-            raise SchemaError(f"{where}: {error}") from None
-        for part, ours in _AFFINITY.items():
-            if part in name:
-                return parse_type(ours)
-        raise SchemaError(f"{where}: {error}") from None
+    except SchemaError:
+        by_affinity = (ours for part, ours in _AFFINITY.items() if part in name and not name.startswith("BLOB"))
+        ours = next(by_affinity, None)
+        return other_type(declared) if ours is None else parse_type(ours)

@@ -91,8 +91,8 @@ def _readme(
         [
             "# A synthetic database made by PrivBench",
             "",
-            "No row here is a row of the original database. It was drawn from a model that was learnt under",
-            "differential privacy; `receipt.json` says what was promised and what the budget was spent on.",
+            "The rows of private tables were drawn from a model that was learnt under differential privacy; public",
+            "tables are copies. `receipt.json` says what was promised and what the budget was spent on.",
             "",
             *_promise(receipt),
             "",

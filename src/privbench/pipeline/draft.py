@@ -1,7 +1,7 @@
 """A first spec from a source: types and keys from its catalogue, domains from its schema or from its data.
 
 Domains taken from the data are marked as such, for the publisher to review: by keeping one, they declare it
-public, and the receipt says so.
+public, and the receipt says so. Columns of a type without a codec are left out, as `drop: true` in the spec.
 """
 
 from collections.abc import Collection, Mapping
@@ -11,12 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privbench.encode.suggest import suggest_domain
-from privbench.errors import SpecError
+from privbench.errors import SchemaError, SpecError
 from privbench.io.base import Source
 from privbench.io.open import open_source
 from privbench.methods.base import Progress, silent
+from privbench.schema.choices import closest, flag
 from privbench.schema.domain import Domain, Origin, Text
-from privbench.schema.model import Column, Table
+from privbench.schema.leave_out import Place, leave_out
+from privbench.schema.model import Column, Schema, Table
 from privbench.schema.spec import ColumnSpec, ForeignKeySpec, IndexSpec, Orphans, Spec, TableSpec
 from privbench.schema.types import Kind
 from privbench.schema.unit import Neighbours, Protection, Role, protect
@@ -33,18 +35,23 @@ def draft(
     neighbours: Neighbours = Neighbours.REPLACE,
     public: Collection[str] = (),
     drop: Collection[str] = (),
+    drop_columns: Collection[Place] = (),
     owners: Mapping[str, tuple[str, ...]] | None = None,
     lookups: Mapping[str, str] | None = None,
     orphans: Orphans = Orphans.ERROR,
     progress: Progress = silent,
 ) -> Spec:
-    """Draft a spec. Raises SpecError where the unit, an owner key or a table's role has to be named."""
+    """Draft a spec. Raises SpecError where the unit, an owner key or a table's role has to be named.
+
+    `drop` leaves tables out, `drop_columns` columns, each as (table, column).
+    """
     if domains not in DOMAINS:
         raise SpecError(f"domains {domains!r}: this version can take domains from the data only (`--domains data`).")
     with open_source(source) as opened:
         schema = opened.schema()
+        places = {*_named(schema, drop_columns), *_without_codec(schema, drop)}
         protection = protect(
-            schema,
+            leave_out(schema.tables, columns=places),
             entity=unit,
             neighbours=neighbours,
             owners=owners or {},
@@ -55,16 +62,48 @@ def draft(
         tables = {}
         for at, table in enumerate(schema.tables):
             progress(f"drafting {table.name}", at, len(schema.tables))
-            tables[table.name] = _table(opened, protection, table, drop=drop)
+            tables[table.name] = _table(opened, protection, table, dropped=table.name in drop, places=places)
     return Spec(source=str(source), unit=protection.entity, neighbours=neighbours, orphans=orphans, tables=tables)
 
 
-def _table(source: Source, protection: Protection, table: Table, *, drop: Collection[str]) -> TableSpec:
-    if table.name in drop:
+def _named(schema: Schema, places: Collection[Place]) -> Collection[Place]:
+    """Columns to leave out, checked to be there."""
+    for name, column in places:
+        table = next((t for t in schema.tables if t.name == name), None)
+        if table is None:
+            raise SpecError(f"--drop {name}.{column}: no such table. {closest(name, (t.name for t in schema.tables))}")
+        columns = [c.name for c in table.columns]
+        if column not in columns:
+            raise SpecError(f"--drop {name}.{column}: no such column. {closest(column, columns)}")
+    return places
+
+
+def _without_codec(schema: Schema, drop: Collection[str]) -> list[Place]:
+    """Columns whose type has no codec; SchemaError if a key needs one."""
+    named = {(key.table, c) for _, key in schema.keys() for c in key.references}  # noqa: SIM118
+    found = []
+    for table in (t for t in schema.tables if t.name not in drop):
+        in_key = {*table.primary_key, *(c for key in table.foreign_keys for c in key.columns)}
+        for column in (c for c in table.columns if c.type.kind is Kind.OTHER):
+            if column.name in in_key or (table.name, column.name) in named:
+                raise SchemaError(
+                    f"{table.name}.{column.name}: is in a key, but type {column.type.sql} has no codec. Store it as "
+                    f"an integer or VARCHAR, or leave the table out ({flag('--drop', table.name)})."
+                )
+            found.append((table.name, column.name))
+    return found
+
+
+def _table(
+    source: Source, protection: Protection, table: Table, *, dropped: bool, places: Collection[Place]
+) -> TableSpec:
+    if dropped:
         return TableSpec(drop=True)
     role = protection.roles[table.name]
     kept = protection.schema.table(table.name)
     columns = _columns(source, kept) if role is not Role.PUBLIC else {c.name: _plain(c) for c in kept.columns}
+    left_out = [c for c in table.columns if (table.name, c.name) in places]
+    columns |= {c.name: ColumnSpec(type=c.type.sql, null=c.nullable, drop=True) for c in left_out}
     return TableSpec(
         key=kept.primary_key,
         unique=kept.uniques,
@@ -75,7 +114,7 @@ def _table(source: Source, protection: Protection, table: Table, *, drop: Collec
         owner=protection.owners[table.name].columns if role is Role.OWNED else None,
         owned_by=protection.lookups[table.name][0] if role is Role.LOOKUP else None,
         public=role is Role.PUBLIC,
-        columns=columns,
+        columns={c.name: columns[c.name] for c in table.columns if c.name in columns},
     )
 
 

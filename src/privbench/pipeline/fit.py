@@ -30,6 +30,7 @@ from privbench.schema.spec import Orphans, Sizes, Spec
 from privbench.schema.unit import Link, LinkKind, Neighbours, Protection, Role
 
 METHODS = ("paper",)
+LEAST_EPSILON = Fraction(1, 10**6)
 
 
 def fit(
@@ -110,6 +111,8 @@ def parse_epsilon(epsilon: Fraction | float | str) -> Fraction:
             value = Fraction(-1)
     if value <= 0:
         raise SpecError(f"epsilon is {epsilon}: it must be a number above 0, such as 3.2.")
+    if value < LEAST_EPSILON:
+        raise SpecError(f"epsilon is {epsilon}: below {float(LEAST_EPSILON):g} nothing can be measured.")
     return value
 
 

@@ -4,12 +4,14 @@ All of it is post-processing: only the model is read, so it can be repeated, wit
 formats, at no cost in privacy. The same model, scale and seed give the same data files, byte for byte.
 """
 
+import io
 import secrets
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from privbench.errors import SpecError
 from privbench.io.base import Format
@@ -21,7 +23,7 @@ from privbench.pipeline.keymaker import KeyMaker
 from privbench.pipeline.model import Model
 from privbench.pipeline.order import generation_order
 from privbench.pipeline.private_rows import PrivateRows
-from privbench.pipeline.public_rows import public_batches
+from privbench.pipeline.public_rows import PublicRows
 from privbench.schema.unit import Role
 
 SCALES = (0.01, 1000.0)
@@ -66,10 +68,10 @@ class _Run:
         self._keep_keys = scale == 1 and model.entity_keys is not None
         self._keys = KeyMaker(model, keep_entity_keys=self._keep_keys, folder=spool)
         self._order = generation_order(model.spec, model.protection)
-        self._planned = {t: self._rows_of(t, scale) for t in model.protection.order}
+        self._planned = planned_rows(model, scale)
         self.written: dict[str, int] = {}
-        for name, rows in self._planned.items():
-            self._keys.check_room(model.protection.schema.table(name), rows, scale)
+        for name in model.protection.order:
+            self._keys.check_room(model.protection.schema.table(name), self._planned[name], scale)
 
     def batches(self, progress: Progress) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Every batch of every table, with the name of its table."""
@@ -86,13 +88,26 @@ class _Run:
     def _table(self, name: str) -> Iterator[pa.RecordBatch]:
         sizes = self._planned | self.written
         if self._model.protection.roles[name] is Role.PUBLIC:
-            return public_batches(
+            public = PublicRows(
                 self._model, name, sizes=sizes, keys=self._keys, keep_entity_keys=self._keep_keys, seed=self._seed
             )
+            return public.batches()
         rows = PrivateRows(self._model, name, rows=self._planned[name], sizes=sizes, keys=self._keys, seed=self._seed)
         return rows.batches()
 
-    def _rows_of(self, name: str, scale: float) -> int:
-        """A table that has rows keeps at least one at any scale."""
-        rows = self._model.tables[name].rows
-        return max(round(rows * scale), 1 if rows >= 0.5 else 0)
+
+def planned_rows(model: Model, scale: float) -> dict[str, int]:
+    """How many rows each table is to have. One that has rows keeps at least one at any scale.
+
+    A table with a NOT NULL key into a table without rows has none either.
+    """
+    schema, private = model.protection.schema, model.protection.order
+    planned = {n: pq.ParquetFile(io.BytesIO(content)).metadata.num_rows for n, content in model.public.items()}
+    for name in private:
+        rows = model.tables[name].rows
+        planned[name] = max(round(rows * scale), 1 if rows >= 0.5 else 0)
+    for _ in private:
+        for link in (k for k in model.protection.links if k.table in private and planned[k.key.table] == 0):
+            if not any(schema.table(link.table).column(c).nullable for c in link.key.columns):
+                planned[link.table] = 0
+    return planned

@@ -5,7 +5,6 @@ spooled to disk when their table is made and looked up there, so that memory doe
 """
 
 import io
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -47,17 +46,14 @@ class KeyMaker:
             length = self._length(table, name)
             check_room(f"{table.name}.{name}", table.column(name).type, rows, scale, length=length)
 
-    def values(self, name: str, columns: Sequence[str], rows: NDArray[np.int64]) -> list[pa.Array]:
-        """The values of key columns of a table at row numbers; NULL where the number is negative."""
+    def values(self, name: str, column: str, rows: NDArray[np.int64]) -> pa.Array:
+        """The values of a key column of a table at row numbers; NULL where the number is negative."""
         table = self._model.protection.schema.table(name)
         null = rows < 0
-        at = np.where(null, 0, rows)
-        if self._model.protection.roles[name] is not Role.PUBLIC and is_numbered(table, tuple(columns)):
-            made = self.own_key(table, at[~null])
-            places = np.cumsum(~null) - 1
-            return [made.take(pa.array(places, mask=null))]
-        found = self._table(name)
-        return [_flat(found.column(c).take(pa.array(at, mask=null))) for c in columns]
+        if self._model.protection.roles[name] is not Role.PUBLIC and is_numbered(table, (column,)):
+            made = self.own_key(table, rows[~null])
+            return made.take(pa.array(np.cumsum(~null) - 1, mask=null))
+        return _flat(self._table(name).column(column).take(pa.array(np.where(null, 0, rows), mask=null)))
 
     def spool(self, table: Table, batch: pa.RecordBatch) -> None:
         """Keep the columns that other tables' keys name, if they cannot be computed."""
@@ -79,10 +75,12 @@ class KeyMaker:
                 self._looked_up[name] = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
 
     def _spooled_columns(self, table: Table) -> list[str]:
+        """Of a private table, those that are not numbered; of a public one all, since it may have lost rows."""
+        public = self._model.protection.roles[table.name] is Role.PUBLIC
         wanted = [
             link.key.references
             for link in self._model.protection.links
-            if link.key.table == table.name and not is_numbered(table, link.key.references)
+            if link.key.table == table.name and (public or not is_numbered(table, link.key.references))
         ]
         return list(dict.fromkeys(c for columns in wanted for c in columns))
 

@@ -9,7 +9,7 @@ from privbench.errors import SchemaError
 from privbench.schema.domain import Serial, Text
 from privbench.schema.model import Table
 from privbench.schema.spec import Spec
-from privbench.schema.unit import Protection, Role
+from privbench.schema.unit import Link, LinkKind, Protection, Role
 
 
 def is_numbered(table: Table, columns: tuple[str, ...]) -> bool:
@@ -26,12 +26,10 @@ def colliding_keys(spec: Spec, table: Table) -> tuple[tuple[str, ...], ...]:
 
 def generation_order(spec: Spec, protection: Protection) -> tuple[str, ...]:
     """All tables in the order in which they are made; SchemaError where none exists."""
-    edges = {(link.table, link.key.table) for link in protection.links if link.table != link.key.table}
-    first = {
-        (link.table, link.key.table)
-        for link in protection.links
-        if _must_come_first(spec, protection, link.key.table, link.key.references)
-    }
+    links = [link for link in protection.links if link.table != link.key.table]
+    edges = {(link.table, link.key.table) for link in links}
+    first = {(link.table, link.key.table) for link in links if _must_come_first(spec, protection, link)}
+    _check_self_references(spec, protection)
     left = [t.name for t in protection.schema.tables]
     order: list[str] = []
     while left:
@@ -51,11 +49,52 @@ def _free(left: list[str], edges: set[tuple[str, str]]) -> list[str]:
     return [name for name in left if not any(a == name and b in left for a, b in edges)]
 
 
-def _must_come_first(spec: Spec, protection: Protection, target: str, columns: tuple[str, ...]) -> bool:
-    if protection.roles[target] is Role.PUBLIC:
-        return False
-    table = protection.schema.table(target)
-    return not is_numbered(table, columns) or bool(colliding_keys(spec, table))
+def stale_links(protection: Protection, *, keep_entity_keys: bool) -> tuple[Link, ...]:
+    """The keys of public tables whose values are made anew: what they name is, or may lose rows."""
+    stale: list[Link] = []
+    copied = [link for link in protection.links if protection.roles[link.table] is Role.PUBLIC]
+    before = -1
+    while len(stale) > before:
+        before = len(stale)
+        stale += [
+            link
+            for link in copied
+            if link not in stale
+            and (not keep_entity_keys if names_entity(protection, link) else _is_stale(protection, link, stale))
+        ]
+    return tuple(stale)
+
+
+def names_entity(protection: Protection, link: Link) -> bool:
+    """Whether a key of a public table names the entity table by its numbered key, whose real values are public."""
+    entity = protection.schema.table(protection.entity)
+    return link.kind is LinkKind.INBOUND and link.key.table == entity.name and is_numbered(entity, link.key.references)
+
+
+def _is_stale(protection: Protection, link: Link, stale: list[Link]) -> bool:
+    changed = {c for other in stale if other.table == link.key.table for c in other.key.columns}
+    keyed = any(changed & set(key) for key in protection.schema.table(link.key.table).keys)
+    return link.kind is LinkKind.INBOUND or keyed or bool(changed & set(link.key.references))
+
+
+def _must_come_first(spec: Spec, protection: Protection, link: Link) -> bool:
+    target = protection.schema.table(link.key.table)
+    if protection.roles[target.name] is Role.PUBLIC:
+        return any(other.table == target.name for other in stale_links(protection, keep_entity_keys=False))
+    return not is_numbered(target, link.key.references) or bool(colliding_keys(spec, target))
+
+
+def _check_self_references(spec: Spec, protection: Protection) -> None:
+    """A key to the table's own rows is drawn before it is known which rows stay: refuse where that cannot be mended."""
+    for link in (k for k in protection.links if k.table == k.key.table and k.kind is LinkKind.REFERENCE):
+        table = protection.schema.table(link.table)
+        in_key = any(set(link.key.columns) & set(key) for key in colliding_keys(spec, table))
+        required = not any(table.column(c).nullable for c in link.key.columns)
+        if not is_numbered(table, link.key.references) or (in_key and required):
+            raise SchemaError(
+                f"{link.table}: its key {link.key} names the table's own rows, and needs the primary key of one column "
+                "for that; in a UNIQUE key it must be nullable. Take it out of `foreign_keys` or `unique` in the spec."
+            )
 
 
 def _made_unique(spec: Spec, table: Table, column: str) -> bool:

@@ -17,7 +17,7 @@ from privbench.pipeline.keymaker import KeyMaker
 from privbench.pipeline.model import Model
 from privbench.pipeline.order import colliding_keys, is_numbered
 from privbench.pipeline.reading import link_name
-from privbench.pipeline.unique import ROUNDS, Uniqueness
+from privbench.pipeline.unique import ROUNDS, Uniqueness, settled
 from privbench.schema.model import Table
 from privbench.schema.unit import Link, LinkKind
 from privbench.spn.links import COMPONENT, draw_owners, draw_references, expected_share, null_share
@@ -79,17 +79,25 @@ class PrivateRows:
     def _block(self, span: Span, written: int, rng: Rng) -> dict[str, pa.Array]:
         drawn = self._draw(span, rng)
         values = self._values(drawn, span, rng)
-        keep = self._complete(values)
         for unique in self._unique:
-            redraw = partial(self._redraw, unique, drawn, span, rng)
-            values, kept = unique.mend(values, redraw)
-            keep &= kept
-        if not keep.all():
-            mask = pa.array(keep)
-            values = {name: array.filter(mask) for name, array in values.items()}
+            values = unique.mend(values, partial(self._redraw, unique, drawn, span, rng))
+        values, keep = settled(values, self._complete(values), self._unique)
+        if self._unique:
+            values |= self._within(drawn, keep, written)
         if is_numbered(self._table, self._table.primary_key):
             rows = np.arange(written, written + int(keep.sum()))
             values[self._table.primary_key[0]] = self._keys.own_key(self._table, rows)
+        return values
+
+    def _within(self, drawn: _Drawn, keep: NDArray[np.bool_], written: int) -> dict[str, pa.Array]:
+        """Keys to the table's own rows, moved to rows that are there for sure, since rows may be lost."""
+        there = written + int(keep.sum())
+        values: dict[str, pa.Array] = {}
+        for link in (k for k in self._links if k.key.table == self._table.name):
+            targets = drawn.targets[link_name(link.table, link.key)][keep]
+            in_key = any(set(link.key.columns) & set(unique.columns) for unique in self._unique)
+            moved = np.where(targets < there, targets, -1 if in_key else targets % max(there, 1))
+            values |= self._key_values(link, moved)
         return values
 
     def _draw(self, span: Span, rng: Rng) -> _Drawn:
@@ -131,9 +139,15 @@ class PrivateRows:
         return values
 
     def _key_values(self, link: Link, targets: NDArray[np.int64]) -> dict[str, pa.Array]:
-        found = self._keys.values(link.key.table, link.key.references, targets)
-        types = [self._table.column(c).type.arrow for c in link.key.columns]
-        return {name: array.cast(wanted) for name, array, wanted in zip(link.key.columns, found, types, strict=True)}
+        """The values of a key. Where only some of its columns may be NULL, the others of a NULL key have any value."""
+        columns = [self._table.column(c) for c in link.key.columns]
+        partly = any(c.nullable for c in columns) and self._sizes[link.key.table] > 0
+        anywhere = np.where(targets < 0, np.arange(len(targets)) % max(self._sizes[link.key.table], 1), targets)
+        values = {}
+        for column, reference in zip(columns, link.key.references, strict=True):
+            rows = anywhere if partly and not column.nullable else targets
+            values[column.name] = self._keys.values(link.key.table, reference, rows).cast(column.type.arrow)
+        return values
 
     def _complete(self, values: Mapping[str, pa.Array]) -> NDArray[np.bool_]:
         """Rows that have all they must have: a NOT NULL key whose target table is empty cannot be filled."""
@@ -157,9 +171,10 @@ class PrivateRows:
             values[name] = codec.decode(codes[name], rng, first_row=span.first_row)
         for link in self._links:
             if link.kind is not LinkKind.OWNER and set(link.key.columns) & set(unique.columns):
-                targets = rng.integers(0, max(self._sizes[link.key.table], 1), len(places))
-                was_null = drawn.targets[link_name(link.table, link.key)][places] < 0
-                values |= self._key_values(link, np.where(was_null, -1, targets))
+                targets = drawn.targets[link_name(link.table, link.key)]
+                anew = rng.integers(0, max(self._sizes[link.key.table], 1), len(places))
+                targets[places] = np.where(targets[places] < 0, -1, anew)
+                values |= self._key_values(link, targets[places])
         return values
 
     def _owner(self) -> Link | None:

@@ -11,6 +11,7 @@ from privbench.pipeline.draft import draft
 from privbench.pipeline.fit import fit, parse_epsilon
 from privbench.pipeline.generate import generate
 from privbench.pipeline.model import Model
+from privbench.schema.leave_out import Place
 from privbench.schema.spec import Orphans
 from privbench.schema.unit import Neighbours
 
@@ -26,6 +27,7 @@ def synth(
     neighbours: Neighbours = Neighbours.REPLACE,
     public: Collection[str] = (),
     drop: Collection[str] = (),
+    drop_columns: Collection[Place] = (),
     owners: Mapping[str, tuple[str, ...]] | None = None,
     lookups: Mapping[str, str] | None = None,
     orphans: Orphans = Orphans.ERROR,
@@ -48,6 +50,7 @@ def synth(
         neighbours=neighbours,
         public=public,
         drop=drop,
+        drop_columns=drop_columns,
         owners=owners,
         lookups=lookups,
         orphans=orphans,

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 ROUNDS = 12
@@ -14,6 +13,19 @@ Redraw = Callable[[NDArray[np.int64], int], dict[str, pa.Array]]
 """New values of the key's columns for the rows at these places, in the given round."""
 
 
+def settled(
+    values: dict[str, pa.Array], keep: NDArray[np.bool_], keys: Sequence["Uniqueness"]
+) -> tuple[dict[str, pa.Array], NDArray[np.bool_]]:
+    """The rows to keep of a block in which no key repeats, and which these are. Mending one key may break another."""
+    for key in keys:
+        keep = keep & ~key.repeated(values)
+    if not keep.all():
+        values = {name: array.filter(pa.array(keep)) for name, array in values.items()}
+    for key in keys:
+        key.remember(values)
+    return values, keep
+
+
 class Uniqueness:
     """Watches over one key of a table. `local` keys hold their owner, so that only rows of one block can repeat."""
 
@@ -21,19 +33,21 @@ class Uniqueness:
         self.columns = tuple(columns)
         self._seen: set[tuple[object, ...]] | None = None if local else set()
 
-    def mend(self, values: dict[str, pa.Array], redraw: Redraw) -> tuple[dict[str, pa.Array], NDArray[np.bool_]]:
-        """Values with repeated keys drawn again, and which rows to keep."""
+    def mend(self, values: dict[str, pa.Array], redraw: Redraw) -> dict[str, pa.Array]:
+        """Values with repeated keys drawn again; some may still repeat."""
         for attempt in range(ROUNDS):
-            repeated = np.flatnonzero(self._repeated(values))
-            if not len(repeated):
+            places = np.flatnonzero(self.repeated(values))
+            if not len(places):
                 break
-            values = values | _replaced(values, repeated, redraw(repeated, attempt))
-        keep = ~self._repeated(values)
-        if self._seen is not None:
-            self._seen.update(_tuples(values, self.columns, np.flatnonzero(keep)))
-        return values, keep
+            values = values | _replaced(values, places, redraw(places, attempt))
+        return values
 
-    def _repeated(self, values: dict[str, pa.Array]) -> NDArray[np.bool_]:
+    def remember(self, values: dict[str, pa.Array]) -> None:
+        """Keep the keys of rows that stay, for blocks to come."""
+        if self._seen is not None:
+            self._seen.update(_tuples(values, self.columns))
+
+    def repeated(self, values: dict[str, pa.Array]) -> NDArray[np.bool_]:
         """Rows whose key stands in an earlier row; a key with a NULL repeats nothing."""
         rows = len(values[self.columns[0]])
         null, packed = np.zeros(rows, bool), np.zeros(rows, np.int64)
@@ -46,7 +60,7 @@ class Uniqueness:
         repeated = ~null
         repeated[whole[first]] = False
         if self._seen:
-            for place, key in enumerate(_tuples(values, self.columns, np.arange(rows))):
+            for place, key in enumerate(_tuples(values, self.columns)):
                 repeated[place] |= key in self._seen
         return repeated
 
@@ -60,6 +74,5 @@ def _replaced(values: dict[str, pa.Array], places: NDArray[np.int64], new: dict[
     return mended
 
 
-def _tuples(values: dict[str, pa.Array], columns: Sequence[str], places: NDArray[np.int64]) -> list[tuple[object, ...]]:
-    taken = [pc.take(values[c], pa.array(places)).to_pylist() for c in columns]
-    return list(zip(*taken, strict=True))
+def _tuples(values: dict[str, pa.Array], columns: Sequence[str]) -> list[tuple[object, ...]]:
+    return list(zip(*(values[c].to_pylist() for c in columns), strict=True))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privbench.errors import BudgetError
 
 WORD: Final = 2**64
-LARGEST_NUMERATOR: Final = 2**40
+LARGEST_SCALE: Final = 2**40
 LARGEST_DENOMINATOR: Final = 2**60
 _CHUNK: Final = 2**16
 """Attempts made at once: enough to forget the cost of a numpy call, few enough to stay in the cache."""
@@ -71,7 +71,7 @@ def round_scale(scale: Fraction) -> Fraction:
         raise ValueError(f"a noise scale must be positive, not {scale}")
     if _fits(scale):
         return scale
-    if scale > LARGEST_NUMERATOR:
+    if scale > LARGEST_SCALE:
         raise BudgetError(
             f"noise of scale {float(scale):.3g} would hide everything: the share of epsilon is too small. "
             "Raise epsilon, or measure less."
@@ -144,7 +144,7 @@ def check_scale(scale: Fraction) -> None:
 
 
 def _fits(scale: Fraction) -> bool:
-    return scale.numerator <= LARGEST_NUMERATOR and scale.denominator <= LARGEST_DENOMINATOR
+    return scale.numerator <= LARGEST_SCALE and scale.denominator <= LARGEST_DENOMINATOR
 
 
 def _alternate(numerators: NDArray[np.uint64], denominator: int, first: int, entropy: Entropy) -> NDArray[np.bool_]:

@@ -115,9 +115,9 @@ def cluster_histograms(codes: Codes, labels: NDArray[np.bool_], size: int) -> In
 
 
 def slot_counts(slots: Integers, parts: Sequence[NDArray[np.int64]], size: int) -> Integers:
-    """Rows per part and key slot, NULL keys first; keys of rows that are gone count nowhere.
+    """Rows per part and key slot, NULL keys first; a key that names no slot counts nowhere.
 
-    One row moves one count by 1.
+    A slot is counted whether its row is there or not, so one row moves one count by 1, the one of its own key.
 
     >>> slot_counts(np.array([0, -1, 2, -2]), [np.array([0, 1, 2, 3])], 3).tolist()
     [[1, 1, 0, 1]]

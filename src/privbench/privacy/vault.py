@@ -19,7 +19,7 @@ from privbench.privacy.blocks import Centres
 from privbench.privacy.events import Mechanism
 from privbench.privacy.facts import SIZE_LIMIT, Facts, LinkFacts
 from privbench.privacy.ledger import Ledger, Scope
-from privbench.privacy.noise import Entropy, discrete_laplace
+from privbench.privacy.noise import LARGEST_SCALE, Entropy, discrete_laplace
 from privbench.privacy.partition import Block, CentrePair, disjoint, widest_distance
 from privbench.privacy.price import price
 from privbench.privacy.printed import printed_row_split
@@ -266,6 +266,10 @@ class Vault:
         """How far an entity moves a degree histogram: its named rows, and twice its keys if they may name others'."""
         own = self.cap(link.target)
         return own if link.kind is link.kind.OWNER else own + 2 * self.cap(link.table)
+
+    def drawable(self, sensitivity: int, epsilon: Fraction) -> bool:
+        """Whether noise for so much sensitivity and so little budget can be drawn at all."""
+        return sensitivity <= LARGEST_SCALE * epsilon
 
     # -- behind the door ---------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from privbench.errors import SchemaError
 
 
 class Kind(Enum):
-    """The families of types that have a codec."""
+    """The families of types that have a codec, and OTHER for the rest, whose columns are left out."""
 
     INTEGER = "integer"
     FLOAT = "float"
@@ -25,6 +25,7 @@ class Kind(Enum):
     DATE = "date"
     TIME = "time"
     TIMESTAMP = "timestamp"
+    OTHER = "other"
 
 
 _INTEGERS = {
@@ -94,6 +95,7 @@ _PLAIN_ARROW = {
     Kind.TEXT: pa.string(),
     Kind.DATE: pa.date32(),
     Kind.TIME: pa.time64("us"),
+    Kind.OTHER: pa.null(),
 }
 _FIXED: dict[str, dict[str, Any]] = {
     "HUGEINT": {"kind": Kind.DECIMAL, "sql": "DECIMAL(38,0)", "precision": 38},
@@ -204,6 +206,15 @@ def type_of_arrow(arrow: pa.DataType) -> SqlType:
         if test(arrow):
             return parse_type(name)
     raise SchemaError(_unsupported(str(arrow)))
+
+
+def other_type(text: str) -> SqlType:
+    """Name a type that a database may have but that has no codec.
+
+    >>> other_type("json").kind
+    <Kind.OTHER: 'other'>
+    """
+    return SqlType(kind=Kind.OTHER, sql=" ".join(text.split())[:MAX_TYPE_TEXT] or "OTHER")
 
 
 def _decimal(precision: int, scale: int) -> SqlType:

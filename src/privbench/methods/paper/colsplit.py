@@ -13,9 +13,11 @@ from privbench.privacy.vault import Vault
 def choose_halves(
     vault: Vault, block: Block, columns: Sequence[str], *, epsilon: Fraction, rng: np.random.Generator
 ) -> ColumnSplit:
-    """Split the columns of a block in halves. Two columns split in one way, which costs nothing."""
+    """Split the columns of a block in halves; at random without a budget, and where there is but one way."""
     if len(columns) == 2:
         return (columns[0],), (columns[1],)
+    if not epsilon:
+        return _halves(columns, rng)
     candidates = [_halves(columns, rng) for _ in columns]
     return vault.choose_column_split(block, candidates, epsilon=epsilon)
 

@@ -1,0 +1,81 @@
+"""Non-interference of the whole product: from the recorded noisy answers alone the same model file comes out."""
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from privbench.io.open import open_source
+from privbench.methods.base import silent
+from privbench.pipeline.check import verify
+from privbench.pipeline.draft import draft
+from privbench.pipeline.fit import fit, method_settings, public_facts, release
+from privbench.pipeline.generate import generate
+from privbench.pipeline.model import compile_codecs, save_model
+from privbench.pipeline.reading import ReadDatabase, read_database
+from privbench.privacy.ledger import Ledger
+from privbench.privacy.noise import TestEntropy as FixedEntropy
+from privbench.privacy.receipt import add_remove_budget
+from privbench.privacy.vault import Vault
+from privbench.schema.spec import Spec
+
+from .shapes import SHAPES
+
+EPSILON = Fraction(16, 5)
+
+
+def _read(spec: Spec) -> ReadDatabase:
+    protection = spec.protection()
+    assert spec.source is not None
+    with open_source(spec.source) as source:
+        codecs = compile_codecs(spec, protection)
+        return read_database(source, protection, codecs, orphans_as_null=False, progress=silent)
+
+
+def _release(spec: Spec, read: ReadDatabase, *, data: Any, tape: Any, out: Path) -> Vault:
+    """The lower half of `fit`, with the vault kept."""
+    protection = spec.protection()
+    facts = public_facts(spec, protection, compile_codecs(spec, protection), read.rows, public_sizes=False)
+    ledger = Ledger(add_remove_budget(EPSILON, protection.neighbours))
+    vault = Vault(facts, data, ledger=ledger, entropy=FixedEntropy(4), tape=tape)
+    settings = method_settings(spec, None)
+    save_model(release(vault, spec, read, settings=settings, epsilon=EPSILON, progress=silent), out)
+    return vault
+
+
+@pytest.mark.parametrize("name", sorted(SHAPES))
+def test_the_model_is_a_function_of_the_noisy_answers(name: str, tmp_path: Path) -> None:
+    shape = SHAPES[name]
+    spec = draft(shape.write(tmp_path / "source"), domains="data", **shape.choices)
+    read = _read(spec)
+    recorded = _release(spec, read, data=read.private, tape=None, out=tmp_path / "recorded")
+
+    protection = spec.protection()
+    known = {protection.entity, *read.public}
+    public = replace(read, private={}, rows={t: n if t in known else -1 for t, n in read.rows.items()})
+    replayed = _release(spec, public, data=None, tape=recorded.answers, out=tmp_path / "replayed")
+
+    assert len(replayed.answers) == len(recorded.answers) > 0
+    assert (tmp_path / "replayed").read_bytes() == (tmp_path / "recorded").read_bytes()
+
+
+def test_other_answers_give_another_model(tmp_path: Path) -> None:
+    shape = SHAPES["parent_child"]
+    spec = draft(shape.write(tmp_path / "source"), domains="data", **shape.choices)
+    read = _read(spec)
+    recorded = _release(spec, read, data=read.private, tape=None, out=tmp_path / "recorded")
+    changed = [*recorded.answers[:-1], recorded.answers[-1] + 1]
+    _release(spec, read, data=None, tape=changed, out=tmp_path / "changed")
+    assert (tmp_path / "changed").read_bytes() != (tmp_path / "recorded").read_bytes()
+
+
+def test_a_model_with_test_noise_says_so_everywhere(tmp_path: Path) -> None:
+    shape = SHAPES["parent_child"]
+    spec = draft(shape.write(tmp_path / "source"), domains="data", **shape.choices)
+    model = fit(spec, epsilon=EPSILON, entropy=FixedEntropy(1))
+    generate(model, tmp_path / "bundle", seed=1)
+    assert model.receipt["stamp"].startswith("not private")
+    assert "not private" in (tmp_path / "bundle" / "README.md").read_text()
+    assert verify(tmp_path / "bundle").status == "unverified"

@@ -1,0 +1,180 @@
+"""Targets of keys: exact sizes, no target out of range, distinct where unique, and an end to every draw."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privbench.errors import ModelError
+from privbench.spn.links import (
+    NULL,
+    DegreeCounts,
+    LinkCounts,
+    SlotCounts,
+    draw_owners,
+    draw_references,
+    expected_share,
+    null_share,
+)
+
+counts = st.sampled_from([0.0, 0.0, 1.0, 3.0, 250.0, 1e9])
+
+
+@st.composite
+def slot_links(draw: st.DrawFn) -> SlotCounts:
+    parts, slots = draw(st.integers(1, 3)), draw(st.integers(0, 6))
+    cells = draw(st.lists(counts, min_size=parts * (slots + 1), max_size=parts * (slots + 1)))
+    return SlotCounts(counts=np.array(cells).reshape(parts, slots + 1))
+
+
+degree_links = st.builds(
+    lambda cells, share: DegreeCounts(counts=np.array(cells), null_share=share),
+    st.lists(counts, min_size=1, max_size=8),
+    st.sampled_from([0.0, 0.3, 1.0]),
+)
+links: st.SearchStrategy[LinkCounts] = st.one_of(slot_links(), degree_links)
+
+
+@st.composite
+def draws(draw: st.DrawFn) -> tuple[LinkCounts, np.ndarray, int, int, int]:
+    """A link, the part of each row, and a range of target rows."""
+    link = draw(links)
+    most = len(link.counts) if isinstance(link, SlotCounts) else 3
+    parts = np.array(draw(st.lists(st.integers(0, most - 1), max_size=60)), np.int64)
+    targets = draw(st.integers(1, 40))
+    first = draw(st.integers(0, targets - 1))
+    return link, parts, first, draw(st.integers(first + 1, targets)), targets
+
+
+@settings(max_examples=300, deadline=None)
+@given(draws(), st.integers(0, 99))
+def test_every_row_gets_an_owner_in_range(given: tuple[LinkCounts, np.ndarray, int, int, int], seed: int) -> None:
+    link, parts, first, last, targets = given
+    owners = draw_owners(link, parts, first, last, targets, unique=False, rng=np.random.default_rng(seed))
+    assert len(owners) == len(parts)
+    assert ((owners >= first) & (owners < last)).all()
+
+
+@settings(max_examples=200, deadline=None)
+@given(draws(), st.integers(0, 99))
+def test_unique_owners_are_distinct_and_in_range(
+    given: tuple[LinkCounts, np.ndarray, int, int, int], seed: int
+) -> None:
+    link, parts, first, last, targets = given
+    parts = parts[: last - first]
+    owners = draw_owners(link, parts, first, last, targets, unique=True, rng=np.random.default_rng(seed))
+    assert len(set(owners.tolist())) == len(parts)
+    assert ((owners >= first) & (owners < last)).all()
+
+
+@settings(max_examples=300, deadline=None)
+@given(draws(), st.booleans(), st.integers(0, 99))
+def test_references_are_null_or_in_range(
+    given: tuple[LinkCounts, np.ndarray, int, int, int], unique: bool, seed: int
+) -> None:
+    link, parts, first, last, targets = given
+    found = draw_references(link, parts, first, last, targets, unique=unique, rng=np.random.default_rng(seed))
+    named = found[found != NULL]
+    assert len(found) == len(parts)
+    assert ((named >= 0) & (named < targets)).all()
+    if unique:
+        assert len(set(named.tolist())) == len(named)
+    if isinstance(link, DegreeCounts):
+        assert ((named >= first) & (named < last)).all()
+        wanted = len(parts) - round(link.null_share * len(parts))
+        assert len(named) == (min(wanted, last - first) if unique else wanted)
+
+
+def test_no_target_rows_means_null() -> None:
+    link = DegreeCounts(counts=np.array([1.0, 2.0]), null_share=0.0)
+    found = draw_references(link, np.zeros(4, int), 0, 0, 0, unique=False, rng=np.random.default_rng(0))
+    assert found.tolist() == [NULL] * 4
+
+
+@pytest.mark.parametrize("rows", [0, 1, 999, 1000, 1001, 100_000])
+@pytest.mark.parametrize("cells", [[1.0], [1000.0, 1.0], [0.0, 0.0, 5.0], [0.0], [1.0] * 257], ids=len)
+def test_degrees_add_up_to_any_number_of_rows(rows: int, cells: list[float]) -> None:
+    """A single row that keys name, and many rows to place, must not take one step per row."""
+    link = DegreeCounts(counts=np.array(cells), null_share=0.0)
+    owners = draw_owners(link, np.zeros(rows, int), 0, 1000, 1000, unique=False, rng=np.random.default_rng(3))
+    assert len(owners) == rows
+
+
+def test_degrees_follow_the_histogram_when_the_sizes_agree() -> None:
+    link = DegreeCounts(counts=np.array([500.0, 300.0, 200.0]), null_share=0.0)
+    owners = draw_owners(link, np.zeros(700, int), 0, 1000, 1000, unique=False, rng=np.random.default_rng(3))
+    assert np.bincount(np.bincount(owners, minlength=1000)).tolist() == [500, 300, 200]
+
+
+def test_rows_that_nothing_names_stay_so_when_degrees_are_mended() -> None:
+    link = DegreeCounts(counts=np.array([600.0, 400.0]), null_share=0.0)
+    owners = draw_owners(link, np.zeros(1000, int), 0, 1000, 1000, unique=False, rng=np.random.default_rng(3))
+    degrees = np.bincount(owners, minlength=1000)
+    assert sorted(set(degrees.tolist())) == [0, 2, 3]
+    assert (degrees == 0).sum() == 600
+
+
+def test_slots_keep_their_shares_per_part() -> None:
+    link = SlotCounts(counts=np.array([[0.0, 30.0, 10.0], [0.0, 0.0, 60.0]]))
+    parts = np.repeat([0, 1], [40, 60])
+    owners = draw_owners(link, parts, 0, 2, 2, unique=False, rng=np.random.default_rng(1))
+    assert np.bincount(owners[:40], minlength=2).tolist() == [30, 10]
+    assert np.bincount(owners[40:], minlength=2).tolist() == [0, 60]
+
+
+@pytest.mark.parametrize("targets", [2, 4, 40, 3])
+def test_at_other_scales_slots_stand_for_as_many_rows_each(targets: int) -> None:
+    link = SlotCounts(counts=np.array([[0.0, 3000.0, 0.0, 1000.0, 0.0]]))
+    found = draw_references(link, np.zeros(4000, int), 0, targets, targets, unique=False, rng=np.random.default_rng(2))
+    quarter = np.bincount((found * 4 + 2) // targets, minlength=4)
+    if targets >= 4 and targets % 4 == 0:
+        assert quarter[:4].tolist() == [3000, 0, 1000, 0]
+    assert 0 <= found.min() <= found.max() < targets
+
+
+def test_null_share_of_references_is_exact() -> None:
+    link = SlotCounts(counts=np.array([[25.0, 50.0, 25.0]]))
+    found = draw_references(link, np.zeros(400, int), 0, 2, 2, unique=False, rng=np.random.default_rng(2))
+    assert null_share(link) == 0.25
+    assert (found == NULL).sum() == 100
+
+
+@settings(deadline=None)
+@given(links, st.integers(1, 50), st.data())
+def test_shares_of_ranges_add_up_to_one(link: LinkCounts, targets: int, data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, targets), max_size=4)))
+    edges = [0, *cuts, targets]
+    shares = [expected_share(link, a, b, targets) for a, b in pairwise(edges)]
+    assert sum(shares) == pytest.approx(1)
+    assert min(shares) >= 0
+
+
+def test_too_few_rows_to_name_are_refused_not_waited_for() -> None:
+    degrees = DegreeCounts(counts=np.array([1.0, 2.0]), null_share=0.0)
+    with pytest.raises(ModelError, match="3 rows need an owner"):
+        draw_owners(degrees, np.zeros(3, int), 5, 5, 9, unique=False, rng=np.random.default_rng(0))
+    with pytest.raises(ModelError, match="only 2 rows"):
+        draw_owners(degrees, np.zeros(3, int), 5, 7, 9, unique=True, rng=np.random.default_rng(0))
+
+
+def test_parts_that_a_link_does_not_know_are_refused() -> None:
+    link = SlotCounts(counts=np.ones((2, 3)))
+    for draw in (draw_owners, draw_references):
+        with pytest.raises(ModelError, match="does not know"):
+            draw(link, np.array([0, 2]), 0, 2, 2, unique=False, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("bad", [np.array([[-1.0]]), np.array([[np.nan]]), np.ones(3), np.ones((0, 2))], ids=str)
+def test_damaged_slot_counts_are_refused(bad: np.ndarray) -> None:
+    with pytest.raises(ModelError):
+        SlotCounts(counts=bad)
+
+
+@pytest.mark.parametrize(
+    ("bad", "share"), [(np.array([-1.0]), 0.0), (np.array([np.inf]), 0.0), (np.ones(2), 1.5), (np.ones((1, 2)), 0.0)]
+)
+def test_damaged_degree_counts_are_refused(bad: np.ndarray, share: float) -> None:
+    with pytest.raises(ModelError):
+        DegreeCounts(counts=bad, null_share=share)

@@ -1,0 +1,57 @@
+"""The documentation names what there is: commands, flags, words of the spec, settings; and its links lead somewhere."""
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from privbench.cli.main import cli
+from privbench.methods.paper.settings import PaperSettings
+from privbench.pipeline.model import compile_codecs
+from privbench.schema.spec import ColumnSpec, Spec, TableSpec, read_spec
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)", page.read_text("utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def test_readme_names_every_command_and_flag() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    for name, command in cli.commands.items():
+        assert f"privbench {name}" in text
+        for option in command.params:
+            long = [o for o in option.opts if o.startswith("--")]
+            assert all(o in text or o in ("--out", "--source", "--method") for o in long), (name, long)
+
+
+def test_every_word_of_the_spec_is_described() -> None:
+    text = (ROOT / "docs/spec.md").read_text("utf-8")
+    words = [*Spec.model_fields, *TableSpec.model_fields, *ColumnSpec.model_fields]
+    for word in words:
+        assert f"| `{'from' if word == 'origin' else word}` |" in text, word
+    for setting in fields(PaperSettings):
+        assert f"  {setting.name}:" in text, setting.name
+        assert f"`{setting.name}" in (ROOT / "docs/method-paper.md").read_text("utf-8"), setting.name
+
+
+def test_the_example_spec_is_one(tmp_path: Path) -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/spec.md").read_text("utf-8"), re.DOTALL)
+    example = tmp_path / "spec.yaml"
+    example.write_text(blocks[-1], "utf-8")
+    spec = read_spec(example)
+    protection = spec.protection()
+    assert protection.order == ("customer", "purchase")
+    assert compile_codecs(spec, protection)["customer"]["born"].size == 122
+
+
+def test_every_decision_is_listed() -> None:
+    folder = ROOT / "docs/decisions"
+    listed = re.findall(r"\(([0-9]{4}-[^)]+)\)", (folder / "README.md").read_text("utf-8"))
+    assert listed == sorted(p.name for p in folder.glob("0*.md"))
