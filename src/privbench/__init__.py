@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from privbench.pipeline.estimate import selectivity
     from privbench.pipeline.fit import fit
     from privbench.pipeline.generate import generate
-    from privbench.pipeline.model import Model, load_model, save_model
+    from privbench.pipeline.model import Model
+    from privbench.pipeline.model_file import load_model, save_model
     from privbench.pipeline.synth import synth
     from privbench.privacy.verify import Verdict
     from privbench.schema.spec import Spec, read_spec, write_spec
@@ -31,9 +32,9 @@ _HOMES = {
     "draft": "pipeline.draft",
     "fit": "pipeline.fit",
     "generate": "pipeline.generate",
-    "load_model": "pipeline.model",
+    "load_model": "pipeline.model_file",
     "read_spec": "schema.spec",
-    "save_model": "pipeline.model",
+    "save_model": "pipeline.model_file",
     "selectivity": "pipeline.estimate",
     "synth": "pipeline.synth",
     "verify": "pipeline.check",

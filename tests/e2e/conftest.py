@@ -7,7 +7,8 @@ import pytest
 
 from privbench.pipeline.draft import draft
 from privbench.pipeline.fit import fit
-from privbench.pipeline.model import Model, load_model, save_model
+from privbench.pipeline.model import Model
+from privbench.pipeline.model_file import load_model, save_model
 
 from .shapes import SHAPES
 

@@ -13,7 +13,8 @@ from privbench.pipeline.check import verify
 from privbench.pipeline.draft import draft
 from privbench.pipeline.fit import fit, method_settings, public_facts, release
 from privbench.pipeline.generate import generate
-from privbench.pipeline.model import compile_codecs, save_model
+from privbench.pipeline.model import compile_codecs
+from privbench.pipeline.model_file import save_model
 from privbench.pipeline.reading import ReadDatabase, read_database
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy as FixedEntropy

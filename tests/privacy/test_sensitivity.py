@@ -7,6 +7,7 @@ from math import log2
 import numpy as np
 import pytest
 
+from privbench.encode.coded import CodedTable
 from privbench.privacy import queries
 from privbench.privacy.queries import COORDINATE
 from privbench.schema.unit import Neighbours
@@ -109,7 +110,7 @@ def dependences() -> dict[Table, float]:
     return {cells: dependence(cells) for cells in tables}
 
 
-def changes(dependences: dict[Table, float], rows: int) -> Iterator[tuple[Table, Table]]:
+def changes(rows: int) -> Iterator[tuple[Table, Table]]:
     """All tables of so many rows, with each table that has one row less."""
     for cells in combinations_with_replacement(range(9), rows):
         for at in range(rows):
@@ -123,7 +124,7 @@ def last_bits(count: int) -> float:
 
 @pytest.mark.parametrize("rows", range(1, MOST + 1))
 def test_one_row_moves_dependence_by_what_the_proof_says(dependences: dict[Table, float], rows: int) -> None:
-    moves = [dependences[more] - dependences[less] for more, less in changes(dependences, rows)]
+    moves = [dependences[more] - dependences[less] for more, less in changes(rows)]
     most = max(last_bits(p) + last_bits(rows + 1 - p) for p in range(1, rows + 1))
     assert max(moves) == pytest.approx(last_bits(rows), abs=1e-9)
     assert min(moves) == pytest.approx(last_bits(rows) - most, abs=1e-9)
@@ -133,7 +134,7 @@ def test_one_row_moves_dependence_by_what_the_proof_says(dependences: dict[Table
 @pytest.mark.parametrize("bound", [MOST, 1000, 2**35])
 def test_one_row_moves_the_integer_score_by_its_sensitivity(dependences: dict[Table, float], bound: int) -> None:
     units = {cells: queries.dependence_units(bits, bound) for cells, bits in dependences.items()}
-    moves = [abs(units[more] - units[less]) for rows in range(1, MOST + 1) for more, less in changes(units, rows)]
+    moves = [abs(units[more] - units[less]) for rows in range(1, MOST + 1) for more, less in changes(rows)]
     assert max(moves) <= queries.dependence_sensitivity(1)
     if bound == MOST:
         assert max(moves) > 0.6 * queries.dependence_sensitivity(1)
@@ -141,7 +142,7 @@ def test_one_row_moves_the_integer_score_by_its_sensitivity(dependences: dict[Ta
 
 def test_an_entity_moves_the_integer_score_by_its_rows_times_that(dependences: dict[Table, float]) -> None:
     units = {cells: queries.dependence_units(bits, MOST) for cells, bits in dependences.items()}
-    for more, less in changes(units, MOST):
+    for more, less in changes(MOST):
         for fewer in {less[:at] + less[at + 1 :] for at in range(len(less))}:
             assert abs(units[more] - units[fewer]) <= queries.dependence_sensitivity(2)
 
@@ -152,7 +153,8 @@ def test_many_rows_attain_most_of_the_bound_and_floats_stay_within_a_unit(rows: 
 
     def bits(left: np.ndarray, right: np.ndarray) -> float:
         parts = [[(left, 2)], [(right, 2)], [(left, 2), (right, 2)]]
-        return queries.dependence(*(queries.count_entropy(*queries.joint_keys(p)) for p in parts), len(left))
+        one, other, both = (queries.count_entropy(*queries.joint_keys(p)) for p in parts)
+        return queries.dependence(one, other, both, len(left))
 
     move = bits(half, half) - bits(same[1:], same[1:])
     assert move == pytest.approx(last_bits(rows), abs=1e-6)
@@ -176,7 +178,7 @@ def test_keys_of_many_columns_do_not_overflow() -> None:
 # -- truncation ----------------------------------------------------------------------------------------------------
 
 
-def kept(data: dict, cap: int) -> list[tuple[int, ...]]:
+def kept(data: dict[str, CodedTable], cap: int) -> list[tuple[int, ...]]:
     coded = data["visit"]
     keep = queries.keep_rows(coded.entities, coded.codes, cap)
     return [tuple(int(c[at]) for c in (coded.entities, *coded.codes.values())) for at in np.flatnonzero(keep)]

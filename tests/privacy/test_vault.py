@@ -183,3 +183,10 @@ def test_empty_and_lopsided_tables_are_measured_like_others(visits: int) -> None
     for query in (*QUERIES.values(), printed):
         query(vault)
     assert vault.ledger.total > 0
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_an_event_says_how_many_numbers_were_drawn(name: str) -> None:
+    vault = open_vault(made(), CAPS)
+    QUERIES[name](vault)
+    assert vault.ledger.to_json()["nodes"][-1]["draws"] == vault.answers[-1].size

@@ -30,7 +30,7 @@ GONE = PERSONS - 1
 """The entity that neighbours lack: the last, so that the slots of the others stay."""
 ORDERED, UNORDERED = ColumnFacts(size=3, ordered=True), ColumnFacts(size=2, ordered=False)
 COLUMNS = {"person": {"age": ORDERED}, "visit": {"cost": ORDERED, "kind": UNORDERED}, "note": {"tone": UNORDERED}}
-KEYS = {
+KEYS: dict[str, dict[str, tuple[str, LinkKind, int | None]]] = {
     "person": {"boss": ("person", LinkKind.REFERENCE, PERSONS)},
     "visit": {
         "person": ("person", LinkKind.OWNER, PERSONS),

@@ -65,7 +65,12 @@ def draft_flags(command: Command) -> Command:
         click.option(
             "--owner", "owners", multiple=True, metavar="T.COLUMN", help="The key of T that says whose rows these are."
         ),
-        click.option("--drop", multiple=True, metavar="T", help="Leave table T out, with the keys into it."),
+        click.option(
+            "--drop",
+            multiple=True,
+            metavar="T[.COLUMN]",
+            help="Leave table T out, with the keys into it; or one column of T.",
+        ),
         click.option("--public", multiple=True, metavar="T", help="Table T is nobody's secret: copy it."),
         click.option(
             "--domains",
@@ -91,11 +96,15 @@ def draft_choices(
     orphans: str,
 ) -> dict[str, Any]:
     """The values of `draft_flags` as the API takes them. Several tables may be given to a flag, with commas."""
-    owners = tuple(owners)
-    names = _table_names(source) if owners else []
+    public, drop, owners = tuple(public), tuple(drop), tuple(owners)
+    plain = not owners and not any(sign in text for text in (*public, *drop) for sign in ",.")
+    names = [] if plain else _table_names(source)
+    dropped = _listed(drop, names)
+    places = [place for text in dropped if text not in names and (place := _place(text, names))]
     return {
-        "public": _tables(public),
-        "drop": _tables(drop),
+        "public": _listed(public, names),
+        "drop": tuple(text for text in dropped if text in names or not _place(text, names)),
+        "drop_columns": tuple(places),
         "owners": dict(_owner_key(text, names) for text in owners),
         "lookups": dict(_lookup(text) for text in lookups),
         "neighbours": Neighbours(neighbours),
@@ -103,8 +112,9 @@ def draft_choices(
     }
 
 
-def _tables(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(name.strip() for text in texts for name in text.split(","))
+def _listed(texts: Iterable[str], names: list[str]) -> tuple[str, ...]:
+    """Split at commas, unless a table has that name."""
+    return tuple(part.strip() for text in texts for part in ([text] if text in names else text.split(",")))
 
 
 def _table_names(source: str) -> list[str]:
@@ -112,13 +122,19 @@ def _table_names(source: str) -> list[str]:
         return [t.name for t in opened.schema().tables]
 
 
+def _place(text: str, names: list[str]) -> tuple[str, str] | None:
+    """Split T.COLUMN where T is a table; names may hold dots."""
+    dots = (i for i, c in enumerate(text) if c == ".")
+    return next(((text[:at], text[at + 1 :]) for at in dots if text[:at] in names), None)
+
+
 def _owner_key(text: str, names: list[str]) -> tuple[str, tuple[str, ...]]:
-    """Split T.COLUMN[,COLUMN] where T is a table; names may hold dots."""
-    for at in (i for i, c in enumerate(text) if c == "."):
-        if text[:at] in names:
-            return text[:at], tuple(text[at + 1 :].split(","))
-    table = text.partition(".")[0]
-    raise SpecError(f"--owner {text}: write T.COLUMN, with T a table. {closest(table, names)}")
+    """Split T.COLUMN[,COLUMN]."""
+    place = _place(text, names)
+    if place is None:
+        table = text.partition(".")[0]
+        raise SpecError(f"--owner {text}: write T.COLUMN, with T a table. {closest(table, names)}")
+    return place[0], tuple(place[1].split(","))
 
 
 def _lookup(text: str) -> tuple[str, str]:

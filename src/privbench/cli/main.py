@@ -6,6 +6,7 @@ Results go to stdout, progress and errors to stderr. Exit 0: good; 1: a check fa
 
 # ruff: noqa: D301  (click reads the \b in docstrings as a character, which a raw string has not)
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from privbench.cli.flags import (
     seed_flag,
     to_flag,
 )
-from privbench.cli.output import print_json, print_table, printable
+from privbench.cli.output import echo, print_json, print_table, printable
 from privbench.cli.progress import progress_line
 from privbench.cli.show import show_ledger, show_model, show_tree
 from privbench.errors import PrivBenchError
@@ -37,7 +38,7 @@ from privbench.pipeline.check import verify as verify_path
 from privbench.pipeline.draft import draft as draft_spec
 from privbench.pipeline.fit import fit as fit_model
 from privbench.pipeline.generate import generate as generate_bundle
-from privbench.pipeline.model import load_model, save_model
+from privbench.pipeline.model_file import load_model, save_model
 from privbench.pipeline.synth import synth as synth_bundle
 from privbench.schema.domain import Origin
 from privbench.schema.spec import Spec, read_spec, write_spec
@@ -84,13 +85,16 @@ def draft(source: str, unit: str | None, domains: str, out: Path, force: bool, a
     with progress_line(quiet=as_json) as progress:
         spec = draft_spec(source, unit=unit, domains=domains, progress=progress, **choices)
     write_spec(spec, out, force=force)
-    taken = _from_data(spec)
+    taken, left_out = _from_data(spec), _left_out(spec)
     if as_json:
-        print_json({"spec": str(out), "unit": spec.unit, "domains_from_data": taken})
+        print_json({"spec": str(out), "unit": spec.unit, "domains_from_data": taken, "left_out": left_out})
         return
-    click.echo(f"Wrote {out}: {len(spec.tables)} tables, unit {spec.unit}.")
+    echo(f"Wrote {out}: unit {spec.unit}, tables {', '.join(n for n, t in spec.tables.items() if not t.drop)}.")
+    if left_out:
+        listed = ", ".join(f"{column} ({kind})" for column, kind in left_out.items())
+        echo(f"Left out, as `drop: true` in the spec: {listed}.")
     click.echo(f"{len(taken)} domains were taken from the data. By keeping them you declare them public: review them.")
-    click.echo(f"Next: privbench fit {out} --epsilon 3.2 -o my.model")
+    echo(f"Next: privbench fit {_shell(out)} --epsilon 3.2 -o my.model")
 
 
 @cli.command(epilog=SOURCE_HELP)
@@ -115,7 +119,7 @@ def fit(
     save_model(model, out, force=force)
     show_model(model, as_json=as_json)
     if not as_json:
-        click.echo(f"Wrote {out}. Next: privbench generate {out} -o bundle")
+        echo(f"Wrote {out}. Next: privbench generate {_shell(out)} -o bundle")
 
 
 @cli.command()
@@ -238,12 +242,28 @@ def _from_data(spec: Spec) -> list[str]:
     ]
 
 
+def _left_out(spec: Spec) -> dict[str, str]:
+    """The columns that are left out, with their types."""
+    return {
+        f"{table}.{column}": words.type
+        for table, said in spec.tables.items()
+        for column, words in said.columns.items()
+        if words.drop
+    }
+
+
 def _print_rows(out: Path, rows: dict[str, int], *, as_json: bool) -> None:
     if as_json:
         print_json({"bundle": str(out), "rows": rows})
         return
-    print_table(f"Wrote {out}", ("table", "rows"), rows.items())
-    click.echo(f"Next: privbench verify {out}")
+    echo(f"Wrote {out}")
+    print_table(("table", "rows"), rows.items())
+    echo(f"Next: privbench verify {_shell(out)}")
+
+
+def _shell(path: Path) -> str:
+    """A path as one types it in a shell."""
+    return shlex.quote(str(path))
 
 
 def _print_verdict(verdict: Any) -> None:
@@ -251,6 +271,6 @@ def _print_verdict(verdict: Any) -> None:
     if verdict.epsilon is not None and verdict.spent is not None:
         click.echo(f"epsilon promised {float(verdict.epsilon):g}, spent {float(verdict.spent):.6g}")
     if verdict.condition:
-        click.echo(printable(verdict.condition))
+        echo(verdict.condition)
     for problem in verdict.problems:
-        click.echo(f"problem: {printable(problem)}")
+        echo(f"problem: {problem}")

@@ -11,21 +11,26 @@ from rich.table import Table
 from rich.text import Text
 
 
+def echo(text: str) -> None:
+    """Print text that may hold names or values from a file."""
+    click.echo(printable(text))
+
+
 def print_json(value: Any) -> None:
     """Print a value as JSON."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def print_table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table; numbers to the right."""
-    table = Table(title=printable(title), title_justify="left", box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold")
     kept = [list(row) for row in rows]
     for at, name in enumerate(head):
         numeric = bool(kept) and all(isinstance(row[at], int | float) for row in kept)
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in kept:
         table.add_row(*(Text(_cell(value)) for value in row))
-    Console(soft_wrap=False).print(table)
+    Console().print(table)
 
 
 def printable(text: str) -> str:

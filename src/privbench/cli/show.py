@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from privbench.cli.output import decimal, print_json, print_table
+from privbench.cli.output import decimal, echo, print_json, print_table
 from privbench.errors import SpecError
 from privbench.pipeline.model import Model
 from privbench.schema.choices import closest
@@ -22,15 +22,15 @@ def show_model(model: Model, *, as_json: bool) -> None:
     if as_json:
         print_json({**promise, "unit": model.protection.entity, "tables": tables, "public": list(model.public)})
         return
-    click.echo(
-        f"epsilon {decimal(promise['epsilon']):g} ({promise['neighbours']} one entity of {model.protection.entity})"
-    )
+    what = {"replace": "replacing", "add-remove": "adding or removing"}[promise["neighbours"]]
+    echo(f"epsilon {decimal(promise['epsilon']):g} for {what} one entity of {model.protection.entity}")
     for key in ("stamp", "condition"):
         if promise[key]:
-            click.echo(promise[key])
-    print_table("", list(tables[0]), [list(t.values()) for t in tables])
+            echo(promise[key])
+    click.echo()
+    print_table([name.replace("_", " ") for name in tables[0]], [list(t.values()) for t in tables])
     if model.public:
-        click.echo(f"public, copied: {', '.join(model.public)}")
+        echo(f"public, copied: {', '.join(model.public)}")
 
 
 def show_tree(model: Model, table: str) -> None:
@@ -38,7 +38,7 @@ def show_tree(model: Model, table: str) -> None:
     if table not in model.tables:
         raise SpecError(f"--tree {table}: the model has no network of it. {closest(table, model.tables)}")
     labels = {column: codec.labels() for column, codec in model.codecs[table].items()}
-    click.echo(tree_text(model.tables[table].network, labels=labels))
+    echo(tree_text(model.tables[table].network, labels=labels))
 
 
 def show_ledger(receipt: Mapping[str, Any], *, as_json: bool) -> None:
@@ -50,8 +50,8 @@ def show_ledger(receipt: Mapping[str, Any], *, as_json: bool) -> None:
     budget = Fraction(receipt["budget"]["add_remove"])
     rows = list(_spending(ledger["nodes"], budget))
     factor = receipt["budget"]["factor"]
-    title = f"epsilon {decimal(receipt['epsilon']):g} = {factor} x {float(budget):g} (add/remove)"
-    print_table(title, ("spent on", "draws", "epsilon", "share %"), rows)
+    click.echo(f"epsilon {decimal(receipt['epsilon']):g} = {factor} x {float(budget):g} (adding or removing an entity)")
+    print_table(("spent on", "draws", "epsilon", "share %"), rows)
 
 
 def _spending(nodes: list[dict[str, Any]], budget: Fraction) -> Iterator[tuple[str, int, float, float]]:
@@ -73,7 +73,7 @@ def _summary(model: Model, name: str) -> dict[str, Any]:
     return {
         "role": unit["role"],
         "rows": round(model.tables[name].rows),
-        "rows per entity": unit["rows_per_entity"],
+        "per_entity": unit["rows_per_entity"],
         "columns": len(model.codecs[name]),
         "sums": sum(isinstance(n, Sum) for n in nodes),
         "products": sum(isinstance(n, Product) for n in nodes),

@@ -115,8 +115,16 @@ def owners_of_lookup(references: Positions, rows: int) -> Positions:
 
 
 def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column in a type that keys of either side share: all integers as 64 bits, the rest as text."""
-    return column.cast(pa.int64()) if pa.types.is_integer(column.type) else column.cast(pa.string())
+    """The column in a type that keys of either side share: all integers as 64 bits, the rest as text.
+
+    Decimals and floats lose the zeros at their end, so that 5.00 names 5.
+    """
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.int64())
+    text = column.cast(pa.string())
+    if pa.types.is_decimal(column.type) or pa.types.is_floating(column.type):
+        return pc.replace_substring_regex(text, pattern=r"(?:\.|(\.[0-9]*[1-9]))0*$", replacement=r"\1")
+    return text
 
 
 def _any_null(columns: Sequence[pa.ChunkedArray]) -> NDArray[np.bool_]:

@@ -48,15 +48,15 @@ def write_receipt(path: Path, receipt: Mapping[str, Any]) -> None:
 
 
 def wrong_checksums(folder: Path) -> list[str]:
-    """Files of a bundle whose content is not what its checksums say, or that are missing."""
-    wrong = []
-    for line in (folder / CHECKSUMS).read_text(encoding="utf-8").splitlines():
-        digest, _, name = line.partition("  ")
-        path = folder / name
-        inside = path.resolve().is_relative_to(folder.resolve())
-        if not inside or not path.is_file() or _sha256(path) != digest:
-            wrong.append(name)
-    return wrong
+    """Files of a bundle that are not what its checksums say, are missing, or are not listed."""
+    try:
+        lines = (folder / CHECKSUMS).read_text(encoding="utf-8").splitlines()
+        listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    except (OSError, ValueError):
+        return [CHECKSUMS]
+    found = {p.relative_to(folder).as_posix(): p for p in folder.rglob("*") if p.is_file() and not p.is_symlink()}
+    found.pop(CHECKSUMS, None)
+    return sorted(n for n in listed.keys() | found.keys() if n not in found or _sha256(found[n]) != listed.get(n))
 
 
 def _write_checksums(folder: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from privbench.errors import ModelError
 from privbench.pipeline.bundle import CHECKSUMS, RECEIPT, wrong_checksums
-from privbench.pipeline.model import load_model
+from privbench.pipeline.model_file import load_receipt
 from privbench.privacy.verify import Verdict, verify_receipt
 
 MAX_RECEIPT = 2**28
@@ -22,14 +22,14 @@ def verify(path: Path | str) -> Verdict:
     if not path.exists():
         raise ModelError(f"{path}: there is no such file or folder.")
     if not path.is_dir():
-        return verify_receipt(_receipt(path) if path.suffix == ".json" else load_model(path).receipt)
+        return verify_receipt(_receipt(path) if path.suffix == ".json" else load_receipt(path))
     if not (path / RECEIPT).is_file():
         raise ModelError(f"{path}: is not a bundle: it has no {RECEIPT}.")
     verdict = verify_receipt(_receipt(path / RECEIPT))
     if not (path / CHECKSUMS).is_file():
         return _failed(verdict, [f"{CHECKSUMS} is missing"])
     wrong = wrong_checksums(path)
-    return _failed(verdict, [f"{name}: is missing or was changed" for name in wrong]) if wrong else verdict
+    return _failed(verdict, [f"{name}: is missing, was changed or was added" for name in wrong]) if wrong else verdict
 
 
 def _failed(verdict: Verdict, problems: list[str]) -> Verdict:

@@ -154,6 +154,7 @@ def public_facts(
             columns={c: ColumnFacts(size=codec.size, ordered=codec.ordered) for c, codec in codecs[name].items()},
             rows=rows[name] if name in known else None,
             cap=spec.tables[name].rows_per_entity,
+            lookup_of=protection.lookups[name][0] if name in protection.lookups else None,
         )
         for name in protection.order
     }

@@ -21,7 +21,7 @@ from privbench.methods.base import Progress, silent
 from privbench.pipeline.bundle import write_companions
 from privbench.pipeline.keymaker import KeyMaker
 from privbench.pipeline.model import Model
-from privbench.pipeline.order import generation_order
+from privbench.pipeline.order import colliding_keys, generation_order
 from privbench.pipeline.private_rows import PrivateRows
 from privbench.pipeline.public_rows import PublicRows
 from privbench.schema.unit import Role
@@ -44,11 +44,8 @@ def generate(
 
     `scale` multiplies the rows of private tables; public tables do not scale. Without a seed one is chosen.
     """
-    if not SCALES[0] <= scale <= SCALES[1]:
-        raise SpecError(f"scale is {scale}: it must lie between {SCALES[0]:g} and {SCALES[1]:g}.")
+    check_request(scale, seed)
     seed = secrets.randbits(32) if seed is None else seed
-    if seed < 0:
-        raise SpecError(f"seed is {seed}: it must not be negative.")
     with staged(Path(out), force=force) as folder, tempfile.TemporaryDirectory() as spool:
         (folder / "data").mkdir(parents=True)
         run = _Run(model, scale=scale, seed=seed, spool=Path(spool))
@@ -59,13 +56,23 @@ def generate(
         return run.written
 
 
+def check_request(scale: float, seed: int | None) -> None:
+    """Refuse a scale factor or seed that no bundle can have."""
+    if not SCALES[0] <= scale <= SCALES[1]:
+        raise SpecError(f"scale is {scale:g}: it must lie between {SCALES[0]:g} and {SCALES[1]:g}.")
+    if seed is not None and seed < 0:
+        raise SpecError(f"seed is {seed}: it must not be negative.")
+
+
 class _Run:
     """One generation: the sizes of the tables so far, and the keys that were made."""
 
     def __init__(self, model: Model, *, scale: float, seed: int, spool: Path) -> None:
         self._model = model
         self._seed = seed
-        self._keep_keys = scale == 1 and model.entity_keys is not None
+        entity = model.protection.schema.table(model.protection.entity)
+        whole = not colliding_keys(model.spec, entity)
+        self._keep_keys = scale == 1 and model.entity_keys is not None and whole
         self._keys = KeyMaker(model, keep_entity_keys=self._keep_keys, folder=spool)
         self._order = generation_order(model.spec, model.protection)
         self._planned = planned_rows(model, scale)

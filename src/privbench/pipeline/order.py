@@ -5,6 +5,8 @@ A key that must be looked up (composite, natural, itself a foreign key), or a ta
 its keys unique, has to be made before the tables that name it.
 """
 
+from collections.abc import Collection
+
 from privbench.errors import SchemaError
 from privbench.schema.domain import Serial, Text
 from privbench.schema.model import Table
@@ -28,7 +30,8 @@ def generation_order(spec: Spec, protection: Protection) -> tuple[str, ...]:
     """All tables in the order in which they are made; SchemaError where none exists."""
     links = [link for link in protection.links if link.table != link.key.table]
     edges = {(link.table, link.key.table) for link in links}
-    first = {(link.table, link.key.table) for link in links if _must_come_first(spec, protection, link)}
+    stale = stale_links(protection, keep_entity_keys=False)
+    first = {(link.table, link.key.table) for link in links if _must_come_first(spec, protection, link, stale)}
     _check_self_references(spec, protection)
     left = [t.name for t in protection.schema.tables]
     order: list[str] = []
@@ -71,16 +74,21 @@ def names_entity(protection: Protection, link: Link) -> bool:
     return link.kind is LinkKind.INBOUND and link.key.table == entity.name and is_numbered(entity, link.key.references)
 
 
-def _is_stale(protection: Protection, link: Link, stale: list[Link]) -> bool:
+def _is_stale(protection: Protection, link: Link, stale: Collection[Link]) -> bool:
+    return link.kind is LinkKind.INBOUND or _names_stale(protection, link, stale)
+
+
+def _names_stale(protection: Protection, link: Link, stale: Collection[Link]) -> bool:
+    """Whether a key names a public table by values that are made anew, or one that may lose rows to keep its keys."""
     changed = {c for other in stale if other.table == link.key.table for c in other.key.columns}
     keyed = any(changed & set(key) for key in protection.schema.table(link.key.table).keys)
-    return link.kind is LinkKind.INBOUND or keyed or bool(changed & set(link.key.references))
+    return keyed or bool(changed & set(link.key.references))
 
 
-def _must_come_first(spec: Spec, protection: Protection, link: Link) -> bool:
+def _must_come_first(spec: Spec, protection: Protection, link: Link, stale: Collection[Link]) -> bool:
     target = protection.schema.table(link.key.table)
     if protection.roles[target.name] is Role.PUBLIC:
-        return any(other.table == target.name for other in stale_links(protection, keep_entity_keys=False))
+        return _names_stale(protection, link, stale)
     return not is_numbered(target, link.key.references) or bool(colliding_keys(spec, target))
 
 

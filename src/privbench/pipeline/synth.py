@@ -9,7 +9,7 @@ from privbench.io.staging import check_target
 from privbench.methods.base import Progress, silent
 from privbench.pipeline.draft import draft
 from privbench.pipeline.fit import fit, parse_epsilon
-from privbench.pipeline.generate import generate
+from privbench.pipeline.generate import check_request, generate
 from privbench.pipeline.model import Model
 from privbench.schema.leave_out import Place
 from privbench.schema.spec import Orphans
@@ -42,6 +42,7 @@ def synth(
     What could fail at the end is checked first: no budget is spent on a bundle that cannot be written.
     """
     budget = parse_epsilon(epsilon)
+    check_request(scale, seed)
     check_target(Path(out), force=force)
     spec = draft(
         source,

@@ -25,6 +25,8 @@ class TableFacts:
     columns: Mapping[str, ColumnFacts]
     rows: int | None
     cap: int | None
+    lookup_of: str | None = None
+    """The table whose rows own this one's rows by naming them, one each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,15 @@ class Facts:
     def owner_link(self, table: str) -> LinkFacts | None:
         """The owner key of a table; None for the entity table and for lookups."""
         return next((link for link in self.links_of(table) if link.kind is LinkKind.OWNER), None)
+
+    def most_rows(self, table: str, cap: int) -> int:
+        """A public bound on the rows that are kept of a table of which each entity keeps `cap`."""
+        known, entities = self.tables[table].rows, self.tables[self.entity].rows
+        if known is not None:
+            return known
+        if entities is None or self.may_be_unowned(table):
+            return SIZE_LIMIT
+        return entities * cap
 
     def may_be_unowned(self, table: str) -> bool:
         """Whether rows of a table that do not reach the entity table may be kept."""

@@ -17,6 +17,8 @@ from privbench.privacy.ledger import Scope
 from privbench.privacy.queries import COORDINATE, coordinates
 
 Coordinates = NDArray[np.int64]
+ColumnSplit = tuple[tuple[str, ...], tuple[str, ...]]
+"""The columns of a block in two halves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 from privbench.encode.coded import CodedDatabase
 from privbench.privacy import queries
 from privbench.privacy.facts import Facts, LinkFacts
-from privbench.privacy.partition import Block, CentrePair, nearer_right
+from privbench.privacy.partition import Block, CentrePair, ColumnSplit, nearer_right
 from privbench.privacy.queries import Codes, Integers
-
-ColumnSplit = tuple[tuple[str, ...], tuple[str, ...]]
 
 _PARALLEL_ROWS = 200_000
 """Blocks larger than this count their entropies on several cores."""

@@ -17,13 +17,13 @@ from privbench.encode.coded import CodedDatabase
 from privbench.privacy import queries
 from privbench.privacy.blocks import Centres
 from privbench.privacy.events import Mechanism
-from privbench.privacy.facts import SIZE_LIMIT, Facts, LinkFacts
+from privbench.privacy.facts import Facts, LinkFacts
 from privbench.privacy.ledger import Ledger, Scope
 from privbench.privacy.noise import LARGEST_SCALE, Entropy, discrete_laplace
-from privbench.privacy.partition import Block, CentrePair, disjoint, widest_distance
+from privbench.privacy.partition import Block, CentrePair, ColumnSplit, disjoint, widest_distance
 from privbench.privacy.price import price
 from privbench.privacy.printed import printed_row_split
-from privbench.privacy.sealed import ColumnSplit, Sealed
+from privbench.privacy.sealed import Sealed
 from privbench.privacy.select import permute_and_flip
 
 Answer = NDArray[np.int64]
@@ -157,9 +157,10 @@ class Vault:
 
     def choose_column_split(self, block: Block, candidates: Sequence[ColumnSplit], *, epsilon: Fraction) -> ColumnSplit:
         """Pick the split of columns with the least dependence between its halves."""
+        most = self.facts.most_rows(block.table, self.cap(block.table))
 
         def scores(sealed: Sealed) -> Answer:
-            return -sealed.dependences(block, candidates, most_rows=self._most_rows(block.table))
+            return -sealed.dependences(block, candidates, most_rows=most)
 
         sensitivity = queries.dependence_sensitivity(self.cap(block.table))
         at = self._select(block.scope, block.table, "column split", scores, sensitivity=sensitivity, epsilon=epsilon)
@@ -167,7 +168,7 @@ class Vault:
 
     def dependence(self, block: Block, split: ColumnSplit, *, epsilon: Fraction) -> float:
         """Rows times the mutual information in bits between the halves of a split of columns."""
-        most = self._most_rows(block.table)
+        most = self.facts.most_rows(block.table, self.cap(block.table))
         answer = self._measure(
             block.scope,
             block.table,
@@ -333,16 +334,6 @@ class Vault:
             self._block(block.table, scope, trail=(*block.trail, (split, side))) for side, scope in enumerate(scopes)
         )
         return left, right
-
-    def _most_rows(self, table: str) -> int:
-        """A public bound on the rows of a table that are kept."""
-        known = self.facts.tables[table].rows
-        if known is not None:
-            return known
-        entities = self.facts.tables[self.facts.entity].rows
-        if entities is None or self.facts.may_be_unowned(table):
-            return SIZE_LIMIT
-        return entities * self.cap(table)
 
 
 def _check_outside_parts(scope: Scope) -> None:

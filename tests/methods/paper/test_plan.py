@@ -15,7 +15,7 @@ from privbench.methods.paper.tree import _column_children
 
 from ..made import COLUMNS, database, vault_of
 
-shares = st.fractions(min_value=Fraction(1, 3), max_value=Fraction(2, 3))
+shares = st.fractions(min_value=Fraction(1, 1000), max_value=Fraction(999, 1000))
 any_settings = st.builds(
     PaperSettings,
     min_rows=st.integers(1, 20_000),
@@ -47,7 +47,7 @@ def test_halves_of_a_block_have_room_in_its_bound(rows: int, left: int, right: i
 @given(
     st.integers(1, 4),
     st.sampled_from([0, 1, 2, 300, 10**6]),
-    st.fractions(min_value=Fraction(1, 10), max_value=2),
+    st.fractions(min_value=Fraction(1, 10**9), max_value=2),
     any_settings,
 )
 def test_trial_operation_and_rest_add_up_to_the_budget(
@@ -87,7 +87,8 @@ def test_small_blocks_are_not_tried() -> None:
     vault.cap_rows("person", 1)
     task = Task(block=vault.whole("person", vault.ledger.root), columns=PERSON, rows=199, epsilon=Fraction(2))
     decided = plan(vault, task, PaperSettings(min_rows=100), np.random.default_rng(1))
-    assert (decided.operation, decided.tried, vault.ledger.total) == (Operation.PRODUCT, None, 0)
+    assert (decided.operation, decided.tried) == (Operation.PRODUCT, None)
+    assert vault.ledger.total == 0
 
 
 @pytest.mark.parametrize("rows", [0, 1, 10**6])
@@ -96,7 +97,7 @@ def test_a_budget_too_small_for_noise_is_left_to_the_children(rows: int) -> None
     vault.cap_rows("person", 1)
     task = Task(block=vault.whole("person", vault.ledger.root), columns=PERSON, rows=rows, epsilon=Fraction(1, 10**9))
     decided = plan(vault, task, PaperSettings(min_rows=1), np.random.default_rng(1))
-    assert (decided.operation, decided.epsilon, decided.rest) == (Operation.PRODUCT, 0, task.epsilon)
+    assert (decided.operation, decided.epsilon, decided.rest) == (Operation.PRODUCT, Fraction(0), task.epsilon)
     halves = choose_halves(vault, task.block, PERSON, epsilon=decided.epsilon, rng=np.random.default_rng(1))
     assert sorted(halves[0] + halves[1]) == sorted(PERSON)
     assert vault.ledger.total == 0

@@ -1,5 +1,6 @@
 """Column splits and row splits: with enough budget they find what is there; with little they still end."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -16,7 +17,7 @@ from privbench.methods.paper.tree import learn_network
 from privbench.privacy.facts import ColumnFacts, Facts, TableFacts
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy
-from privbench.privacy.sealed import ColumnSplit
+from privbench.privacy.partition import Block, ColumnSplit
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import Neighbours
 from privbench.spn.infer import marginal
@@ -53,14 +54,14 @@ def vault_on(codes: dict[str, np.ndarray], budget: Fraction, seed: int = 1) -> V
     return vault
 
 
-def rows_of(vault: Vault, block: object) -> np.ndarray:
+def rows_of(vault: Vault, block: Block) -> np.ndarray:
     assert vault._sealed is not None
-    return vault._sealed.rows(block)  # type: ignore[arg-type]
+    return vault._sealed.rows(block)
 
 
-def purity(vault: Vault, blocks: object, cluster: np.ndarray) -> float:
+def purity(vault: Vault, blocks: Sequence[Block], cluster: np.ndarray) -> float:
     """The share of rows that are with their own kind."""
-    hits = [np.bincount(cluster[rows_of(vault, block)], minlength=2).max() for block in blocks]  # type: ignore[attr-defined]
+    hits = [np.bincount(cluster[rows_of(vault, block)], minlength=2).max() for block in blocks]
     return float(sum(hits) / ROWS)
 
 
@@ -124,28 +125,25 @@ def test_where_rows_do_not_part_columns_do() -> None:
 # -- columns -------------------------------------------------------------------------------------------------------
 
 
-class Watched(Vault):
-    """A vault that shows which candidates it was given."""
-
-    seen: list[ColumnSplit]
-
-    def choose_column_split(self, block, candidates, *, epsilon):  # type: ignore[no-untyped-def]
-        self.seen = list(candidates)
-        return super().choose_column_split(block, candidates, epsilon=epsilon)
-
-
-def test_the_least_dependent_of_the_tried_halves_is_chosen() -> None:
+def test_the_least_dependent_of_the_tried_halves_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(4)
     codes = {name: rng.integers(0, 6, ROWS).astype(np.uint8) for name in COLUMNS}
     codes["o1"] = codes["o0"]
     vault = vault_on(codes, Fraction(10**4))
-    vault.__class__ = Watched
+    seen: list[ColumnSplit] = []
+    choose = vault.choose_column_split
+
+    def watched(block: Block, candidates: Sequence[ColumnSplit], *, epsilon: Fraction) -> ColumnSplit:
+        seen[:] = candidates
+        return choose(block, candidates, epsilon=epsilon)
+
+    monkeypatch.setattr(vault, "choose_column_split", watched)
     for seed in range(5):
         block = vault.whole("person", vault.ledger.root)
         chosen = choose_halves(vault, block, tuple(COLUMNS), epsilon=Fraction(1000), rng=np.random.default_rng(seed))
-        apart = [("o0" in split[0]) != ("o1" in split[0]) for split in vault.seen]
-        assert len(vault.seen) == len(COLUMNS)
-        assert all(len(split[0]) == 2 and len(split[1]) == 3 for split in vault.seen)
+        apart = [("o0" in split[0]) != ("o1" in split[0]) for split in seen]
+        assert len(seen) == len(COLUMNS)
+        assert all(len(split[0]) == 2 and len(split[1]) == 3 for split in seen)
         assert all(apart) or ("o0" in chosen[0]) == ("o1" in chosen[0])
 
 

@@ -5,8 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from privbench.privacy.partition import Block
-from privbench.privacy.sealed import ColumnSplit
+from privbench.privacy.partition import Block, ColumnSplit
 from privbench.privacy.vault import Vault
 
 

@@ -14,6 +14,7 @@ from privbench.methods.paper.fanout import learn_link
 from privbench.methods.paper.plan import Task
 from privbench.methods.paper.settings import PaperSettings
 from privbench.methods.paper.tree import Learnt, Size, learn_network, noise_variance, pooled
+from privbench.privacy.facts import Facts
 from privbench.privacy.ledger import Scope
 from privbench.privacy.partition import Block
 from privbench.privacy.vault import Vault
@@ -50,30 +51,25 @@ def learn(vault: Vault, settings: PaperSettings, progress: Progress) -> dict[str
 
 def _cap_all(vault: Vault, entities: Size, epsilon: Fraction, progress: Progress) -> Fraction:
     """Cap the rows per entity of every table but the entity table, owners first; returns what that cost."""
-    open_tables = [t for t in vault.facts.tables if _known_cap(vault, t) is None]
-    share = epsilon / max(len(open_tables), 1)
+    facts = vault.facts
+    owned = [t for t in facts.tables if t != facts.entity]
+    unknown = [t for t in owned if facts.tables[t].cap is None and _shared_cap(facts, t) is None]
+    share = epsilon / max(len(unknown), 1)
     penalties = [cap * round(entities.rows) // ENTITIES_PER_ROW for cap in CAPS]
     scope = vault.ledger.root.sequential("rows per entity")
-    owned = [t for t in vault.facts.tables if t != vault.facts.entity]
     for at, table in enumerate(owned):
         progress("rows per entity", at, len(owned))
-        cap = _known_cap(vault, table)
-        if cap is None:
-            cap = vault.choose_cap(table, CAPS, penalties, scope=scope, epsilon=share)
-        vault.cap_rows(table, cap)
-    return share * len(open_tables)
+        cap, owner = facts.tables[table].cap, _shared_cap(facts, table)
+        if cap is None and owner is not None:
+            cap = vault.cap(owner)
+        vault.cap_rows(table, cap or vault.choose_cap(table, CAPS, penalties, scope=scope, epsilon=share))
+    return share * len(unknown)
 
 
-def _known_cap(vault: Vault, table: str) -> int | None:
-    """One row for the entity table, what the spec declares, or an owner's own cap where each owner has one row."""
-    facts, link = vault.facts.tables[table], vault.facts.owner_link(table)
-    if table == vault.facts.entity:
-        return 1
-    if facts.cap is not None:
-        return facts.cap
-    if link is not None and link.unique:
-        return _known_cap(vault, link.target)
-    return None
+def _shared_cap(facts: Facts, table: str) -> str | None:
+    """The owner table of a table with at most one row for each of the owner's: their caps are the same."""
+    link = facts.owner_link(table)
+    return link.target if link is not None and link.unique else facts.tables[table].lookup_of
 
 
 def _size(vault: Vault, table: str, scope: Scope, epsilon: Fraction) -> Size:

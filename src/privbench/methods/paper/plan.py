@@ -14,9 +14,8 @@ import numpy as np
 
 from privbench.methods.paper.colsplit import choose_halves
 from privbench.methods.paper.settings import PaperSettings
-from privbench.privacy.partition import Block
+from privbench.privacy.partition import Block, ColumnSplit
 from privbench.privacy.queries import COORDINATE
-from privbench.privacy.sealed import ColumnSplit
 from privbench.privacy.vault import Vault
 
 
@@ -64,7 +63,7 @@ def plan(vault: Vault, task: Task, settings: PaperSettings, rng: np.random.Gener
     if len(task.columns) == 1:
         return Plan(operation=Operation.LEAF, epsilon=task.epsilon, rest=Fraction(0))
     own = task.epsilon / node_bound(task.rows, len(task.columns), settings)
-    if not _drawable(vault, task, own):
+    if not _drawable(vault, task, own, settings):
         return Plan(operation=Operation.PRODUCT, epsilon=Fraction(0), rest=task.epsilon)
     if task.rows < 2 * settings.min_rows:
         return _product(task, own, spent=Fraction(0), tried=None)
@@ -75,13 +74,15 @@ def plan(vault: Vault, task: Task, settings: PaperSettings, rng: np.random.Gener
     return Plan(operation=Operation.SUM, epsilon=own - spent, rest=task.epsilon - own, tried=tried)
 
 
-def _drawable(vault: Vault, task: Task, own: Fraction) -> bool:
+def _drawable(vault: Vault, task: Task, own: Fraction, settings: PaperSettings) -> bool:
     """Whether the noise of the finest measurement of a split could be drawn at all; public, as it looks at budgets.
 
-    A row split parts its share among at most 7 rounds of a little more than one part per column, half for the trial.
+    A row split parts its share among at most 7 rounds of less than two parts per column. A trial measures scores, which
+    an entity moves 9 times as far as coordinates (twice 2**BITS + 2 against COORDINATE).
     """
-    finest = own / (64 * len(task.columns))
-    return vault.drawable(vault.cap(task.block.table) * COORDINATE, finest)
+    trial = settings.trial_share * min(settings.trial_split_share, 1 - settings.trial_split_share) / 9
+    rows = (1 - settings.trial_share) / (14 * len(task.columns))
+    return vault.drawable(vault.cap(task.block.table) * COORDINATE, own * min(trial, rows))
 
 
 def _trial(

@@ -15,8 +15,7 @@ from privbench.methods.paper.colsplit import choose_halves
 from privbench.methods.paper.plan import Operation, Plan, Task, node_bound, plan
 from privbench.methods.paper.rowsplit import split_rows
 from privbench.methods.paper.settings import PaperSettings
-from privbench.privacy.partition import Block
-from privbench.privacy.sealed import ColumnSplit
+from privbench.privacy.partition import Block, ColumnSplit
 from privbench.privacy.vault import Vault
 from privbench.spn.links import COMPONENT
 from privbench.spn.nodes import Leaf, Node, Product, Sum

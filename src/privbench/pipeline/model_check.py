@@ -1,0 +1,66 @@
+"""The parts of a model file must fit together before anything is made of them; it may come from a stranger."""
+
+import io
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from privbench.errors import ModelError
+from privbench.io.base import arrow_schema
+from privbench.pipeline.model import Model
+from privbench.pipeline.reading import link_name
+from privbench.privacy.facts import SIZE_LIMIT
+from privbench.privacy.verify import verify_receipt
+from privbench.schema.unit import Role
+from privbench.spn.links import COMPONENT, SlotCounts
+
+
+def check_model(model: Model) -> None:
+    """Refuse a model whose tables, columns, codes, keys or receipt are not those of its spec."""
+    if set(model.tables) != set(model.protection.order):
+        raise ModelError("its tables are not those of its spec.")
+    for name in model.tables:
+        _check_table(model, name)
+    _check_public(model)
+    _check_entity_keys(model)
+    verdict = verify_receipt(model.receipt)
+    if verdict.status == "failed":
+        raise ModelError(f"its receipt does not add up: {verdict.problems[0]}.")
+    if set(model.receipt["unit"]["tables"]) != set(model.tables):
+        raise ModelError("its receipt is about other tables.")
+
+
+def _check_table(model: Model, name: str) -> None:
+    table, sizes = model.tables[name], dict(model.tables[name].network.sizes)
+    parts = sizes.pop(COMPONENT, 0)
+    if not 0 <= table.rows <= SIZE_LIMIT:
+        raise ModelError(f"{name}: has an impossible number of rows.")
+    if sizes != {column: codec.size for column, codec in model.codecs[name].items()} or not parts:
+        raise ModelError(f"{name}: its network does not fit its columns.")
+    keys = {link_name(k.table, k.key) for k in model.protection.links if k.table == name}
+    counts = [link.counts for link in table.links.values() if isinstance(link, SlotCounts)]
+    if set(table.links) != keys or any(len(c) != parts for c in counts):
+        raise ModelError(f"{name}: its links do not fit its keys.")
+
+
+def _check_public(model: Model) -> None:
+    tables = [t for t in model.protection.schema.tables if model.protection.roles[t.name] is Role.PUBLIC]
+    if set(model.public) != {t.name for t in tables}:
+        raise ModelError("its public tables are not those of its spec.")
+    for table in tables:
+        if not _schema(model.public[table.name]).equals(arrow_schema(table)):
+            raise ModelError(f"{table.name}: its columns are not those of the spec.")
+
+
+def _check_entity_keys(model: Model) -> None:
+    if model.entity_keys is None:
+        return
+    entity = model.protection.schema.table(model.protection.entity)
+    columns = {name: entity.column(name).type.arrow for name in entity.primary_key}
+    rows = round(model.tables[entity.name].rows)
+    if model.entity_keys.schema != pa.schema(columns) or len(model.entity_keys) < rows:
+        raise ModelError(f"{entity.name}: the keys that are kept do not fit it.")
+
+
+def _schema(content: bytes) -> pa.Schema:
+    return pq.read_schema(io.BytesIO(content))

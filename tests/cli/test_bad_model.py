@@ -1,0 +1,151 @@
+"""Model files that are damaged or made by a stranger: refused with a message, never run, never trusted."""
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from .conftest import DDL, DRAFT, Refused, Run
+
+
+def test_a_file_that_is_no_model(refused: Refused, tmp_path: Path) -> None:
+    assert "there is no such file" in refused("generate", tmp_path / "no", "-o", tmp_path / "b")
+    (tmp_path / "m").write_text("hello")
+    assert "is not a model file" in refused("generate", tmp_path / "m", "-o", tmp_path / "b")
+    assert "is not a model file" in refused("verify", tmp_path / "m")
+    (tmp_path / "r.json").write_text("[" * 100_000)
+    assert "cannot be read as JSON" in refused("verify", tmp_path / "r.json")
+
+
+def _rewritten(model: Path, change: Callable[[dict[str, bytes]], None]) -> Path:
+    with zipfile.ZipFile(model) as file:
+        entries = {name: file.read(name) for name in file.namelist()}
+    change(entries)
+    out = model.with_name("changed.model")
+    with zipfile.ZipFile(out, "w") as file:
+        for name, content in entries.items():
+            file.writestr(name, content)
+    return out
+
+
+def _with_header(change: Callable[[dict[str, object]], None]) -> Callable[[dict[str, bytes]], None]:
+    def rewrite(entries: dict[str, bytes]) -> None:
+        header = json.loads(entries["model.json"])
+        change(header)
+        entries["model.json"] = json.dumps(header).encode()
+
+    return rewrite
+
+
+def _set(*path: object, to: object) -> Callable[[dict[str, bytes]], None]:
+    def change(header: object) -> None:
+        for step in path[:-1]:
+            header = header[step]  # type: ignore[index]
+        header[path[-1]] = to  # type: ignore[index]
+
+    return _with_header(change)
+
+
+def _pickled(entries: dict[str, bytes]) -> None:
+    name = next(n for n in entries if n.endswith(".npy"))
+    buffer = io.BytesIO()
+    np.save(buffer, np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    entries[name] = buffer.getvalue()
+
+
+def _huge_array(entries: dict[str, bytes]) -> None:
+    name = next(n for n in entries if n.endswith(".npy"))
+    entries[name] = entries[name].replace(b"'shape': (", b"'shape': (9999999,")
+
+
+def _cut_array(entries: dict[str, bytes]) -> None:
+    name = next(n for n in entries if n.endswith(".npy"))
+    entries[name] = entries[name][:-3]
+
+
+def _no_array(entries: dict[str, bytes]) -> None:
+    del entries[next(n for n in entries if n.endswith(".npy"))]
+
+
+def _deep(entries: dict[str, bytes]) -> None:
+    entries["model.json"] = b"[" * 200_000
+
+
+SPOILT: dict[str, Callable[[dict[str, bytes]], None]] = {
+    "pickle": _pickled,
+    "huge array": _huge_array,
+    "cut array": _cut_array,
+    "no array": _no_array,
+    "deep header": _deep,
+    "no header": lambda entries: entries.pop("model.json") and None,
+    "other version": _set("version", to=99),
+    "other format": _set("format", to="zip"),
+    "no spec": _set("spec", to={}),
+    "spec without unit": _set("spec", "unit", to="visit"),
+    "tables gone": _set("tables", to={}),
+    "tables a list": _set("tables", to=[]),
+    "rows infinite": _set("tables", "visit", "rows", to=1e300),
+    "rows NaN": _set("tables", "visit", "rows", to=float("nan")),
+    "no links": _set("tables", "visit", "links", to={}),
+    "array outside": _set("tables", "visit", "links", "visit.person_id", "array", to="../../etc/passwd"),
+    "no receipt": _set("receipt", to={}),
+    "receipt of another": _set("receipt", "unit", "tables", to={}),
+    "promise lowered": _set("receipt", "epsilon", to="1/100"),
+    "public table": _set("public", to=["person"]),
+    "entity keys": _set("entity_keys", to=True),
+}
+
+
+@pytest.mark.parametrize("how", SPOILT)
+def test_a_model_from_a_stranger(how: str, model: Path, refused: Refused, tmp_path: Path) -> None:
+    changed = _rewritten(model, SPOILT[how])
+    for command in (("generate", changed, "-o", tmp_path / "b"), ("show", changed)):
+        message = refused(*command)
+        assert "changed.model" in message
+        assert "is damaged" in message
+
+
+def test_odd_names_in_the_zip_are_not_unpacked(model: Path, run: Run, tmp_path: Path) -> None:
+    changed = _rewritten(model, lambda entries: entries.update({"../evil": b"x", "/etc/evil": b"x"}))
+    assert run("generate", changed, "-o", tmp_path / "b").code == 0
+    assert not list(tmp_path.parent.glob("evil"))
+
+
+def test_a_damaged_zip(model: Path, run: Run, refused: Refused, tmp_path: Path) -> None:
+    """A wrong byte is found, or is one that says nothing (a date in the directory of the zip)."""
+    sound = run("show", model).out
+    content = bytearray(model.read_bytes())
+    found = 0
+    for at in range(0, len(content), max(1, len(content) // 60)):
+        damaged = content.copy()
+        damaged[at] ^= 0xFF
+        (tmp_path / "damaged").write_bytes(damaged)
+        result = run("show", tmp_path / "damaged")
+        assert (result.code == 2 and "damaged" in result.err) or result.out == sound
+        found += result.code == 2
+    assert found > 30
+    (tmp_path / "damaged").write_bytes(content[: len(content) // 2])
+    assert "damaged" in refused("show", tmp_path / "damaged")
+
+
+def test_a_header_that_declares_too_much(model: Path, refused: Refused, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "bomb", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("model.json", b" " * (2**28 + 1))
+    assert "larger than 256 MB" in refused("show", tmp_path / "bomb")
+
+
+def test_parquet_of_a_stranger_in_a_model(shop: Path, run: Run, refused: Refused, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": pa.array([1, 2], pa.int32())}), shop / "kind.parquet")
+    (shop / "schema.sql").write_text(DDL + "CREATE TABLE kind (id INTEGER PRIMARY KEY);")
+    assert run("draft", shop, *DRAFT, "--public", "kind", "-o", tmp_path / "s").code == 0
+    assert run("fit", tmp_path / "s", "--epsilon", "3", "-o", tmp_path / "m").code == 0
+    pq.write_table(pa.table({"other": ["x"]}), tmp_path / "other.parquet")
+    for content in (b"PAR1", (tmp_path / "other.parquet").read_bytes()):
+        changed = _rewritten(tmp_path / "m", lambda entries, c=content: entries.update({"public/0.parquet": c}))  # type: ignore[misc]
+        assert "is damaged" in refused("generate", changed, "-o", tmp_path / "b")

