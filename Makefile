@@ -18,7 +18,7 @@ $(READY): pyproject.toml constraints.txt
 
 # A real database from start to checked bundle, in under a minute.
 demo: $(READY)
-	$(BIN)/privbench demo
+	$(BIN)/privbench demo --force
 
 # Style, types, layers and the fast tests.
 check: $(READY)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from privbench.cli.main import cli
+from privbench.cli.commands import cli
 from privbench.methods.paper.settings import PaperSettings
 from privbench.pipeline.model import compile_codecs
 from privbench.schema.spec import ColumnSpec, Spec, TableSpec, read_spec

@@ -1,6 +1,13 @@
 """Publish a private relational database as a DBMS benchmark, under database-level differential privacy.
 
-The functions mirror the commands: `draft` a spec, `fit` a model, `generate` a bundle, `verify` it.
+The functions mirror the commands: `draft` a spec, `fit` a model, `generate` a bundle, `verify` it; `synth` does the
+first three in one go. docs/api.md has an example of each.
+
+    spec = privbench.draft("shop", unit="customer", domains="data")
+    model = privbench.fit(spec, epsilon="3.2")
+    privbench.generate(model, "bundle", scale=10)
+    privbench.verify("bundle").status
+
 Names are imported when first used, so that `import privbench` is quick.
 """
 
@@ -10,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from privbench.encode.predicate import Between, In, IsNull
     from privbench.errors import PrivBenchError
     from privbench.io.base import Format
     from privbench.pipeline.check import verify
@@ -21,12 +29,19 @@ if TYPE_CHECKING:
     from privbench.pipeline.model_file import load_model, save_model
     from privbench.pipeline.synth import synth
     from privbench.privacy.verify import Verdict
-    from privbench.schema.spec import Spec, read_spec, write_spec
+    from privbench.schema.spec import Orphans, Sizes, Spec, read_spec, write_spec
+    from privbench.schema.unit import Neighbours
 
 _HOMES = {
+    "Between": "encode.predicate",
     "Format": "io.base",
+    "In": "encode.predicate",
+    "IsNull": "encode.predicate",
     "Model": "pipeline.model",
+    "Neighbours": "schema.unit",
+    "Orphans": "schema.spec",
     "PrivBenchError": "errors",
+    "Sizes": "schema.spec",
     "Spec": "schema.spec",
     "Verdict": "privacy.verify",
     "draft": "pipeline.draft",
@@ -42,9 +57,15 @@ _HOMES = {
 }
 
 __all__ = [
+    "Between",
     "Format",
+    "In",
+    "IsNull",
     "Model",
+    "Neighbours",
+    "Orphans",
     "PrivBenchError",
+    "Sizes",
     "Spec",
     "Verdict",
     "draft",
@@ -64,3 +85,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'privbench' has no attribute {name!r}")
     return getattr(import_module(f"privbench.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__} - {"Any", "TYPE_CHECKING", "import_module"})

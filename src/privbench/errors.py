@@ -43,3 +43,12 @@ class BudgetError(PrivBenchError):
 
 class ModelError(PrivBenchError):
     """A model or bundle file is not one of ours, or is damaged."""
+
+
+def first_line(error: Exception) -> str:
+    r"""Quote another library's error inside one of ours, without its hints and traces.
+
+    >>> first_line(ValueError("no such table\nLINE 1: SELECT ..")), first_line(ValueError())
+    ('no such table', 'ValueError')
+    """
+    return next(iter(str(error).splitlines()), type(error).__name__)

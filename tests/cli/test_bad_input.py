@@ -152,6 +152,12 @@ def test_scale(scale: str, model: Path, shop: Path, refused: Refused, tmp_path: 
     assert "it must lie between" in refused(*common, "--scale", scale)
 
 
+def test_domains_that_are_not_there_yet(shop: Path, refused: Refused, tmp_path: Path) -> None:
+    flags = ("--unit", "person", "--domains", "private", "-o", tmp_path / "s")
+    assert "not there yet. Use `data`, and review the spec." in refused("draft", shop, *flags)
+    assert "'magic' is not 'data'" in refused("draft", shop, "--domains", "magic", "-o", tmp_path / "s")
+
+
 def test_wrong_flags(model: Path, refused: Refused, tmp_path: Path) -> None:
     assert "not be negative" in refused("generate", model, "-o", tmp_path / "b", "--seed", "-1")
     assert "xml" in refused("generate", model, "-o", tmp_path / "b", "--to", "xml")
@@ -167,6 +173,7 @@ def test_a_key_too_narrow_for_the_scale(shop: Path, run: Run, refused: Refused, 
     message = refused("generate", tmp_path / "m", "-o", tmp_path / "b", "--scale", "1000")
     assert "visit.id: TINYINT has room for 127 keys" in message
     assert "The largest scale that fits is 1." in message
+    assert "widen the type in the spec" in message
 
 
 # -- the spec --------------------------------------------------------------------------------------------------

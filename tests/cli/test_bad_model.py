@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from privbench.pipeline import model_file
+
 from .conftest import DDL, DRAFT, Refused, Run
 
 
@@ -21,6 +23,30 @@ def test_a_file_that_is_no_model(refused: Refused, tmp_path: Path) -> None:
     assert "is not a model file" in refused("verify", tmp_path / "m")
     (tmp_path / "r.json").write_text("[" * 100_000)
     assert "cannot be read as JSON" in refused("verify", tmp_path / "r.json")
+
+
+def test_something_else_than_a_model(spec: Path, bundle: Path, shop: Path, refused: Refused, tmp_path: Path) -> None:
+    for path, kind in (
+        (spec, "a spec"),
+        (bundle, "a bundle"),
+        (shop, "a folder"),
+        (shop / "person.csv", "not a model"),
+    ):
+        for command in (("show", path), ("generate", path, "-o", tmp_path / "b")):
+            message = refused(*command)
+            assert f"{path}: is {kind}" in message
+            assert "Fit again" not in message
+    assert "Run `privbench fit` on this spec first." in refused("verify", spec)
+    assert "has no receipt.json" in refused("verify", shop)
+
+
+def test_something_else_than_a_spec(model: Path, bundle: Path, shop: Path, refused: Refused, tmp_path: Path) -> None:
+    for path, kind in ((model, "a model file"), (bundle, "a bundle"), (shop, "a folder")):
+        message = refused("fit", path, "--epsilon", "3", "-o", tmp_path / "m")
+        assert f"{path}: is {kind}. A spec is wanted" in message
+    assert "a JSON file. A spec is wanted" in refused(
+        "fit", bundle / "receipt.json", "--epsilon", "3", "-o", tmp_path / "m"
+    )
 
 
 def _rewritten(model: Path, change: Callable[[dict[str, bytes]], None]) -> Path:
@@ -134,10 +160,11 @@ def test_a_damaged_zip(model: Path, run: Run, refused: Refused, tmp_path: Path) 
     assert "damaged" in refused("show", tmp_path / "damaged")
 
 
-def test_a_header_that_declares_too_much(model: Path, refused: Refused, tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "bomb", "w", zipfile.ZIP_DEFLATED) as file:
-        file.writestr("model.json", b" " * (2**28 + 1))
-    assert "larger than 256 MB" in refused("show", tmp_path / "bomb")
+def test_a_file_that_declares_too_much(model: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_file, "MAX_HEADER", 2**10)
+    assert "its header is larger than" in refused("show", model)
+    monkeypatch.setattr(model_file, "MAX_CONTENT", 2**10)
+    assert "it unpacks to more than" in refused("show", model)
 
 
 def test_parquet_of_a_stranger_in_a_model(shop: Path, run: Run, refused: Refused, tmp_path: Path) -> None:

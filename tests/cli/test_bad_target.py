@@ -33,6 +33,12 @@ def test_a_target_without_folder(model: Path, spec: Path, shop: Path, refused: R
         assert "does not exist" in message or "No such file" in message
 
 
+def test_the_target_is_looked_at_first(shop: Path, refused: Refused, tmp_path: Path) -> None:
+    """A model and a source that are not there would be the second thing to say."""
+    for command in (("generate", tmp_path / "no"), ("draft", tmp_path / "no", *DRAFT), ("fit", "no", "--epsilon", "1")):
+        assert "does not exist. Make it first." in refused(*command, "-o", tmp_path / "new" / "target")
+
+
 @pytest.mark.parametrize("form", ["parquet", "csv"])
 def test_a_full_disk(form: str, model: Path, refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:

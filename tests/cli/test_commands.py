@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from privbench.cli.main import cli
+from privbench.cli.commands import cli
 from privbench.cli.output import printable
 from privbench.schema.spec import read_spec
 
@@ -47,7 +47,6 @@ def test_synth_does_all_in_one_go(shop: Path, run: Run, tmp_path: Path) -> None:
     result = run("synth", shop, *common, "-o", tmp_path / "out")
     assert result.code == 0
     assert "person" in result.out
-    assert result.err == ""
     assert (tmp_path / "out" / "data" / "database.sqlite").is_file()
 
 
@@ -55,6 +54,11 @@ def test_show(model: Path, run: Run) -> None:
     assert "epsilon 5 for replacing one entity of person" in run("show", model).out
     assert "key visit.person_id" in run("show", model, "--ledger").out
     assert "city" in run("show", model, "--tree", "person").out
+    assert json.loads(run("show", model, "--tree", "person", "--json").out)["table"] == "person"
+    assert "#part: which part of the table" in run("show", model, "--tree", "person").out
+    both = run("show", model, "--tree", "person", "--ledger")
+    assert (both.code, both.out) == (2, "")
+    assert "Choose one of them" in both.err
     wrong = run("show", model, "--tree", "persn")
     assert (wrong.code, wrong.out) == (2, "")
     assert "Did you mean person?" in wrong.err

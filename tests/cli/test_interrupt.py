@@ -1,4 +1,4 @@
-"""A real Ctrl-C: exit 130, one line, and nothing beside the target or in the folder for temporary files."""
+"""A real Ctrl-C or SIGTERM: exit 130 or 143, one line, and nothing left beside the target or in temporary files."""
 
 import os
 import signal
@@ -11,11 +11,27 @@ import pytest
 
 from .conftest import DRAFT, Run, everything
 
-START = "import sys; from privbench.cli.main import main; print('ready', flush=True); sys.argv[0] = 'privbench'; main()"
+START = """
+import sys
+from privbench.cli import main
+listen = main._listen
+def ready():
+    received = listen()
+    print("ready", flush=True)
+    return received
+main._listen = ready
+main.main()
+"""
 
 
-def _interrupt(*arguments: object, temporary: Path, after: float) -> tuple[int, str]:
-    """Start a command, interrupt it some time after its modules are there; returns its exit code and message."""
+LOADING = 1.5
+"""About how many seconds the modules of a command take to load."""
+
+
+def _interrupt(
+    *arguments: object, temporary: Path, after: float, how: signal.Signals = signal.SIGINT
+) -> tuple[int, str]:
+    """Start a command, interrupt it some time after; returns its exit code and message."""
     command = [sys.executable, "-c", START, *map(str, arguments)]
     environment = os.environ | {"TMPDIR": str(temporary)}
     with subprocess.Popen(  # noqa: S603
@@ -25,15 +41,18 @@ def _interrupt(*arguments: object, temporary: Path, after: float) -> tuple[int, 
         assert process.stderr is not None
         assert process.stdout.readline() == "ready\n"
         time.sleep(after)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(how)
         message = process.stderr.read().strip()
         return process.wait(timeout=60), message
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("after", [0.05, 0.3, 0.8])
+@pytest.mark.parametrize("after", [LOADING, LOADING + 0.5])
 @pytest.mark.parametrize("form", ["parquet", "csv", "duckdb", "sqlite"])
-def test_generate(form: str, after: float, shop: Path, run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("how", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_generate(
+    how: signal.Signals, expected: int, form: str, after: float, shop: Path, run: Run, tmp_path: Path
+) -> None:
     (shop / "person.csv").write_text("id,city,age\n" + "".join(f"{i},{'xyz'[i % 3]},{i % 50}\n" for i in range(5000)))
     spec, model = tmp_path / "s", tmp_path / "m"
     assert run("draft", shop, *DRAFT, "-o", spec).code == 0
@@ -42,13 +61,14 @@ def test_generate(form: str, after: float, shop: Path, run: Run, tmp_path: Path)
     temporary.mkdir()
     before = everything(tmp_path)
     flags = ("--scale", "1000", "--to", form)
-    code, message = _interrupt("generate", model, "-o", tmp_path / "b", *flags, temporary=temporary, after=after)
-    assert (code, message) == (130, "interrupted: nothing half-written was left behind.")
+    arguments = ("generate", model, "-o", tmp_path / "b", *flags)
+    code, message = _interrupt(*arguments, temporary=temporary, after=after, how=how)
+    assert (code, message) == (expected, "interrupted: nothing half-written was left behind.")
     assert everything(tmp_path) == before
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("after", [0.02, 0.4, 1.0])
+@pytest.mark.parametrize("after", [LOADING, LOADING + 0.5])
 def test_fit(after: float, tmp_path: Path, run: Run) -> None:
     folder = tmp_path / "db"
     folder.mkdir()
@@ -62,5 +82,15 @@ def test_fit(after: float, tmp_path: Path, run: Run) -> None:
     before = everything(tmp_path)
     arguments = ("fit", tmp_path / "s", "--epsilon", "9", "-o", tmp_path / "m")
     code, message = _interrupt(*arguments, temporary=temporary, after=after)
-    assert (code, message) == (130, "interrupted: nothing half-written was left behind.")
+    assert (code, message) == (130, "interrupted: no model was written, so nothing was released.")
     assert everything(tmp_path) == before
+
+
+@pytest.mark.parametrize(("how", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("after", [0.02, 0.1, 0.3])
+def test_while_modules_are_loaded(how: signal.Signals, expected: int, after: float, tmp_path: Path) -> None:
+    code, message = _interrupt("verify", tmp_path / "no", temporary=tmp_path, after=after, how=how)
+    if code == 2:  # the modules were there before the signal
+        assert "there is no such file" in message
+        return
+    assert (code, message) == (expected, "interrupted: nothing half-written was left behind.")

@@ -104,7 +104,7 @@ def array_of(kind: SqlType, values: list[Any]) -> pa.Array:
 
 
 @pytest.mark.parametrize(("name", "domain"), CASES)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(data=st.data(), seed=st.integers(0, 2**32), first_row=st.integers(0, 50))
 def test_encode_is_total_and_decode_stays_in_the_cell(name, domain, data, seed, first_row) -> None:
     kind = parse_type(name)
@@ -149,7 +149,7 @@ def declared(kind: SqlType, value: Any) -> Fraction:
 
 
 @pytest.mark.parametrize("name", [n for n in BINS if parse_type(n).kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DATE)])
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_bins_hold_what_lies_between_their_edges(name, data) -> None:
     kind, domain = parse_type(name), BINS[name]
@@ -165,7 +165,7 @@ def test_bins_hold_what_lies_between_their_edges(name, data) -> None:
 
 
 @pytest.mark.parametrize("name", ["INTEGER", "BIGINT", "DECIMAL(5,2)", "DATE"])
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_unlisted_numbers_go_to_the_nearest_listed_one(name, data) -> None:
     kind, domain = parse_type(name), VALUES[name]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.encode.codec import Codec, compile_codec
-from privbench.encode.predicate import Between, In, IsNull, Predicate
+from privbench.encode.predicate import All, Between, In, IsNull, Predicate, Prefix
 from privbench.errors import SpecError
 from privbench.schema.domain import Bins, Domain, Range, Serial, Text, Values
 from privbench.schema.types import parse_type
@@ -42,7 +42,7 @@ def holds(predicate: Predicate, value: float | str | None) -> bool:
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(predicate=BETWEEN | IN | st.builds(IsNull, negated=st.booleans()))
 def test_coverage_is_the_share_of_a_cells_values(domain, predicate) -> None:
     codec = compiled("INTEGER", domain)
@@ -92,3 +92,36 @@ def test_serial_columns_answer_null_exactly() -> None:
 def test_a_predicate_of_the_wrong_type_is_refused() -> None:
     with pytest.raises(SpecError, match=r"t\.c: 'yesterday' does not fit DATE"):
         compiled("DATE", Range(range=("2020-01-01", "2020-02-01"))).coverage(Between(low="yesterday"))
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+@settings(max_examples=60)
+@given(parts=st.lists(BETWEEN | IN | st.builds(IsNull, negated=st.booleans()), max_size=3).map(tuple))
+def test_several_predicates_cover_what_each_value_says(domain, parts) -> None:
+    codec = compiled("INTEGER", domain)
+    codes = np.repeat(np.arange(codec.size), 300).astype(np.uint8)
+    drawn = codec.decode(codes, np.random.default_rng(0), first_row=0).to_pylist()
+    for code, share in enumerate(codec.coverage(All(parts=parts))):
+        known = set(drawn[300 * code : 300 * (code + 1)])
+        met = [all(holds(p, None if v is None else float(v)) for p in parts) for v in known]
+        if not any(v is not None and v >= 3 for v in known):
+            assert share == pytest.approx(sum(met) / len(met))
+        assert (share == 0) == (not any(met))
+        assert (share > 1 - 1e-12) == all(met)
+
+
+def test_prefixes_are_of_text_alone() -> None:
+    listed = compiled("VARCHAR", Values(values=("abc", "abd", "b"), other=True))
+    assert listed.coverage(Prefix(text="ab")).tolist() == [1, 1, 0, 0, 0]
+    assert listed.coverage(Prefix(text="")).tolist() == [1, 1, 1, 1, 0]
+    assert listed.coverage(All(parts=(Prefix(text="ab"), Between(low="abd")))).tolist() == [0, 1, 0, 0, 0]
+    for domain in (Range(range=(0, 3)), Values(values=(1, 11)), Serial()):
+        assert not compiled("INTEGER", domain).coverage(Prefix(text="1")).any()
+
+
+def test_prefixes_of_made_up_text_are_counted() -> None:
+    codec = compiled("VARCHAR", Text(text=(4, 12), distinct=300))
+    drawn = codec.decode(np.zeros(8000, np.uint8), np.random.default_rng(1), first_row=0).to_pylist()
+    share = np.mean([text.startswith(("b", "c")) for text in drawn])
+    found = sum(codec.coverage(Prefix(text=letter))[0] for letter in "bc")
+    assert found == pytest.approx(share, abs=0.05)

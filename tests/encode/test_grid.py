@@ -17,7 +17,7 @@ from privbench.schema.types import parse_type
 INT64 = 2**63 - 1
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(number=st.integers(1 - 10**38, 10**38 - 1) | st.integers(-(2**65), 2**65), drop=st.integers(0, 30))
 def test_wide_decimals_are_divided_exactly_and_held_at_the_ends(number, drop) -> None:
     array = pa.array([Decimal(number), None, Decimal(number)], pa.decimal128(38, 0))[1:]
@@ -26,7 +26,7 @@ def test_wide_decimals_are_divided_exactly_and_held_at_the_ends(number, drop) ->
 
 
 @pytest.mark.parametrize("name", ["SMALLINT", "DECIMAL(9,4)", "DECIMAL(38,0)", "DATE", "TIME", "TIMESTAMP"])
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_scalars_are_read_as_they_were_written(name, data) -> None:
     kind = parse_type(name)
@@ -50,7 +50,7 @@ def test_scalars_are_read_as_they_were_written(name, data) -> None:
         ("TIMESTAMP", "3600000000", "1800000000"),
     ],
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_ticks_come_back(name, step, anchor, data) -> None:
     grid = Grid(type=parse_type(name), step=Fraction(step), anchor=Fraction(anchor))

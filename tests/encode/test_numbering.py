@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from privbench.encode.numbering import check_room, most_values, numbered
@@ -48,7 +48,6 @@ def test_the_last_key_that_fits_is_a_value_of_its_own(sql: str) -> None:
     assert len(keys.unique()) == len({last, max(last - 1, 0), 0})
 
 
-@settings(deadline=None)
 @given(st.sampled_from(["INTEGER", "VARCHAR", "DATE", "TIMESTAMP", "DECIMAL(9,2)"]), st.lists(st.integers(0, 10**5)))
 def test_a_key_depends_on_its_row_number_alone(sql: str, rows: list[int]) -> None:
     of = parse_type(sql)

@@ -16,7 +16,7 @@ from privbench.schema.types import parse_type
 NUMBERS = st.lists(st.integers(0, 2**63 - 1) | st.integers(0, 5000), unique=True, min_size=1, max_size=50)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(numbers=NUMBERS, data=st.data(), salt=st.integers(0, 2**32 - 1))
 def test_strings_have_their_length_and_never_meet(numbers, data, salt) -> None:
     rows = np.array(numbers, dtype=np.int64)
@@ -51,7 +51,7 @@ def test_keys_that_do_not_fit_are_refused() -> None:
         key_strings(np.arange(37), 1)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     first_row=st.integers(0, 2**40),
     codes=st.lists(st.integers(0, 2), min_size=1, max_size=80),

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from privbench.io.base import Format, Source, arrow_schema
-from privbench.io.ddl import Dialect, parse_ddl, render_ddl
+from privbench.io.ddl import parse_ddl
 from privbench.io.open import open_source
+from privbench.io.render import Dialect, render_ddl
 from privbench.io.sinks import open_sink
 from privbench.schema.model import Schema
 

@@ -44,8 +44,8 @@ def test_the_catalogue_gives_everything(make: object, tmp_path: Path) -> None:
     assert callable(make)
     with open_source(make(tmp_path / "any.name", DDL)) as source:
         schema = source.schema()
-    assert [t.name for t in schema.tables] == ["p p", "t"]
-    parent, table = schema.tables
+    assert {t.name for t in schema.tables} == {"p p", "t"}  # DuckDB 1.5.0 does not keep their order
+    parent, table = schema.table("p p"), schema.table("t")
     assert parent.keys == (("a", "b"), ("b",))
     assert not any(c.nullable for c in parent.columns)
     assert [c.name for c in table.columns if not c.nullable] == ['i"d', "y"]

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from privbench.errors import PrivBenchError, SchemaError, TargetError
 from privbench.io.base import Format, arrow_schema
-from privbench.io.ddl import parse_ddl, render_ddl
+from privbench.io.ddl import parse_ddl
 from privbench.io.files import FolderSource
 from privbench.io.open import open_source
+from privbench.io.render import render_ddl
 from privbench.io.sinks import open_sink
 from privbench.schema.model import Column, Schema, Table
 from privbench.schema.types import parse_type
@@ -161,7 +162,7 @@ def test_odd_names_stay_in_the_folder_and_come_back(to: Format, tmp_path: Path) 
         assert [b.column(0).to_pylist() for b in source.read(table)] == [[i]]
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(name="\r")
 @given(name=st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=20))
 @pytest.mark.parametrize("to", [Format.DUCKDB, Format.SQLITE, Format.CSV], ids=lambda f: f.value)

@@ -26,7 +26,7 @@ BY_TYPE = {
 
 
 @pytest.mark.parametrize("name", BY_TYPE)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_round_trip(name: str, data: st.DataObject) -> None:
     kind = parse_type(name)

@@ -18,6 +18,7 @@ from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import Entropy, TestEntropy
 from privbench.privacy.receipt import PublicFacts, add_remove_budget, make_receipt
 from privbench.privacy.vault import Vault
+from privbench.schema.domain import Origin
 from privbench.schema.model import Column, ForeignKey, Schema, Table
 from privbench.schema.types import parse_type
 from privbench.schema.unit import LinkKind, Neighbours, Protection, protect
@@ -204,9 +205,11 @@ def receipt(vault: Vault) -> dict[str, Any]:
     made = make_receipt(
         protection=protection(vault.facts.neighbours),
         facts=PublicFacts(
-            domains={},
+            domains={f"{t}.{c}": Origin.DECLARED for t, columns in COLUMNS.items() for c in columns},
             sizes={t: f.rows for t, f in vault.facts.tables.items() if f.rows is not None},
             rows_per_entity={t: vault.cap(t) for t in vault.facts.tables},
+            declared_caps=[t for t in vault.facts.tables if t != vault.facts.entity],
+            orphans="error",
             parameters={"method": "paper"},
         ),
         epsilon=EPSILON,

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from privbench.privacy.noise import TestEntropy
-from privbench.privacy.receipt import AS_PRINTED, NOT_PRIVATE, REFERENCES, add_remove_budget
+from privbench.privacy.receipt import AS_PRINTED, NOT_PRIVATE, ORPHANS, REFERENCES, add_remove_budget
 from privbench.schema.domain import Origin
 from privbench.schema.unit import Neighbours
 
@@ -31,12 +31,30 @@ def test_who_is_protected() -> None:
     paper = good()
     assert paper["unit"]["entity"] == "person"
     assert paper["unit"]["tables"] == {
-        "person": {"role": "entity", "owner": None, "key": None, "rows_per_entity": 1},
-        "visit": {"role": "owned", "owner": "person", "key": ["person"], "rows_per_entity": 3},
+        "person": {
+            "role": "entity",
+            "owner": None,
+            "key": None,
+            "rows_per_entity": 1,
+            "rows_per_entity_from": "derived",
+        },
+        "visit": {
+            "role": "owned",
+            "owner": "person",
+            "key": ["person"],
+            "rows_per_entity": 3,
+            "rows_per_entity_from": "chosen",
+        },
     }
     assert paper["references"] == {"note": REFERENCES, "keys": ["visit(guest) -> person(id)"]}
     assert paper["public"]["tables"] == ["town"]
     assert paper["budget"] == {"add_remove": "8/5", "factor": 2}
+
+
+def test_what_orphans_mean() -> None:
+    assert (good()["public"]["orphans"], good()["public"]["orphans_note"]) == ("error", None)
+    public = good(orphans="null")["public"]
+    assert (public["orphans"], public["orphans_note"]) == ("null", ORPHANS)
 
 
 def test_stamps() -> None:
@@ -93,7 +111,7 @@ def _object_problems(value: dict[str, Any], rule: dict[str, Any], rules: dict[st
 
 def test_the_schema_in_the_docs_describes_the_receipt() -> None:
     rules = schema()
-    for paper in (good(), good(origin=Origin.DATA), good(entropy=TestEntropy(1))):
+    for paper in (good(), good(origin=Origin.DATA), good(orphans="null"), good(entropy=TestEntropy(1))):
         assert described(paper, rules, rules["$defs"]) == []
 
 

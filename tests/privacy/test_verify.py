@@ -5,13 +5,14 @@ import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privbench.privacy import verify
+from privbench.privacy import verify, verify_tree
 from privbench.privacy.blocks import Boxes
 from privbench.privacy.events import Event, Mechanism
 from privbench.privacy.ledger import Ledger
@@ -100,7 +101,7 @@ MUTANTS: dict[str, tuple[Change, str]] = {
     "a rational without denominator": (lambda r: r.update(epsilon="3"), "not a rational"),
     "a denominator of zero": (lambda r: r.update(epsilon="3/0"), "not a rational"),
     "overlapping boxes": (lambda r: find(r, "part", 1).update(box={"age": [[4, 9]]}), "overlap"),
-    "boxes over different columns": (lambda r: find(r, "part", 1).update(box={"cost": [[5, 9]]}), "overlap"),
+    "boxes over different columns": (lambda r: find(r, "part", 1).update(box={"sex": [[5, 9]]}), "overlap"),
     "an empty box": (lambda r: find(r, "part", 1).update(box={"age": []}), "no codes"),
     "intervals out of order": (lambda r: find(r, "part").update(box={"age": [[3, 4], [0, 1]]}), "do not ascend"),
     "a part without box": (lambda r: find(r, "part").pop("box"), "no box"),
@@ -125,6 +126,77 @@ MUTANTS: dict[str, tuple[Change, str]] = {
     "no root": (lambda r: r["ledger"]["nodes"][0].update(parent=0), "not the root"),
     "no nodes": (lambda r: r["ledger"].update(nodes=[]), "not a list of nodes"),
     "a condition withheld": (lambda r: r["public"]["domains"].update(data=["visit.cost"]), "condition is None"),
+    "sensitivity of less than a row": (
+        lambda r: find(r, "event", 1).update(sensitivity="1/1000", scale="1/1"),
+        "not a whole number of at least 1",
+    ),
+    "sensitivity not whole": (
+        lambda r: find(r, "event", 0).update(sensitivity="7/2", scale="1000/1"),
+        "not a whole number of at least 3",
+    ),
+    "sensitivity below the rows outside parts": (
+        lambda r: find(r, "event").update(query="column split", sensitivity="1/1"),
+        "not a whole number of at least 3",
+    ),
+    "another choice said to be monotone": (
+        lambda r: find(r, "event").update(query="column split", monotone=True),
+        "only a choice of rows per entity",
+    ),
+    "counts said to be monotone": (lambda r: find(r, "event", 1).update(monotone=True), "only a choice of rows per"),
+    "boxes over a column that is not there": (
+        lambda r: [p.update(box={"no such": p["box"]["age"]}) for p in (find(r, "part"), find(r, "part", 1))],
+        "parted by no such, which has no public domain",
+    ),
+    "boxes over a column of another table": (
+        lambda r: [p.update(box={"cost": p["box"]["age"]}) for p in (find(r, "part"), find(r, "part", 1))],
+        "parted by cost, which has no public domain",
+    ),
+    "centres over a column that is not there": (
+        lambda r: [c.update(at={"no such": [1]}) for c in find(r, "partition", 1)["centres"]],
+        "parted by no such, which has no public domain",
+    ),
+    "as printed without stamp": (lambda r: r["public"]["parameters"].update(as_printed=True), "says as_printed"),
+    "as printed as a text": (lambda r: r["public"]["parameters"].update(as_printed="true"), "says as_printed"),
+    "a stamp that is no text": (lambda r: r.update(stamp=False), "neither null nor a text"),
+    "add-remove with a public size": (
+        lambda r: r.update(neighbours="add-remove", budget={"add_remove": "8/5", "factor": 1}),
+        "sizes and keys must be empty",
+    ),
+    "add-remove with public keys": (
+        lambda r: [
+            r.update(neighbours="add-remove", budget={"add_remove": "8/5", "factor": 1}),
+            r["public"].update(sizes={}, keys=["person(id)"]),
+        ],
+        "sizes and keys must be empty",
+    ),
+    "a size that is no number": (lambda r: r["public"]["sizes"].update(person="many"), "public.sizes"),
+    "domains withheld": (lambda r: r["public"]["domains"].pop("declared"), "public.domains.declared"),
+    "an entity of several rows": (
+        lambda r: r["unit"]["tables"]["person"].update(rows_per_entity=2),
+        "one row in its own table",
+    ),
+    "no entity": (lambda r: r["unit"].update(entity="town"), "no table of the unit"),
+    "another entity": (lambda r: r["unit"].update(entity="visit"), "but the entity table is visit"),
+    "rows per entity without a number": (
+        lambda r: r["unit"]["tables"]["visit"].update(rows_per_entity=None),
+        "not a positive integer",
+    ),
+    "rows per entity from nowhere": (
+        lambda r: r["unit"]["tables"]["visit"].pop("rows_per_entity_from"),
+        "not a positive integer",
+    ),
+    "chosen rows per entity said to be declared": (
+        lambda r: r["unit"]["tables"]["visit"].update(rows_per_entity_from="declared"),
+        "if and only if an event pays",
+    ),
+    "chosen rows per entity without an event": (
+        lambda r: find(r, "event").update(query="column split"),
+        "if and only if an event pays",
+    ),
+    "rows per entity said to be derived": (
+        lambda r: r["unit"]["tables"]["visit"].update(rows_per_entity_from="derived"),
+        "is not its owner's",
+    ),
     "noise of unknown source": (lambda r: r.update(noise="dice"), "noise is 'dice'"),
 }
 
@@ -137,6 +209,33 @@ def test_a_changed_receipt_fails(name: str) -> None:
     verdict = verify_receipt(paper)
     assert verdict.status == "failed"
     assert any(message in problem for problem in verdict.problems), verdict.problems
+
+
+def test_a_monotone_choice_of_rows_per_entity_counts_entities() -> None:
+    paper = good()
+    find(paper, "event").update(monotone=True, sensitivity="1/1")
+    assert verify_receipt(paper).status == "verified"
+
+
+@pytest.mark.parametrize(
+    ("query", "least"),
+    [
+        ("rows of person by number of visit.person", 1),
+        ("rows of person by number of visit.guest", 1 + 2 * 3),
+        ("rows of visit by number of visit.previous", 3 + 2 * 3),
+        ("rows of person", 3),
+    ],
+)
+def test_rows_by_number_of_keys_move_with_both_tables(query: str, least: int) -> None:
+    for sensitivity, status in ((least, "verified"), (least - 1, "failed")):
+        paper = good()
+        spare = Fraction(100 * least)
+        node = {**find(paper, "event"), "mechanism": "discrete-laplace", "query": query, "epsilon": "1/8"}
+        node |= {"sensitivity": f"{sensitivity}/1", "scale": f"{spare}/1", "parent": 0}
+        paper["ledger"]["nodes"].append(node)
+        total = Fraction(paper["ledger"]["total"]) + Fraction(1, 8)
+        paper["ledger"]["total"] = paper["ledger"]["nodes"][0]["total"] = f"{total.numerator}/{total.denominator}"
+        assert verify_receipt(paper).status == status
 
 
 def test_a_box_outside_the_block_fails() -> None:
@@ -206,14 +305,14 @@ def test_what_is_no_receipt_fails(paper: object) -> None:
     assert verify_receipt(paper).status == "failed"
 
 
-def test_the_verifier_stands_alone() -> None:
-    tree = ast.parse(Path(verify.__file__).read_text(encoding="utf-8"))
+@pytest.mark.parametrize(("module", "own"), [(verify, {"privbench.privacy.verify_tree"}), (verify_tree, set())])
+def test_the_verifier_stands_alone(module: ModuleType, own: set[str]) -> None:
+    tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     assert all(node.level == 0 for node in imports if isinstance(node, ast.ImportFrom))
-    names = [alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names]
-    names += [str(node.module) for node in imports if isinstance(node, ast.ImportFrom)]
-    roots = {name.partition(".")[0] for name in names}
-    assert roots
-    assert roots <= sys.stdlib_module_names
+    names = {alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
+    names |= {str(node.module) for node in imports if isinstance(node, ast.ImportFrom)}
+    assert names > own
+    assert {name.partition(".")[0] for name in names - own} <= sys.stdlib_module_names
     called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
     assert not called & {"__import__", "eval", "exec", "compile"}

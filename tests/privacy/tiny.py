@@ -48,6 +48,7 @@ def facts(neighbours: Neighbours = Neighbours.REPLACE) -> Facts:
     """What is public: the number of persons under replace, no other size."""
     slots = neighbours is Neighbours.REPLACE
     return Facts(
+        public_ids=True,  # slots as they stand: what random slots cost is the same, by a coupling
         entity="person",
         neighbours=neighbours,
         tables={

@@ -130,13 +130,16 @@ def receipt(
     neighbours: Neighbours = Neighbours.REPLACE,
     entropy: Entropy | None = None,
     origin: Origin = Origin.DECLARED,
+    orphans: str = "error",
 ) -> dict[str, Any]:
     """The receipt of a ledger over persons and visits."""
     assert ledger.budget == add_remove_budget(epsilon, neighbours)
     facts = PublicFacts(
-        domains={"person.age": Origin.SCHEMA, "visit.cost": origin},
-        sizes={"person": 120},
+        domains={"visit.cost": origin, **dict.fromkeys(("person.age", "person.sex", "visit.age"), Origin.SCHEMA)},
+        sizes={"person": 120} if neighbours is Neighbours.REPLACE else {},
         rows_per_entity={"visit": ROWS["visit"]},
+        declared_caps=["visit"],
+        orphans=orphans,
         parameters={"method": "paper", "alpha": 0.5, "beta": 10_000},
     )
     return make_receipt(

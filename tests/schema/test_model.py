@@ -31,12 +31,12 @@ def test_lookup_by_name() -> None:
         ({"columns": ()}, "t: a table needs at least one column"),
         ({"columns": columns("a", "a")}, r"t\.a: the column is declared twice"),
         ({"primary_key": ("x",)}, r"t\.x: named by a primary key"),
-        ({"primary_key": ("a", "a")}, "primary key names a column twice"),
+        ({"primary_key": ("a", "a")}, r"t\.a: a primary key names it twice"),
         ({"uniques": (("x",),)}, "named by a unique key"),
         ({"uniques": ((),)}, "unique key names no column"),
         ({"foreign_keys": (key("x", "t"),)}, "named by a foreign key"),
         ({"indexes": (Index(name="i", columns=("x",)),)}, "named by a index i"),
-        ({"indexes": (Index(name="i", columns=("a",)),) * 2}, "two indexes have the same name"),
+        ({"indexes": (Index(name="i", columns=("a",)),) * 2}, "two indexes have the name i"),
     ],
 )
 def test_a_table_checks_itself(arguments: dict[str, object], message: str) -> None:
@@ -70,10 +70,10 @@ def test_a_schema_checks_its_foreign_keys() -> None:
     def with_key(foreign: ForeignKey) -> Schema:
         return Schema(tables=(parent, Table(name="c", columns=columns("a", "b"), foreign_keys=(foreign,))))
 
-    ((table, only),) = with_key(key("a", "p")).keys()
+    ((table, only),) = with_key(key("a", "p")).foreign_keys()
     assert (table.name, str(only)) == ("c", "(a) -> p(id)")
     two = ForeignKey(columns=("a", "b"), table="p", references=("v", "u"))
-    assert next(with_key(two).keys())[1] is two
+    assert next(with_key(two).foreign_keys())[1] is two
     for bad, message in [
         (key("a", "q"), r"c\.a: references table q, which is not there"),
         (key("a", "p", "u"), r"references p\(u\), which is neither a primary key nor UNIQUE. Keys of p: id; u, v"),

@@ -242,7 +242,7 @@ def specs(draw: st.DrawFn) -> Spec:
     )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(spec=specs())
 def test_reading_gives_back_what_was_written(tmp_path: Path, spec: Spec) -> None:
     path = tmp_path / "spec.yaml"

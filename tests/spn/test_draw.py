@@ -41,8 +41,8 @@ def test_a_long_drawing_is_cut_and_says_so() -> None:
 
 
 def test_names_cannot_steer_the_terminal() -> None:
-    text = tree_text(leaf("a\x1b[2J\n", 1, 2), labels={"a\x1b[2J\n": ["é\u202e", "x" * 40]})
-    assert text == "a\\x1b[2J\\n: " + "x" * 29 + "... 66.7%, é\\u202e 33.3%"
+    text = tree_text(leaf("a\x1b[2J\n", 1, 2), labels={"a\x1b[2J\n": ["é\u202e", "[" + "x" * 80 + ")"]})
+    assert text == "a\\x1b[2J\\n: " + "[" + "x" * 29 + "..." + "x" * 29 + ") 66.7%, é\\u202e 33.3%"
 
 
 def test_deep_networks_are_drawn(deep: Callable[[int], Node]) -> None:

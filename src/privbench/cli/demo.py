@@ -5,6 +5,9 @@ it unpacks files. They are by Sean Lahman and others, CC BY-SA 3.0.
 """
 
 import importlib.util
+import json
+import shlex
+import sys
 import tempfile
 import zipfile
 from collections.abc import Mapping
@@ -13,6 +16,7 @@ from pathlib import Path
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
+from privbench.cli.output import program, shell
 from privbench.errors import SourceError
 from privbench.io.ddl import parse_ddl
 from privbench.io.staging import check_target
@@ -83,10 +87,18 @@ def _story(out: Path, real: Mapping[str, int], rows: Mapping[str, int], verdict:
         "",
         f"The receipt was checked: {verdict.status}. Here the domains of the columns were taken from the data;",
         "for your own data, review them in the spec.",
+        "With this method columns are nearly independent, so single rows may look odd: a debut after the last game.",
         LICENCE,
         "",
         f"The bundle is in {out}. Try next:",
-        f"  duckdb -c \"FROM '{out}/data/Batting.parquet' LIMIT 5\"",
-        f"  privbench verify {out}",
-        "  privbench draft YOUR_FOLDER --unit YOUR_TABLE --domains data -o spec.yaml",
+        f"  {_look_at(out / 'data' / 'Batting.parquet')}",
+        f"  {program()} verify {shell(out)}",
+        f"  {program()} draft YOUR_FOLDER --unit YOUR_TABLE --domains data -o spec.yaml",
     ]
+
+
+def _look_at(file: Path) -> str:
+    """A line for the shell that shows a few rows with the Python that runs now; DuckDB's own shell may not be there."""
+    name = json.dumps(str(file), ensure_ascii=False)  # in double quotes, which a shell's single quotes keep
+    code = f"import duckdb; duckdb.read_parquet({name}).limit(5).show()"
+    return f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"

@@ -1,4 +1,7 @@
-"""Flags that several commands share, and how their values are read."""
+"""Flags that several commands share, and how their values are read.
+
+The choices of a flag are written out here, though enumerations have them, since `--help` loads no such module.
+"""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -7,11 +10,6 @@ from typing import Any, TypeVar
 import click
 
 from privbench.errors import SpecError
-from privbench.io.base import Format
-from privbench.io.open import open_source
-from privbench.schema.choices import closest
-from privbench.schema.spec import Orphans
-from privbench.schema.unit import Neighbours
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -26,11 +24,20 @@ scale_flag = click.option("--scale", type=float, default=1.0, show_default=True,
 to_flag = click.option(
     "--to",
     "format_",
-    type=click.Choice([f.value for f in Format]),
-    default=Format.PARQUET.value,
+    type=click.Choice(["parquet", "csv", "duckdb", "sqlite"]),
+    default="parquet",
     show_default=True,
     help="What to write the tables as.",
 )
+
+
+class _Domains(click.Choice):  # type: ignore[type-arg]
+    """Where domains come from; says of what is planned that it is not there."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "private":
+            self.fail("finding domains with budget is not there yet. Use `data`, and review the spec.", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 def out_flag(what: str) -> Callable[[Command], Command]:
@@ -43,14 +50,14 @@ def draft_flags(command: Command) -> Command:
     for flag in (
         click.option(
             "--orphans",
-            type=click.Choice([o.value for o in Orphans]),
+            type=click.Choice(["error", "null"]),
             default="error",
             show_default=True,
             help="What a key to a missing row is.",
         ),
         click.option(
             "--neighbours",
-            type=click.Choice([n.value for n in Neighbours]),
+            type=click.Choice(["replace", "add-remove"]),
             default="replace",
             show_default=True,
             help="What epsilon compares: one entity replaced, or one more or less.",
@@ -69,15 +76,21 @@ def draft_flags(command: Command) -> Command:
             "--drop",
             multiple=True,
             metavar="T[.COLUMN]",
-            help="Leave table T out, with the keys into it; or one column of T.",
+            help="Leave table T out, with the keys into it; or one column of T. Several with commas.",
         ),
-        click.option("--public", multiple=True, metavar="T", help="Table T is nobody's secret: copy it."),
+        click.option(
+            "--public",
+            multiple=True,
+            metavar="T[,T..]",
+            help="These tables are nobody's secret: copy them as they are.",
+        ),
         click.option(
             "--domains",
-            type=click.Choice(["data", "private"]),
+            type=_Domains(["data"]),
             required=True,
-            help="Where domains come from that neither spec nor schema gives. `data`: from the data, for you "
-            "to review and declare public. `private` is not there yet.",
+            help="Write `data`: ranges and lists of values that the schema does not give are read from the data, "
+            "without noise. It has to be said, since the promise then holds given that they are public: review them "
+            "in the drafted spec.",
         ),
         click.option("--unit", metavar="T", help="The table with one row for each entity to protect."),
     ):
@@ -96,6 +109,9 @@ def draft_choices(
     orphans: str,
 ) -> dict[str, Any]:
     """The values of `draft_flags` as the API takes them. Several tables may be given to a flag, with commas."""
+    from privbench.schema.spec import Orphans
+    from privbench.schema.unit import Neighbours
+
     public, drop, owners = tuple(public), tuple(drop), tuple(owners)
     plain = not owners and not any(sign in text for text in (*public, *drop) for sign in ",.")
     names = [] if plain else _table_names(source)
@@ -118,6 +134,8 @@ def _listed(texts: Iterable[str], names: list[str]) -> tuple[str, ...]:
 
 
 def _table_names(source: str) -> list[str]:
+    from privbench.io.open import open_source
+
     with open_source(source) as opened:
         return [t.name for t in opened.schema().tables]
 
@@ -132,6 +150,8 @@ def _owner_key(text: str, names: list[str]) -> tuple[str, tuple[str, ...]]:
     """Split T.COLUMN[,COLUMN]."""
     place = _place(text, names)
     if place is None:
+        from privbench.schema.choices import closest
+
         table = text.partition(".")[0]
         raise SpecError(f"--owner {text}: write T.COLUMN, with T a table. {closest(table, names)}")
     return place[0], tuple(place[1].split(","))

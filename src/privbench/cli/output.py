@@ -1,14 +1,21 @@
-"""What commands print: tables for people, or JSON for programs; always on stdout."""
+"""What commands print: tables for people, or JSON for programs, on stdout; warnings on stderr."""
 
 import json
+import shlex
+import shutil
+import sys
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+SHOWN = 4
+"""Names shown of a long list."""
 
 
 def echo(text: str) -> None:
@@ -31,6 +38,36 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     for row in kept:
         table.add_row(*(Text(_cell(value)) for value in row))
     Console().print(table)
+
+
+def warn(cautions: Iterable[str]) -> None:
+    """Print warnings on stderr, a line each."""
+    for caution in cautions:
+        click.echo(f"warning: {printable(caution)}", err=True)
+
+
+def program() -> str:
+    """How to call this program from where the user is: by name if that is found, else as it was called now."""
+    return "privbench" if shutil.which("privbench") else shlex.quote(sys.argv[0])
+
+
+def shell(path: Path) -> str:
+    """A path as one types it in a shell."""
+    return shlex.quote(str(path))
+
+
+def shortened(condition: str) -> str:
+    """The condition of a receipt with the first few of a long list of domains.
+
+    >>> shortened("these domains are public: " + ", ".join("abcdefg"))
+    'these domains are public: a, b, c, d and 3 more, which `--json` lists'
+    """
+    what, _, listed = condition.partition(": ")
+    names = listed.split(", ")
+    few = len(names) <= SHOWN + 1
+    return (
+        condition if few else f"{what}: {', '.join(names[:SHOWN])} and {len(names) - SHOWN} more, which `--json` lists"
+    )
 
 
 def printable(text: str) -> str:

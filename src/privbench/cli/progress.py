@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
-from rich.text import Text
 
+from privbench.cli.output import printable
 from privbench.methods.base import Progress as Report
 from privbench.methods.base import silent
 
@@ -18,7 +18,7 @@ def progress_line(*, quiet: bool = False) -> Iterator[Report]:
     if quiet or not console.is_terminal:
         yield silent
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
         task = bar.add_task("starting", total=None)
         shown = ""
@@ -26,7 +26,7 @@ def progress_line(*, quiet: bool = False) -> Iterator[Report]:
         def report(what: str, done: int, of: int) -> None:
             nonlocal shown
             if what != shown:
-                bar.reset(task, total=of, description=Text(what).plain)
+                bar.reset(task, total=of, description=printable(what))
                 shown = what
             bar.update(task, completed=done, total=of)
 

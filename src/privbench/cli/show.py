@@ -1,4 +1,4 @@
-"""`privbench show`: what a model holds, where its budget went, and the network of a table."""
+"""`privbench show` and `verify`: what a model holds, where its budget went, the network of a table, a verdict."""
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
@@ -6,9 +6,11 @@ from typing import Any
 
 import click
 
-from privbench.cli.output import decimal, echo, print_json, print_table
+from privbench.cli.output import decimal, echo, print_json, print_table, shortened, warn
 from privbench.errors import SpecError
+from privbench.pipeline.cautions import fit_cautions
 from privbench.pipeline.model import Model
+from privbench.privacy.verify import Verdict
 from privbench.schema.choices import closest
 from privbench.spn.draw import tree_text
 from privbench.spn.links import COMPONENT
@@ -16,29 +18,39 @@ from privbench.spn.nodes import Leaf, Product, Sum, walk
 
 
 def show_model(model: Model, *, as_json: bool) -> None:
-    """Print the tables of a model and what it promises."""
+    """Print the tables of a model, what it promises, and warnings."""
     promise = {key: model.receipt[key] for key in ("epsilon", "neighbours", "condition", "stamp")}
     tables = [{"table": name, **_summary(model, name)} for name in model.protection.order]
+    cautions = fit_cautions(model)
     if as_json:
-        print_json({**promise, "unit": model.protection.entity, "tables": tables, "public": list(model.public)})
+        words = {"unit": model.protection.entity, "tables": tables, "public": list(model.public)}
+        print_json({**promise, **words, "warnings": cautions})
         return
     what = {"replace": "replacing", "add-remove": "adding or removing"}[promise["neighbours"]]
     echo(f"epsilon {decimal(promise['epsilon']):g} for {what} one entity of {model.protection.entity}")
-    for key in ("stamp", "condition"):
-        if promise[key]:
-            echo(promise[key])
+    if promise["stamp"]:
+        echo(promise["stamp"])
+    if promise["condition"]:
+        echo(shortened(promise["condition"]))
     click.echo()
     print_table([name.replace("_", " ") for name in tables[0]], [list(t.values()) for t in tables])
     if model.public:
         echo(f"public, copied: {', '.join(model.public)}")
+    warn(cautions)
 
 
-def show_tree(model: Model, table: str) -> None:
+def show_tree(model: Model, table: str, *, as_json: bool) -> None:
     """Print the network of a table."""
     if table not in model.tables:
         raise SpecError(f"--tree {table}: the model has no network of it. {closest(table, model.tables)}")
     labels = {column: codec.labels() for column, codec in model.codecs[table].items()}
-    echo(tree_text(model.tables[table].network, labels=labels))
+    text = tree_text(model.tables[table].network, labels=labels)
+    if as_json:
+        print_json({"table": table, "tree": text.splitlines()})
+        return
+    echo(text)
+    if COMPONENT in text:
+        echo(f"{COMPONENT}: which part of the table a row is of. The rows of a part have keys drawn together.")
 
 
 def show_ledger(receipt: Mapping[str, Any], *, as_json: bool) -> None:
@@ -52,6 +64,28 @@ def show_ledger(receipt: Mapping[str, Any], *, as_json: bool) -> None:
     factor = receipt["budget"]["factor"]
     click.echo(f"epsilon {decimal(receipt['epsilon']):g} = {factor} x {float(budget):g} (adding or removing an entity)")
     print_table(("spent on", "draws", "epsilon", "share %"), rows)
+
+
+def show_verdict(verdict: Verdict, *, as_json: bool) -> None:
+    """Print what a receipt is worth, problems first."""
+    if as_json:
+        print_json(
+            {
+                "status": verdict.status,
+                "epsilon": None if verdict.epsilon is None else str(verdict.epsilon),
+                "spent": None if verdict.spent is None else str(verdict.spent),
+                "condition": verdict.condition,
+                "problems": list(verdict.problems),
+            }
+        )
+        return
+    click.echo(f"status: {verdict.status}")
+    for problem in verdict.problems:
+        echo(f"problem: {problem}")
+    if verdict.epsilon is not None and verdict.spent is not None:
+        click.echo(f"epsilon promised {float(verdict.epsilon):g}, spent {float(verdict.spent):.6g}")
+    if verdict.condition:
+        echo(shortened(verdict.condition))
 
 
 def _spending(nodes: list[dict[str, Any]], budget: Fraction) -> Iterator[tuple[str, int, float, float]]:

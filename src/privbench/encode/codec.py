@@ -15,7 +15,7 @@ from privbench.encode.bins import bins_codec, range_codec
 from privbench.encode.layout import Codes
 from privbench.encode.lengths import length_codec
 from privbench.encode.listed import ordered_list, text_list
-from privbench.encode.predicate import Predicate
+from privbench.encode.predicate import All, Predicate
 from privbench.encode.serial import serial_codec
 from privbench.errors import SpecError
 from privbench.schema.domain import MAX_CELLS, Bins, Domain, Range, Serial, Text, Values
@@ -55,7 +55,7 @@ class Codec(Protocol):
         `first_row` is the number of the first row in its table, from which unique values are made.
         """
 
-    def coverage(self, predicate: Predicate) -> NDArray[np.float64]:
+    def coverage(self, predicate: Predicate | All) -> NDArray[np.float64]:
         """Return the share of each code's values that satisfies the predicate, between 0 and 1."""
 
     def labels(self) -> tuple[str, ...]:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from privbench.encode.grid import Grid
 from privbench.encode.layout import Codes, LaidOut, one_array
-from privbench.encode.predicate import Between, In, IsNull, Predicate
+from privbench.encode.predicate import All, Between, OfValues, Predicate, Prefix
+from privbench.schema.domain import Scalar
 from privbench.schema.types import Kind
 
 LOG_RATIO = 2.5
@@ -47,14 +48,17 @@ class IntervalCodec(LaidOut):
         cells = np.where(nulls, 0, codes)
         ticks = self.first[cells]
         if not self._value_by_value:
-            ticks = (ticks.view(np.uint64) + self._offsets(cells, rng)).view(np.int64)
+            ticks = (ticks.view(np.uint64) + self._offsets(cells, rng.random(len(cells)))).view(np.int64)
         return self.grid.values(ticks, nulls=nulls)
 
-    def coverage(self, predicate: Predicate) -> NDArray[np.float64]:
+    def coverage(self, predicate: Predicate | All) -> NDArray[np.float64]:
         """Return the share of each cell that satisfies the predicate."""
-        if isinstance(predicate, IsNull):
-            return self.layout.null_share(predicate)
-        return self.layout.spread(sum((self._share(a, b) for a, b in self._runs(predicate)), np.zeros(len(self.first))))
+        return self.layout.coverage(predicate, self._shares)
+
+    def at(self, cell: int, share: float) -> Scalar:
+        """Return the value below which that share of a cell's values lies, by the law that decode draws from."""
+        offset = int(self._offsets(np.array([cell]), np.array([share]))[0])
+        return self.grid.scalar(int(self.first[cell]) + offset)
 
     def labels(self) -> tuple[str, ...]:
         """Return a value, or an interval, per code."""
@@ -79,8 +83,7 @@ class IntervalCodec(LaidOut):
         chosen = (self.first > 0) & (ratios > LOG_RATIO) & (self.grid.type.kind in _NUMBERS)
         return np.log(np.where(chosen, ratios, 1.0))
 
-    def _offsets(self, cells: NDArray[np.int_], rng: np.random.Generator) -> NDArray[np.uint64]:
-        share = rng.random(len(cells))
+    def _offsets(self, cells: NDArray[np.int_], share: NDArray[np.float64]) -> NDArray[np.uint64]:
         spans, logs = self._spans, self._logs
         offsets = share * (spans.astype(np.float64) + 1)[cells]
         bent = logs[cells] > 0
@@ -89,9 +92,18 @@ class IntervalCodec(LaidOut):
             offsets[bent] = self.first[chosen] * np.expm1(share[bent] * logs[chosen])
         return np.minimum(offsets.astype(np.uint64), spans[cells])
 
-    def _runs(self, predicate: Between | In) -> Sequence[tuple[int, int]]:
-        """Return the runs of ticks that satisfy the predicate, first and last included."""
+    def _shares(self, parts: tuple[OfValues, ...]) -> NDArray[np.float64]:
+        runs: set[tuple[int, int]] = {(int(self.first[0]), int(self.last[-1]))}
+        for part in parts:
+            met = ((max(a, c), min(b, d)) for a, b in runs for c, d in self._runs(part))
+            runs = {(low, high) for low, high in met if low <= high}
+        return self.layout.spread(sum((self._share(a, b) for a, b in runs), np.zeros(len(self.first))))
+
+    def _runs(self, predicate: OfValues) -> Sequence[tuple[int, int]]:
+        """Return the runs of ticks that satisfy the predicate, first and last included; no two of them meet."""
         low, high = int(self.first[0]), int(self.last[-1])
+        if isinstance(predicate, Prefix):
+            return []
         if isinstance(predicate, Between):
             if predicate.low is not None:
                 low = max(low, _at_least(self.grid.position(self.where, predicate.low), predicate.include_low))

@@ -1,8 +1,7 @@
 """Real key values to row positions and entity numbers, before anything is spent.
 
-A key is replaced by the position of the row it names; an entity by the position of its row in the entity
-table. Rows without an owner are entities of their own, numbered behind them. What is wrong with the keys of
-the real data is found here and told to the publisher; positions alone go on to the vault.
+A key is replaced by the position of the row it names, an owner by its entity's number. What is wrong with the keys
+of the real data is found here and told to the publisher; positions alone go on to the vault.
 """
 
 from collections.abc import Sequence
@@ -81,6 +80,20 @@ class KeyIndex:
         return np.where(known, packed, -1)
 
 
+def missing_rows(positions: Positions, columns: Sequence[pa.ChunkedArray]) -> Positions:
+    """Number the different keys among those that name no row; -1 for the others.
+
+    >>> missing_rows(np.array([-2, 0, -2, -2]), [pa.chunked_array([[9, 1, 8, 9]])]).tolist()
+    [0, -1, 1, 0]
+    """
+    groups = np.full(len(positions), -1, np.int64)
+    lost = np.flatnonzero(positions == MISSING)
+    if len(lost):
+        parts = [_comparable(c).take(pa.array(lost)).combine_chunks().dictionary_encode().indices for c in columns]
+        _, groups[lost] = np.unique(np.stack([p.to_numpy() for p in parts]), axis=1, return_inverse=True)
+    return groups
+
+
 def own_entities(rows: int) -> Positions:
     """Entity numbers of the entity table: each row is one."""
     return np.arange(rows, dtype=np.int64)
@@ -94,12 +107,11 @@ def entities_by_owner(owner: Positions, owner_entities: Positions, *, next_entit
     >>> entities_by_owner(np.array([1, -1, 0]), np.array([4, 5]), next_entity=9)
     (array([5, 9, 4]), 10)
     """
+    entities = np.empty(len(owner), np.int64)
     alone = owner < 0
-    entities = owner_entities[np.where(alone, 0, owner)] if len(owner_entities) else np.zeros_like(owner)
-    count = int(alone.sum())
-    entities = entities.copy()
-    entities[alone] = next_entity + np.arange(count)
-    return entities, next_entity + count
+    entities[~alone] = owner_entities[owner[~alone]]
+    entities[alone] = next_entity + np.arange(int(alone.sum()))
+    return entities, next_entity + int(alone.sum())
 
 
 def owners_of_lookup(references: Positions, rows: int) -> Positions:

@@ -1,5 +1,6 @@
 """The order of codes in a column: its cells 0..k-1, then OTHER, then NULL. Shared by all codecs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from privbench.encode.predicate import IsNull
+from privbench.encode.predicate import All, OfValues, Predicate, parts_of
 
 Codes = NDArray[np.unsignedinteger]
 
@@ -56,10 +57,16 @@ class Layout:
         """Shares of all codes, given those of the cells."""
         return np.concatenate([cells, [other] * self.other, [null] * self.nullable])
 
-    def null_share(self, predicate: IsNull) -> NDArray[np.float64]:
-        """Shares of all codes under IS NULL or IS NOT NULL."""
-        value = float(predicate.negated)
-        return self.spread(np.full(self.cells, value), other=value, null=1.0 - value)
+    def coverage(
+        self, predicate: Predicate | All, of_values: Callable[[tuple[OfValues, ...]], NDArray[np.float64]]
+    ) -> NDArray[np.float64]:
+        """Shares of all codes: NULL is answered here, `of_values` answers what looks at values."""
+        nulls, others = parts_of(predicate)
+        shares = of_values(others) if others else np.ones(self.size)
+        for part in nulls:
+            value = float(part.negated)
+            shares = shares * self.spread(np.full(self.cells, value), other=value, null=1.0 - value)
+        return shares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

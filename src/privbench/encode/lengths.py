@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.encode.layout import Codes, LaidOut, Layout, blank, one_array
-from privbench.encode.predicate import IsNull, Predicate, condition
+from privbench.encode.predicate import All, OfValues, Predicate, conjunction
 from privbench.encode.text import capacity, mixed, needed_length, salt_of, unique_strings, word_capacity, words
 from privbench.errors import SchemaError, SpecError
 from privbench.schema.domain import Text
@@ -52,20 +52,21 @@ class LengthCodec(LaidOut):
         before = first_row / max(len(codes), 1)  # batches of this size that came before
         return self._pooled(cells, rng, before=before, pool=self.distinct).take(pa.array(places, mask=nulls))
 
-    def coverage(self, predicate: Predicate) -> NDArray[np.float64]:
+    def coverage(self, predicate: Predicate | All) -> NDArray[np.float64]:
         """Return the share of each cell's made-up strings that satisfies the predicate, from a fixed sample of them."""
-        if isinstance(predicate, IsNull):
-            return self.layout.null_share(predicate)
-        holds = condition(predicate, str)
-        codes = np.repeat(np.arange(self.layout.cells, dtype=np.uint16), _SAMPLE)
-        made = self.decode(codes, np.random.default_rng(0), first_row=0).to_pylist()
-        met = np.array([holds(text) for text in made], dtype=np.float64)
-        return self.layout.spread(met.reshape(-1, _SAMPLE).mean(axis=1))
+        return self.layout.coverage(predicate, self._shares)
 
     def labels(self) -> tuple[str, ...]:
         """Return the lengths of each cell."""
         pairs = zip(self.shortest.tolist(), self.longest.tolist(), strict=True)
         return self.layout.labels([f"{a} characters" if a == b else f"{a} .. {b} characters" for a, b in pairs])
+
+    def _shares(self, parts: tuple[OfValues, ...]) -> NDArray[np.float64]:
+        holds = conjunction(parts, str)
+        codes = np.repeat(np.arange(self.layout.cells, dtype=np.uint16), _SAMPLE)
+        made = self.decode(codes, np.random.default_rng(0), first_row=0).to_pylist()
+        met = np.array([holds(text) for text in made], dtype=np.float64)
+        return self.layout.spread(met.reshape(-1, _SAMPLE).mean(axis=1))
 
     def _unique(self, cells: NDArray[np.int64], rng: np.random.Generator, *, first_row: int) -> pa.Array:
         rows = first_row + np.arange(len(cells), dtype=np.int64)

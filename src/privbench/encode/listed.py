@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privbench.encode.decimals import INT64_DIGITS
 from privbench.encode.grid import typed, whole_numbers
 from privbench.encode.layout import Codes, LaidOut, Layout, one_array
-from privbench.encode.predicate import IsNull, Predicate, condition
+from privbench.encode.predicate import All, OfValues, Predicate, conjunction
 from privbench.encode.scalar import bounds_of, decimal_of, number_of
 from privbench.encode.text import capacity, key_strings
 from privbench.errors import SpecError
@@ -52,16 +52,17 @@ class OrderedList(LaidOut):
         """Return the listed value of each code."""
         return _take(self.points, codes, self.layout.nulls(codes))
 
-    def coverage(self, predicate: Predicate) -> NDArray[np.float64]:
+    def coverage(self, predicate: Predicate | All) -> NDArray[np.float64]:
         """1 for the listed values that satisfy the predicate."""
-        if isinstance(predicate, IsNull):
-            return self.layout.null_share(predicate)
-        holds = condition(predicate, lambda v: number_of(self.where, self.type, v))
-        return self.layout.spread(np.array([float(holds(n)) for n in self.numbers]))
+        return self.layout.coverage(predicate, self._shares)
 
     def labels(self) -> tuple[str, ...]:
         """Return the listed values."""
         return self.layout.labels(self.points.cast(pa.string()).to_pylist())
+
+    def _shares(self, parts: tuple[OfValues, ...]) -> NDArray[np.float64]:
+        holds = conjunction(parts, lambda v: number_of(self.where, self.type, v))
+        return self.layout.spread(np.array([float(holds(n)) for n in self.numbers]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,18 +87,19 @@ class TextList(LaidOut):
             places[unlisted] += rng.integers(len(self.others), size=int(unlisted.sum()))
         return _take(pa.concat_arrays([self.points, self.others]), places, self.layout.nulls(codes))
 
-    def coverage(self, predicate: Predicate) -> NDArray[np.float64]:
+    def coverage(self, predicate: Predicate | All) -> NDArray[np.float64]:
         """1 for the listed strings that satisfy the predicate; for OTHER, the share of its made-up strings."""
-        if isinstance(predicate, IsNull):
-            return self.layout.null_share(predicate)
-        holds = condition(predicate, str)
-        cells = np.array([float(holds(p)) for p in self.points.to_pylist()])
-        others = [holds(o) for o in self.others.to_pylist()]
-        return self.layout.spread(cells, other=sum(others) / max(len(others), 1))
+        return self.layout.coverage(predicate, self._shares)
 
     def labels(self) -> tuple[str, ...]:
         """Return the listed strings."""
         return self.layout.labels(self.points.to_pylist())
+
+    def _shares(self, parts: tuple[OfValues, ...]) -> NDArray[np.float64]:
+        holds = conjunction(parts, str)
+        cells = np.array([float(holds(p)) for p in self.points.to_pylist()])
+        others = [holds(o) for o in self.others.to_pylist()]
+        return self.layout.spread(cells, other=sum(others) / max(len(others), 1))
 
 
 def ordered_list(where: str, kind: SqlType, domain: Values, *, nullable: bool) -> OrderedList:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privbench.encode.layout import Codes, LaidOut, Layout, blank
 from privbench.encode.numbering import TEXT_LENGTH, most_values, numbered
-from privbench.encode.predicate import Between, IsNull, Predicate
+from privbench.encode.predicate import All, Between, OfValues, Predicate
 from privbench.errors import SchemaError, SpecError
 from privbench.schema.types import Kind, SqlType
 
@@ -39,15 +39,16 @@ class SerialCodec(LaidOut):
         rows = np.arange(first_row, last, dtype=np.int64)
         return blank(numbered(self.type, rows, length=self._length), self.layout.nulls(codes))
 
-    def coverage(self, predicate: Predicate) -> NDArray[np.float64]:
+    def coverage(self, predicate: Predicate | All) -> NDArray[np.float64]:
         """Exact for NULL. Row numbers have no distribution of their own: a range keeps all rows, equality none."""
-        if isinstance(predicate, IsNull):
-            return self.layout.null_share(predicate)
-        return self.layout.spread(np.array([float(isinstance(predicate, Between))]))
+        return self.layout.coverage(predicate, self._shares)
 
     def labels(self) -> tuple[str, ...]:
         """One label for all values."""
         return self.layout.labels(["serial"])
+
+    def _shares(self, parts: tuple[OfValues, ...]) -> NDArray[np.float64]:
+        return self.layout.spread(np.array([float(all(isinstance(p, Between) for p in parts))]))
 
     @property
     def _length(self) -> int:

@@ -14,42 +14,53 @@ from privbench.encode.codec import compile_codec
 from privbench.encode.cuts import cut
 from privbench.encode.grid import Grid, typed
 from privbench.encode.layout import one_array
-from privbench.encode.listed import unlisted
 from privbench.encode.resolution import coarsest_grid, round_units
 from privbench.encode.scalar import step_scalar
-from privbench.schema.domain import Bins, Domain, Range, Scalar, Serial, Text, Values
+from privbench.schema.domain import Bins, Domain, Range, Scalar, Serial, Text, Values, implied_by_type
 from privbench.schema.types import Kind, SqlType
 
 NARROW = 256
 """A column with no more ticks than this from first to last gets a cell for each."""
 MAX_LISTED = 256
 """A column with no more different values than this gets a cell for each, if they are frequent enough."""
+ENTITIES_PER_LISTED = 8
+"""A list has at most one value for so many entities, so that few of its values belong to one entity alone."""
 _ROWS_PER_LISTED_NUMBER = 16
 _POWERS = (0, *(2**i for i in range(32)))
 _NO_TEXT = (0, 8)
 
 
-def suggest_domain(where: str, type: SqlType, values: pa.ChunkedArray, *, unique: bool) -> Domain:  # noqa: A002
+def suggest_domain(
+    where: str,
+    type: SqlType,  # noqa: A002
+    values: pa.ChunkedArray,
+    *,
+    unique: bool,
+    entities: int | None = None,
+) -> Domain:
     """Suggest a domain for the column `where`: a valid one for any data, empty or all NULL included.
+
+    `entities` is how many there are in the whole database; without it every row counts as one.
 
     >>> from privbench.schema.types import parse_type
     >>> suggest_domain("t.age", parse_type("INTEGER"), pa.chunked_array([[3, 1, None, 2]], pa.int32()), unique=False)
     Range(range=(1, 3), step=None)
     """
-    domain: Domain
-    if type.kind is Kind.BOOLEAN:
-        domain = Values(values=(False, True))
-    elif type.kind is Kind.TEXT:
-        domain = _text(type, values.drop_null(), unique=unique)
+    listable = min(MAX_LISTED, (len(values) if entities is None else entities) // ENTITIES_PER_LISTED)
+    domain = implied_by_type(type.kind)
+    if domain is not None:
+        return domain
+    if type.kind is Kind.TEXT:
+        domain = _text(type, values.drop_null(), unique=unique, listable=listable)
     elif unique:
         domain = Serial()
     else:
-        domain = _ordered(type, one_array(values.drop_null()))
+        domain = _ordered(type, one_array(values.drop_null()), listable=listable)
     compile_codec(where, type, nullable=True, domain=domain)
     return domain
 
 
-def _ordered(kind: SqlType, values: pa.Array) -> Domain:
+def _ordered(kind: SqlType, values: pa.Array, *, listable: int) -> Domain:
     if kind.kind is Kind.FLOAT:
         values = values.filter(pc.is_finite(values))
     if len(values) == 0:
@@ -60,7 +71,7 @@ def _ordered(kind: SqlType, values: pa.Array) -> Domain:
     first, last = int(ticks[0]), int(ticks[-1])
     if last - first < NARROW:
         return Range(range=(grid.scalar(first), grid.scalar(last)), step=step)
-    if len(ticks) <= MAX_LISTED and counts.sum() >= _ROWS_PER_LISTED_NUMBER * len(ticks):
+    if len(ticks) <= listable and counts.sum() >= _ROWS_PER_LISTED_NUMBER * len(ticks):
         return Values(values=tuple(grid.scalar(int(t)) for t in ticks))
     return _bins(grid, ticks, counts, step=step)
 
@@ -78,14 +89,14 @@ def _stand_in(kind: SqlType) -> pa.Array:
     return typed(kind, np.zeros(1, dtype=np.int64), nulls=np.zeros(1, dtype=bool))
 
 
-def _text(kind: SqlType, values: pa.ChunkedArray, *, unique: bool) -> Domain:
+def _text(kind: SqlType, values: pa.ChunkedArray, *, unique: bool, listable: int) -> Domain:
     if len(values) == 0:
         return Text(text=_NO_TEXT, distinct=None if unique else 1)
     distinct = values.unique()
-    if not unique and len(distinct) <= MAX_LISTED and 2 * len(distinct) < len(values):
+    if not unique and len(distinct) <= listable and 2 * len(distinct) < len(values):
         listed = [t for t in sorted(distinct.to_pylist()) if kind.length is None or len(t) <= kind.length]
         if listed:
-            return Values(values=tuple(listed), other=bool(unlisted(kind, set(listed))))
+            return Values(values=tuple(listed))
     ends = pc.min_max(pc.utf8_length(distinct)).as_py()
     return Text(
         text=_length_edges(ends["min"], ends["max"], limit=kind.length),

@@ -4,14 +4,15 @@ Systems differ in how strictly names must match, so references are resolved here
 without regard to case. A FOREIGN KEY without a column list means the primary key.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from sqlglot import exp
 
 from privbench.errors import SchemaError
 from privbench.io.checks import facts_of, implied_domain
-from privbench.io.names import find_name
+from privbench.io.names import Names
 from privbench.schema.model import Column, ForeignKey, Index, Schema, Table
 
 
@@ -28,16 +29,36 @@ class RawTable:
     checks: list[exp.Expr] = field(default_factory=list)
 
 
+class _Known:
+    """A raw table with its columns ready to be found."""
+
+    def __init__(self, raw: RawTable) -> None:
+        self.raw = raw
+        self._columns = Names(c.name for c in raw.columns)
+
+    def spell(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Spell the names as the columns are; a name that is not there stays, for Table to refuse."""
+        return tuple(self._columns.find(n) or n for n in names)
+
+
 def build_schema(raw_tables: Sequence[RawTable]) -> Schema:
     """Resolve names, give columns the domains that CHECKs imply, and check the whole."""
-    return Schema(tables=tuple(_table(raw, raw_tables) for raw in raw_tables))
+    tables = [_Known(raw) for raw in raw_tables]
+    by_name = {t.raw.name: t for t in tables}
+    names = Names(by_name)
+    keys = [tuple(dict.fromkeys(_key(t, k, names, by_name) for k in t.raw.foreign_keys)) for t in tables]
+    targets: dict[str, set[frozenset[str]]] = {name: set() for name in by_name}
+    for key in chain.from_iterable(keys):
+        targets[key.table].add(frozenset(key.references))
+    return Schema(tables=tuple(_table(t, ks, targets[t.raw.name]) for t, ks in zip(tables, keys, strict=True)))
 
 
-def _table(raw: RawTable, all_tables: Sequence[RawTable]) -> Table:
-    primary_key = _resolve(raw, raw.primary_key)
-    uniques = [_resolve(raw, u) for u in raw.uniques]
-    indexes = [replace(i, columns=_resolve(raw, i.columns)) for i in raw.indexes]
-    targets = {frozenset(r) for t in all_tables for r in _references_to(raw, t, all_tables)}
+def _table(known: _Known, foreign_keys: tuple[ForeignKey, ...], targets: Collection[frozenset[str]]) -> Table:
+    """Make the table; `targets` are the sets of its columns that foreign keys name."""
+    raw = known.raw
+    primary_key = known.spell(raw.primary_key)
+    uniques = [known.spell(u) for u in raw.uniques]
+    indexes = [replace(i, columns=known.spell(i.columns)) for i in raw.indexes]
     declared = [frozenset(k) for k in (primary_key, *uniques)]
     needed = [i.columns for i in indexes if i.unique and frozenset(i.columns) in targets]
     uniques += [c for c in needed if frozenset(c) not in declared]  # a foreign key needs a constraint
@@ -46,7 +67,7 @@ def _table(raw: RawTable, all_tables: Sequence[RawTable]) -> Table:
         name=raw.name,
         columns=_columns(raw, primary_key),
         primary_key=primary_key,
-        foreign_keys=tuple(dict.fromkeys(_key(raw, k, all_tables) for k in raw.foreign_keys)),
+        foreign_keys=foreign_keys,
         uniques=tuple(u for u in dict.fromkeys(uniques) if u != primary_key),
         indexes=kept,
     )
@@ -63,23 +84,13 @@ def _columns(raw: RawTable, primary_key: tuple[str, ...]) -> tuple[Column, ...]:
     return tuple(columns)
 
 
-def _references_to(raw: RawTable, table: RawTable, all_tables: Sequence[RawTable]) -> list[tuple[str, ...]]:
-    keys = (_key(table, k, all_tables) for k in table.foreign_keys)
-    return [k.references for k in keys if k.table == raw.name]
-
-
-def _key(raw: RawTable, key: ForeignKey, all_tables: Sequence[RawTable]) -> ForeignKey:
-    where = f"{raw.name}.{','.join(key.columns)}"
-    found = find_name(key.table, (t.name for t in all_tables))
+def _key(known: _Known, key: ForeignKey, names: Names, by_name: Mapping[str, _Known]) -> ForeignKey:
+    where = f"{known.raw.name}.{','.join(key.columns)}"
+    found = names.find(key.table)
     if found is None:
         raise SchemaError(f"{where}: references table {key.table}, which is not there.")
-    target = next(t for t in all_tables if t.name == found)
-    if not key.references and not target.primary_key:
+    target = by_name[found]
+    if not key.references and not target.raw.primary_key:
         raise SchemaError(f"{where}: references {found} without naming columns, but {found} has no primary key.")
-    references = _resolve(target, key.references or target.primary_key)
-    return ForeignKey(columns=_resolve(raw, key.columns), table=found, references=references)
-
-
-def _resolve(raw: RawTable, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Spell the names as the columns are; a name that is not there stays, for Table to refuse."""
-    return tuple(find_name(n, (c.name for c in raw.columns)) or n for n in names)
+    references = target.spell(key.references or target.raw.primary_key)
+    return ForeignKey(columns=known.spell(key.columns), table=found, references=references)

@@ -17,6 +17,7 @@ import pyarrow.csv as pcsv
 from privbench.errors import DataError, SourceError
 from privbench.io.base import BATCH_ROWS
 from privbench.io.cast import CAST_ERRORS, cast_array
+from privbench.schema.model import named_twice
 from privbench.schema.types import Kind, SqlType, parse_type
 
 _BLOCK_BYTES = 1 << 20  # Arrow reads up to 32 blocks ahead; a row must fit in one
@@ -33,8 +34,7 @@ def read_header(path: Path, table: str) -> tuple[str, ...]:
         raise SourceError(f"{path.name}: cannot be read as CSV in UTF-8 ({error}).") from error
     if not header:
         raise SourceError(f"{path.name}: is empty. A CSV file needs a first line with the names of its columns.")
-    if len(set(header)) < len(header):
-        twice = next(n for n in header if header.count(n) > 1)
+    if (twice := named_twice(header)) is not None:
         raise SourceError(f"{table}.{twice}: {path.name} has two columns of that name.")
     return header
 

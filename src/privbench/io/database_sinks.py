@@ -12,10 +12,10 @@ from typing import Self
 import duckdb
 import pyarrow as pa
 
-from privbench.errors import TargetError
+from privbench.errors import TargetError, first_line
 from privbench.io.base import Format
 from privbench.io.file_sinks import FileSink
-from privbench.io.names import file_stems, quote_duckdb, quote_sqlite
+from privbench.io.names import file_stems, quote_sql
 from privbench.io.render import Dialect, create_indexes, create_tables, plan
 from privbench.io.sqlite_values import from_arrow
 from privbench.io.staging import remove, target_error
@@ -62,8 +62,8 @@ class DuckDBSink:
             for table, statement in zip(order, self._tables, strict=True):
                 connection.execute(statement)
                 file = str(self._waiting / f"{stems[table.name]}.parquet")
-                connection.execute(f"INSERT INTO {quote_duckdb(table.name)} SELECT * FROM read_parquet(?)", [file])  # noqa: S608
-            for statement in create_indexes(self._schema, Dialect.DUCKDB):
+                connection.execute(f"INSERT INTO {quote_sql(table.name)} SELECT * FROM read_parquet(?)", [file])
+            for statement in create_indexes(self._schema):
                 connection.execute(statement)
 
 
@@ -86,7 +86,7 @@ class SQLiteSink:
         columns = [from_arrow(column) for column in batch.columns]
         try:
             self._connection.executemany(
-                f"INSERT INTO {quote_sqlite(table)} VALUES ({marks})",  # noqa: S608
+                f"INSERT INTO {quote_sql(table)} VALUES ({marks})",
                 zip(*columns, strict=True),
             )
         except sqlite3.Error as error:
@@ -98,7 +98,7 @@ class SQLiteSink:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         try:
             if kind is None:
-                self._run(*create_indexes(self._schema, Dialect.SQLITE))
+                self._run(*create_indexes(self._schema))
                 self._check_keys()
                 self._run("COMMIT")
         except sqlite3.Error as failure:
@@ -119,5 +119,4 @@ class SQLiteSink:
 
 
 def _refused(name: str, system: str, error: Exception) -> TargetError:
-    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return TargetError(f"{name}: {system} could not write it ({reason}). Nothing was left behind.")
+    return TargetError(f"{name}: {system} could not write it ({first_line(error)}). Nothing was left behind.")

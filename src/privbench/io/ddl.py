@@ -14,16 +14,13 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from privbench.errors import SchemaError
+from privbench.errors import SchemaError, first_line
 from privbench.io.catalogue import RawTable, build_schema
-from privbench.io.ddl_types import enum_domain, implied_by_type, sql_type
-from privbench.io.names import find_name
-from privbench.io.render import Dialect, omitted_keys, render_ddl
+from privbench.io.ddl_types import typed
+from privbench.io.names import Names, find_name
 from privbench.schema.domain import Domain
 from privbench.schema.model import Column, ForeignKey, Index, Schema
-from privbench.schema.types import SqlType, other_type, parse_type
-
-__all__ = ["Dialect", "omitted_keys", "parse_ddl", "render_ddl"]
+from privbench.schema.types import SqlType, any_type
 
 _CREATES = re.compile(
     r"CREATE\s+(OR\s+REPLACE\s+)?((GLOBAL|LOCAL|TEMP|TEMPORARY|UNLOGGED)\s+)*TABLE\b",
@@ -98,7 +95,7 @@ def _explain(error: SqlglotError) -> str:
         first = error.errors[0]
         near = f"{first['start_context']}{first['highlight']}{first['end_context']}"[-80:]
         return f"{first['description']} near: {' '.join(near.split())}"
-    return str(error).splitlines()[0]
+    return first_line(error)
 
 
 def _parse_one(statement: str, dialect: str) -> exp.Expr:
@@ -145,6 +142,8 @@ class _Script:
         self.where = where
         self.mysql = mysql
         self.tables: list[RawTable] = []
+        self._names = Names()
+        self._by_name: dict[str, RawTable] = {}
         self.enums: dict[str, exp.DataType] = {}
 
     def take(self, tree: exp.Expr) -> None:
@@ -165,6 +164,8 @@ class _Script:
             raise SchemaError(f"{self.where}: CREATE TABLE {tree.this.name} lists no columns. Write them out.")
         raw = RawTable(name=tree.this.this.name)
         self.tables.append(raw)
+        self._names.add(raw.name)
+        self._by_name[raw.name] = raw
         for part in tree.this.expressions:
             self._part(raw, part)
 
@@ -225,27 +226,14 @@ class _Script:
             name = str(kind.args.get("kind")).split(".")[-1].strip('"').lower()
             kind = self.enums.get(name, kind)
             if kind.this is exp.DataType.Type.USERDEFINED:
-                return _spelled(name), None
-        try:
-            found = sql_type(kind, mysql=self.mysql)
-        except SchemaError:
-            return other_type(kind.sql()), None
-        implied = enum_domain(kind) if kind.this is exp.DataType.Type.ENUM else implied_by_type(found.kind)
-        return found, implied
+                return any_type(name), None  # one that we may know (`serial` outside PostgreSQL)
+        return typed(kind, shown=kind.sql(), mysql=self.mysql)
 
     def _find(self, name: str) -> RawTable:
-        found = find_name(name, (t.name for t in self.tables))
+        found = self._names.find(name)
         if found is None:
             raise SchemaError(f"{self.where}: table {name} is altered or indexed, but no CREATE TABLE comes before.")
-        return next(t for t in self.tables if t.name == found)
-
-
-def _spelled(name: str) -> SqlType:
-    """Read a type that sqlglot does not know in this dialect but we may (`serial` outside PostgreSQL)."""
-    try:
-        return parse_type(name)
-    except SchemaError:
-        return other_type(name)
+        return self._by_name[found]
 
 
 def _names(nodes: Iterable[exp.Expr]) -> tuple[str, ...]:

@@ -11,13 +11,13 @@ from typing import Any, Self
 import duckdb
 import pyarrow as pa
 
-from privbench.errors import SourceError
+from privbench.errors import SourceError, first_line
 from privbench.io.base import BATCH_ROWS
 from privbench.io.cast import cast_batch
 from privbench.io.catalogue import RawTable, build_schema
 from privbench.io.ddl import parse_checks, parse_index
 from privbench.io.ddl_types import named_type
-from privbench.io.names import quote_duckdb
+from privbench.io.names import quote_sql
 from privbench.schema.model import Column, ForeignKey, Schema, Table
 
 _SEALED: dict[str, str | bool | int | float | list[str]] = {
@@ -26,16 +26,16 @@ _SEALED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
 }
 _HERE = "WHERE database_name = current_database() AND schema_name = 'main'"
-_TABLES = f"SELECT table_name FROM duckdb_tables() {_HERE} AND NOT temporary ORDER BY table_oid"  # noqa: S608
+_TABLES = f"SELECT table_name FROM duckdb_tables() {_HERE} AND NOT temporary ORDER BY table_oid"
 _COLUMNS = (
-    "SELECT table_name, column_name, data_type, is_nullable "  # noqa: S608
+    "SELECT table_name, column_name, data_type, is_nullable "
     f"FROM duckdb_columns() {_HERE} ORDER BY table_oid, column_index"
 )
 _CONSTRAINTS = (
-    "SELECT table_name, constraint_type, constraint_column_names, constraint_text, referenced_table, "  # noqa: S608
+    "SELECT table_name, constraint_type, constraint_column_names, constraint_text, referenced_table, "
     f"referenced_column_names FROM duckdb_constraints() {_HERE} ORDER BY constraint_index"
 )
-_INDEXES = f"SELECT table_name, sql FROM duckdb_indexes() {_HERE} ORDER BY index_oid"  # noqa: S608
+_INDEXES = f"SELECT table_name, sql FROM duckdb_indexes() {_HERE} ORDER BY index_oid"
 
 
 class DuckDBSource:
@@ -47,7 +47,7 @@ class DuckDBSource:
         try:
             self._connection = duckdb.connect(str(path), read_only=True, config=_SEALED)
         except duckdb.Error as error:
-            raise SourceError(f"{path}: DuckDB cannot open it ({_first_line(error)}).") from error
+            raise SourceError(f"{path}: DuckDB cannot open it ({first_line(error)}).") from error
 
     def schema(self) -> Schema:
         """Read the catalogue."""
@@ -57,18 +57,18 @@ class DuckDBSource:
 
     def read(self, table: Table) -> Iterator[pa.RecordBatch]:
         """Give the columns of a table in its order and types."""
-        columns = ", ".join(quote_duckdb(c.name) for c in table.columns)
+        columns = ", ".join(quote_sql(c.name) for c in table.columns)
         try:
             with self._connection.cursor() as cursor:
-                relation = cursor.sql(f"SELECT {columns} FROM main.{quote_duckdb(table.name)}")  # noqa: S608
+                relation = cursor.sql(f"SELECT {columns} FROM main.{quote_sql(table.name)}")
                 for batch in relation.to_arrow_reader(BATCH_ROWS):
                     yield cast_batch(batch, table)
         except (duckdb.Error, OSError) as error:
-            raise SourceError(f"{self.location}: table {table.name} cannot be read ({_first_line(error)}).") from error
+            raise SourceError(f"{self.location}: table {table.name} cannot be read ({first_line(error)}).") from error
 
     def rows(self, name: str) -> int:
         """Count the rows."""
-        [(count,)] = self._all(f"SELECT count(*) FROM main.{quote_duckdb(name)}")  # noqa: S608
+        [(count,)] = self._all(f"SELECT count(*) FROM main.{quote_sql(name)}")
         return int(count)
 
     def close(self) -> None:
@@ -121,8 +121,4 @@ class DuckDBSource:
         try:
             return self._connection.execute(query).fetchall()
         except duckdb.Error as error:
-            raise SourceError(f"{self.location}: DuckDB cannot read it ({_first_line(error)}).") from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise SourceError(f"{self.location}: DuckDB cannot read it ({first_line(error)}).") from error

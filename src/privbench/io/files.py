@@ -12,15 +12,15 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privbench.errors import SchemaError, SourceError
+from privbench.errors import SourceError, first_line
 from privbench.io.base import BATCH_ROWS
 from privbench.io.cast import cast_batch
 from privbench.io.csv_file import count_rows, infer_types, read_header, read_text
 from privbench.io.ddl import parse_ddl
-from privbench.io.ddl_types import implied_by_type
-from privbench.io.names import find_name, table_name
+from privbench.io.names import Names, table_name
+from privbench.schema.domain import implied_by_type
 from privbench.schema.model import Column, Schema, Table
-from privbench.schema.types import SqlType, other_type, type_of_arrow
+from privbench.schema.types import SqlType, type_of_arrow
 
 
 class FolderSource:
@@ -30,6 +30,7 @@ class FolderSource:
         self.location = str(folder)
         self._ddl = folder / "schema.sql"
         self._files = _files_by_table(data or folder)
+        self._names = Names(self._files)
         self._schema: Schema | None = None
 
     def schema(self) -> Schema:
@@ -41,8 +42,8 @@ class FolderSource:
     def read(self, table: Table) -> Iterator[pa.RecordBatch]:
         """Give the columns of a table in its order and types."""
         file = self._file(table.name)
-        stored = _stored_columns(file)
-        names = [find_name(c.name, stored) for c in table.columns]
+        stored = Names(_stored_columns(file))
+        names = [stored.find(c.name) for c in table.columns]
         for column, name in zip(table.columns, names, strict=True):
             if name is None:
                 raise SourceError(f"{table.name}.{column.name}: {file.path.name} has no such column.")
@@ -67,7 +68,7 @@ class FolderSource:
         self.close()
 
     def _file(self, name: str) -> "_File":
-        found = find_name(name, self._files)
+        found = self._names.find(name)
         if found is None:
             raise SourceError(f"{self.location}: no Parquet or CSV file for table {name}.")
         return self._files[found]
@@ -78,7 +79,7 @@ class FolderSource:
         return schema
 
     def _check_match(self, schema: Schema) -> None:
-        without = [t.name for t in schema.tables if find_name(t.name, self._files) is None]
+        without = [t.name for t in schema.tables if self._names.find(t.name) is None]
         if without:
             raise SourceError(f"{self.location}: schema.sql declares {', '.join(without)}, but there is no such file.")
         unused = {f.path.name for f in self._files.values()} - {self._file(t.name).path.name for t in schema.tables}
@@ -132,11 +133,12 @@ def _files_by_table(folder: Path) -> dict[str, _File]:
 def _check_columns(table: Table, file: _File) -> None:
     """Refuse a file whose columns are not the declared ones: which are meant is not ours to guess."""
     stored = _stored_columns(file)
+    known, declared = Names(stored), Names(c.name for c in table.columns)
     for column in table.columns:
-        if find_name(column.name, stored) is None:
+        if known.find(column.name) is None:
             raise SourceError(f"{table.name}.{column.name}: declared in schema.sql, but not in {file.path.name}.")
     for name in stored:
-        if find_name(name, (c.name for c in table.columns)) is None:
+        if declared.find(name) is None:
             raise SourceError(
                 f"{table.name}.{name}: in {file.path.name}, but not in schema.sql. Declare it there; a column can be "
                 "left out with `drop: true` in the spec."
@@ -159,32 +161,23 @@ def _batches(file: _File, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
             for batch in parquet.iter_batches(BATCH_ROWS, columns=list(columns), use_threads=False):
                 yield batch.select(columns)
         except (pa.ArrowException, OSError) as error:
-            raise SourceError(f"{file.path.name}: is damaged ({_first_line(error)}).") from error
+            raise SourceError(f"{file.path.name}: is damaged ({first_line(error)}).") from error
 
 
 def _open_parquet(file: _File) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(file.path)
     except (pa.ArrowException, OSError) as error:
-        raise SourceError(f"{file.path.name}: is not a readable Parquet file ({_first_line(error)}).") from error
+        raise SourceError(f"{file.path.name}: is not a readable Parquet file ({first_line(error)}).") from error
 
 
 def _table_of_file(file: _File) -> Table:
     types = infer_types(file.path, file.table) if file.is_csv else _parquet_types(file)
-    columns = (Column(name=n, type=t, implied=implied_by_type(t.kind)) for n, t in types.items())
-    return Table(name=file.table, columns=tuple(columns))
+    # A CSV's types are guessed from its values, so that they imply nothing.
+    implied = {n: None if file.is_csv else implied_by_type(t.kind) for n, t in types.items()}
+    return Table(name=file.table, columns=tuple(Column(name=n, type=t, implied=implied[n]) for n, t in types.items()))
 
 
 def _parquet_types(file: _File) -> dict[str, SqlType]:
-    types = {}
     with _open_parquet(file) as parquet:
-        for field in parquet.schema_arrow:
-            try:
-                types[field.name] = type_of_arrow(field.type)
-            except SchemaError:
-                types[field.name] = other_type(str(field.type))
-    return types
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+        return {field.name: type_of_arrow(field.type) for field in parquet.schema_arrow}

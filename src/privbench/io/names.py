@@ -12,7 +12,7 @@ from privbench.errors import SchemaError
 
 
 def quote_sql(name: str) -> str:
-    """Quote an identifier the standard way, which PostgreSQL takes as well.
+    """Quote an identifier the standard way, which DuckDB, SQLite and PostgreSQL take.
 
     >>> quote_sql('a"b')
     '"a""b"'
@@ -20,16 +20,6 @@ def quote_sql(name: str) -> str:
     if not name or "\0" in name:
         raise SchemaError(f"{name!r} cannot be a name in a database: it is empty or holds a NUL character.")
     return '"' + name.replace('"', '""') + '"'
-
-
-def quote_duckdb(name: str) -> str:
-    """Quote an identifier for DuckDB."""
-    return quote_sql(name)
-
-
-def quote_sqlite(name: str) -> str:
-    """Quote an identifier for SQLite."""
-    return quote_sql(name)
 
 
 def file_stems(tables: Iterable[str]) -> dict[str, str]:
@@ -54,10 +44,27 @@ def table_name(stem: str) -> str:
     return unquote(stem, errors="surrogateescape")
 
 
+class Names:
+    """Names to look one up in: exactly or else, if only one fits, without regard to case."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._exact: set[str] = set()
+        self._folded: dict[str, str | None] = {}
+        for name in names:
+            self.add(name)
+
+    def add(self, name: str) -> None:
+        """Take in one more name."""
+        if name not in self._exact:
+            self._exact.add(name)
+            folded = name.casefold()
+            self._folded[folded] = None if folded in self._folded else name
+
+    def find(self, wanted: str) -> str | None:
+        """Find the name as it is spelled here."""
+        return wanted if wanted in self._exact else self._folded.get(wanted.casefold())
+
+
 def find_name(wanted: str, names: Iterable[str]) -> str | None:
-    """Find a name exactly or else, if only one fits, without regard to case."""
-    names = tuple(names)
-    if wanted in names:
-        return wanted
-    alike = [n for n in names if n.casefold() == wanted.casefold()]
-    return alike[0] if len(alike) == 1 else None
+    """Find one name among others as `Names` does."""
+    return Names(names).find(wanted)

@@ -7,7 +7,7 @@ system can; DuckDB cannot, and checks self references row by row, so there both 
 from enum import Enum
 
 from privbench.errors import SchemaError
-from privbench.io.names import quote_duckdb, quote_sql, quote_sqlite
+from privbench.io.names import quote_sql
 from privbench.schema.model import ForeignKey, Schema, Table
 from privbench.schema.types import Kind, SqlType
 
@@ -16,11 +16,10 @@ TableKey = tuple[str, ForeignKey]
 
 
 class Dialect(Enum):
-    """The systems that `schema.sql` is written for; ANSI is what most others take."""
+    """The systems that `schema.sql` is written for; ANSI is what PostgreSQL and most others take."""
 
     DUCKDB = "duckdb"
     SQLITE = "sqlite"
-    POSTGRES = "postgres"
     ANSI = "ansi"
 
 
@@ -32,41 +31,48 @@ _STANDARD = {
     "DOUBLE": "DOUBLE PRECISION",
     "TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE",
 }
-_QUOTES = {Dialect.DUCKDB: quote_duckdb, Dialect.SQLITE: quote_sqlite}
 
 
 def render_ddl(schema: Schema, dialect: Dialect = Dialect.DUCKDB) -> str:
     """Write the whole schema as a script; see `omitted_keys` for what it may leave out."""
-    return "\n".join([*create_tables(schema, dialect), *late_keys(schema, dialect), *create_indexes(schema, dialect)])
+    return "\n".join([*create_tables(schema, dialect), *late_keys(schema, dialect), *create_indexes(schema)])
 
 
 def omitted_keys(schema: Schema, dialect: Dialect) -> tuple[TableKey, ...]:
     """List the foreign keys that the system cannot hold: in DuckDB those in cycles and those that join two types."""
     if dialect is not Dialect.DUCKDB:
         return ()
-    _, late = plan(schema)
+    closing = set(plan(schema)[1])
     return tuple(
         (table.name, key)
-        for table in schema.tables
-        for key in table.foreign_keys
-        if (table.name, key) in late or key.table == table.name or not _same_types(schema, table, key)
+        for table, key in schema.foreign_keys()
+        if (table.name, key) in closing or key.table == table.name or not _same_types(schema, table, key)
     )
 
 
 def plan(schema: Schema) -> tuple[tuple[Table, ...], tuple[TableKey, ...]]:
     """Order tables so that those referenced come first; the keys that no order satisfies come second."""
-    waiting = list(schema.tables)
-    order: list[Table] = []
+    place = {t.name: i for i, t in enumerate(schema.tables)}
+    needs = {t.name: {k.table for k in t.foreign_keys} - {t.name} for t in schema.tables}
+    users: dict[str, list[str]] = {name: [] for name in place}
+    for name, targets in needs.items():
+        for target in targets:
+            users[target].append(name)
+    order: dict[str, Table] = {}
     late: list[TableKey] = []
-    while waiting:
-        names = {t.name for t in waiting}
-        free = [t for t in waiting if not any(k.table in names - {t.name} for k in t.foreign_keys)]
-        if not free:
-            free = waiting[:1]
-            late += [(free[0].name, k) for k in free[0].foreign_keys if k.table in names - {free[0].name}]
-        order += free
-        waiting = [t for t in waiting if t not in free]
-    return tuple(order), tuple(late)
+    free = [name for name in place if not needs[name]]
+    waiting = iter(schema.tables)
+    while len(order) < len(schema.tables):
+        if not free:  # all that wait are in cycles, or use one that is
+            first = next(t for t in waiting if t.name not in order)
+            late += [(first.name, k) for k in first.foreign_keys if k.table in needs[first.name]]
+            free = [first.name]
+        order |= {name: schema.table(name) for name in free}
+        used = [(user, name) for name in free for user in users[name]]
+        for user, name in used:
+            needs[user].discard(name)
+        free = sorted({user for user, _ in used if not needs[user] and user not in order}, key=place.__getitem__)
+    return tuple(order.values()), tuple(late)
 
 
 def create_tables(schema: Schema, dialect: Dialect) -> list[str]:
@@ -81,10 +87,10 @@ def late_keys(schema: Schema, dialect: Dialect) -> list[str]:
     """Write ALTER TABLE statements for the keys that close a cycle; SQLite declares them with their table."""
     if dialect in (Dialect.DUCKDB, Dialect.SQLITE):
         return []
-    return [f"ALTER TABLE {_quote(t, dialect)} ADD {_foreign_key(k, dialect)};" for t, k in plan(schema)[1]]
+    return [f"ALTER TABLE {quote_sql(t)} ADD {_foreign_key(k)};" for t, k in plan(schema)[1]]
 
 
-def create_indexes(schema: Schema, dialect: Dialect) -> list[str]:
+def create_indexes(schema: Schema) -> list[str]:
     """Write CREATE INDEX statements; a name used twice in the database gets its table's name in front."""
     taken = {t.name.casefold() for t in schema.tables}
     statements = []
@@ -95,10 +101,8 @@ def create_indexes(schema: Schema, dialect: Dialect) -> list[str]:
                 name = f"{table.name}_{name}"
             taken.add(name.casefold())
             unique = "UNIQUE " if index.unique else ""
-            columns = _list(index.columns, dialect)
-            statements.append(
-                f"CREATE {unique}INDEX {_quote(name, dialect)} ON {_quote(table.name, dialect)} ({columns});"
-            )
+            columns = _list(index.columns)
+            statements.append(f"CREATE {unique}INDEX {quote_sql(name)} ON {quote_sql(table.name)} ({columns});")
     return statements
 
 
@@ -123,20 +127,18 @@ def _check_apart(what: str, names: list[str], dialect: Dialect) -> None:
 
 
 def _create(table: Table, schema: Schema, dialect: Dialect, elsewhere: set[TableKey]) -> str:
-    lines = [
-        f"{_quote(c.name, dialect)} {_type(c.type, dialect)}{'' if c.nullable else ' NOT NULL'}" for c in table.columns
-    ]
+    lines = [f"{quote_sql(c.name)} {_type(c.type, dialect)}{'' if c.nullable else ' NOT NULL'}" for c in table.columns]
     if table.primary_key:
-        lines.append(f"PRIMARY KEY ({_list(table.primary_key, dialect)})")
-    lines += [f"UNIQUE ({_list(u, dialect)})" for u in table.uniques]
+        lines.append(f"PRIMARY KEY ({_list(table.primary_key)})")
+    lines += [f"UNIQUE ({_list(u)})" for u in table.uniques]
     keys = [k for k in table.foreign_keys if (table.name, k) not in elsewhere]
-    lines += [_foreign_key(_in_key_order(k, schema) if dialect is Dialect.DUCKDB else k, dialect) for k in keys]
-    return f"CREATE TABLE {_quote(table.name, dialect)} (\n  " + ",\n  ".join(lines) + "\n);"
+    lines += [_foreign_key(_in_key_order(k, schema) if dialect is Dialect.DUCKDB else k) for k in keys]
+    return f"CREATE TABLE {quote_sql(table.name)} (\n  " + ",\n  ".join(lines) + "\n);"
 
 
-def _foreign_key(key: ForeignKey, dialect: Dialect) -> str:
-    target = f"{_quote(key.table, dialect)} ({_list(key.references, dialect)})"
-    return f"FOREIGN KEY ({_list(key.columns, dialect)}) REFERENCES {target}"
+def _foreign_key(key: ForeignKey) -> str:
+    target = f"{quote_sql(key.table)} ({_list(key.references)})"
+    return f"FOREIGN KEY ({_list(key.columns)}) REFERENCES {target}"
 
 
 def _in_key_order(key: ForeignKey, schema: Schema) -> ForeignKey:
@@ -158,9 +160,5 @@ def _same_types(schema: Schema, table: Table, key: ForeignKey) -> bool:
     return all(a.arrow == b.arrow and (a.kind is Kind.TEXT or a.sql == b.sql) for a, b in pairs)
 
 
-def _quote(name: str, dialect: Dialect) -> str:
-    return _QUOTES.get(dialect, quote_sql)(name)
-
-
-def _list(names: tuple[str, ...], dialect: Dialect) -> str:
-    return ", ".join(_quote(n, dialect) for n in names)
+def _list(names: tuple[str, ...]) -> str:
+    return ", ".join(map(quote_sql, names))

@@ -12,15 +12,15 @@ from urllib.parse import quote as percent_encode
 
 import pyarrow as pa
 
-from privbench.errors import DataError, SchemaError, SourceError
+from privbench.errors import DataError, SourceError
 from privbench.io.base import BATCH_ROWS
 from privbench.io.catalogue import RawTable, build_schema
 from privbench.io.ddl import parse_checks
-from privbench.io.ddl_types import implied_by_type
-from privbench.io.names import quote_sqlite
+from privbench.io.names import quote_sql
 from privbench.io.sqlite_values import to_arrow
+from privbench.schema.domain import implied_by_type
 from privbench.schema.model import Column, ForeignKey, Index, Schema, Table
-from privbench.schema.types import SqlType, other_type, parse_type
+from privbench.schema.types import Kind, SqlType, any_type, parse_type
 
 _OWN_RULES = {"INTEGER": "BIGINT", "INT": "BIGINT", "REAL": "DOUBLE", "NUMERIC": "DOUBLE", "DECIMAL": "DOUBLE"}
 _AFFINITY = {
@@ -56,9 +56,9 @@ class SQLiteSource:
     def read(self, table: Table) -> Iterator[pa.RecordBatch]:
         """Give the columns of a table in its order and types."""
         names = [c.name for c in table.columns]
-        columns = ", ".join(f"t.{quote_sqlite(n)}" for n in names)  # without `t.` a missing column is read as text
+        columns = ", ".join(f"t.{quote_sql(n)}" for n in names)  # without `t.` a missing column is read as text
         try:
-            cursor = self._connection.execute(f"SELECT {columns} FROM main.{quote_sqlite(table.name)} AS t")  # noqa: S608
+            cursor = self._connection.execute(f"SELECT {columns} FROM main.{quote_sql(table.name)} AS t")
             while rows := cursor.fetchmany(BATCH_ROWS):
                 values = zip(table.columns, zip(*rows, strict=True), strict=True)
                 arrays = [to_arrow(column, c.type, f"{table.name}.{c.name}") for c, column in values]
@@ -72,7 +72,7 @@ class SQLiteSource:
 
     def rows(self, name: str) -> int:
         """Count the rows."""
-        [(count,)] = self._all(f"SELECT count(*) FROM main.{quote_sqlite(name)}")  # noqa: S608
+        [(count,)] = self._all(f"SELECT count(*) FROM main.{quote_sql(name)}")
         return int(count)
 
     def close(self) -> None:
@@ -161,9 +161,8 @@ def declared_type(declared: str) -> SqlType:
     ('BIGINT', 'BIGINT', 'other')
     """
     name = " ".join(declared.upper().split())
-    try:
-        return parse_type(_OWN_RULES.get(name, declared))
-    except SchemaError:
-        by_affinity = (ours for part, ours in _AFFINITY.items() if part in name and not name.startswith("BLOB"))
-        ours = next(by_affinity, None)
-        return other_type(declared) if ours is None else parse_type(ours)
+    found = any_type(_OWN_RULES.get(name, declared))
+    by_affinity = (ours for part, ours in _AFFINITY.items() if part in name and not name.startswith("BLOB"))
+    if found.kind is Kind.OTHER and (ours := next(by_affinity, None)) is not None:
+        return parse_type(ours)
+    return found

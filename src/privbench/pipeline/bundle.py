@@ -2,12 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from privbench.io.base import Format
 from privbench.io.render import Dialect, omitted_keys, render_ddl
+from privbench.pipeline.keymaker import keeps_entity_keys
 from privbench.pipeline.model import Model
 from privbench.schema.model import Schema
 from privbench.schema.unit import Protection
@@ -16,7 +17,8 @@ CHECKSUMS = "SHA256SUMS"
 RECEIPT = "receipt.json"
 
 _LOAD = {
-    Format.PARQUET: "`duckdb -c \"FROM 'data/{table}.parquet' LIMIT 5\"`, or run `schema.sql` and load each file.",
+    Format.PARQUET: "`python -c \"import duckdb; duckdb.read_parquet('data/{table}.parquet').limit(5).show()\"`, "
+    "or run `schema.sql` and load each file.",
     Format.CSV: "Run `schema.sql`, then load each file: an empty field is NULL, a quoted empty one an empty string.",
     Format.DUCKDB: "`duckdb data/database.duckdb`; keys and indexes are in place.",
     Format.SQLITE: "`sqlite3 data/database.sqlite`; keys and indexes are in place.",
@@ -29,15 +31,19 @@ def write_companions(
     *,
     rows: Mapping[str, int],
     form: Format,
+    lost: Sequence[str],
     scale: float,
     seed: int,
 ) -> None:
-    """Write everything of a bundle but the data."""
+    """Write everything of a bundle but the data. `lost` is what to say of tables smaller than planned."""
     schema = model.protection.schema
     (folder / "schema.sql").write_text(render_ddl(schema, Dialect.ANSI) + "\n", encoding="utf-8")
     (folder / "schema.duckdb.sql").write_text(_duckdb_script(schema) + "\n", encoding="utf-8")
     write_receipt(folder / RECEIPT, model.receipt)
-    text = _readme(model.receipt, model.protection, rows=rows, form=form, scale=scale, seed=seed)
+    kept = keeps_entity_keys(model, scale)
+    text = _readme(
+        model.receipt, model.protection, rows=rows, form=form, lost=lost, scale=scale, seed=seed, kept_ids=kept
+    )
     (folder / "README.md").write_text(text, encoding="utf-8")
     _write_checksums(folder)
 
@@ -48,15 +54,22 @@ def write_receipt(path: Path, receipt: Mapping[str, Any]) -> None:
 
 
 def wrong_checksums(folder: Path) -> list[str]:
-    """Files of a bundle that are not what its checksums say, are missing, or are not listed."""
+    """What in a bundle is not what its checksums say, is missing, is not listed, or is a link."""
     try:
         lines = (folder / CHECKSUMS).read_text(encoding="utf-8").splitlines()
-        listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     except (OSError, ValueError):
         return [CHECKSUMS]
-    found = {p.relative_to(folder).as_posix(): p for p in folder.rglob("*") if p.is_file() and not p.is_symlink()}
-    found.pop(CHECKSUMS, None)
-    return sorted(n for n in listed.keys() | found.keys() if n not in found or _sha256(found[n]) != listed.get(n))
+    listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    if len(listed) < len(lines) or (folder / CHECKSUMS).is_symlink():
+        return [CHECKSUMS]
+    found = {p.relative_to(folder).as_posix(): p for p in folder.rglob("*") if p.is_symlink() or not p.is_dir()}
+    del found[CHECKSUMS]
+    return sorted(n for n in listed.keys() | found.keys() if n not in found or not _is(found[n], listed.get(n)))
+
+
+def _is(path: Path, digest: str | None) -> bool:
+    """Whether it is a file (not a link, nor a pipe that would never end) of that digest."""
+    return path.is_file() and not path.is_symlink() and _sha256(path) == digest
 
 
 def _write_checksums(folder: Path) -> None:
@@ -82,8 +95,10 @@ def _readme(
     *,
     rows: Mapping[str, int],
     form: Format,
+    lost: Sequence[str],
     scale: float,
     seed: int,
+    kept_ids: bool,
 ) -> str:
     first = next(iter(rows))
     omitted = [f"{t} {k}" for t, k in omitted_keys(protection.schema, Dialect.DUCKDB)]
@@ -94,7 +109,7 @@ def _readme(
             "The rows of private tables were drawn from a model that was learnt under differential privacy; public",
             "tables are copies. `receipt.json` says what was promised and what the budget was spent on.",
             "",
-            *_promise(receipt),
+            *_promise(receipt, kept_ids=kept_ids),
             "",
             "## Load it",
             "",
@@ -107,15 +122,17 @@ def _readme(
             "|---|---|---|",
             *(f"| {name} | {protection.roles[name].value} | {count} |" for name, count in rows.items()),
             "",
+            *([*(f"- {line}" for line in lost), ""] if lost else []),
             "## Check it",
             "",
             "`sha256sum -c SHA256SUMS` checks the files; `privbench verify .` adds the receipt up again.",
+            "Both are arithmetic: who made this bundle only a signature, or checksums from elsewhere, can show.",
             "",
         ]
     )
 
 
-def _promise(receipt: Mapping[str, Any]) -> list[str]:
+def _promise(receipt: Mapping[str, Any], *, kept_ids: bool) -> list[str]:
     relation = {"replace": "replacing", "add-remove": "adding or removing"}[receipt["neighbours"]]
     lines = [
         "## What is promised",
@@ -129,6 +146,14 @@ def _promise(receipt: Mapping[str, Any]) -> list[str]:
         lines += ["", f"Condition: {receipt['condition']}."]
     if receipt["references"]["note"]:
         lines += ["", f"{receipt['references']['note']} Keys: {'; '.join(receipt['references']['keys'])}."]
+    if receipt["public"]["orphans_note"]:
+        lines += ["", receipt["public"]["orphans_note"]]
+    if kept_ids:
+        entity = receipt["unit"]["entity"]
+        lines += [
+            "",
+            f"The ids of `{entity}` are those of the source: public tables name them, so they count as public.",
+        ]
     return lines
 
 

@@ -15,6 +15,7 @@ from privbench.errors import SchemaError, SpecError
 from privbench.io.base import Source
 from privbench.io.open import open_source
 from privbench.methods.base import Progress, silent
+from privbench.pipeline.given import check_lists
 from privbench.schema.choices import closest, flag
 from privbench.schema.domain import Domain, Origin, Text
 from privbench.schema.leave_out import Place, leave_out
@@ -43,8 +44,16 @@ def draft(
 ) -> Spec:
     """Draft a spec. Raises SpecError where the unit, an owner key or a table's role has to be named.
 
-    `drop` leaves tables out, `drop_columns` columns, each as (table, column).
+    `public` and `drop` are lists of tables, `drop_columns` columns, each as (table, column). `owners` names the owner
+    key of a table by its columns, `lookups` the table whose rows reference those of a lookup.
+
+    Example::
+
+        spec = privbench.draft("shop", unit="customer", domains="data", public=["product"], drop=["audit"])
     """
+    check_lists(
+        public=public, drop=drop, **{f"owners of {table}": columns for table, columns in (owners or {}).items()}
+    )
     if domains not in DOMAINS:
         raise SpecError(f"domains {domains!r}: this version can take domains from the data only (`--domains data`).")
     with open_source(source) as opened:
@@ -59,10 +68,13 @@ def draft(
             lookups=lookups or {},
             drop=drop,
         )
+        entities = opened.rows(protection.entity)
         tables = {}
         for at, table in enumerate(schema.tables):
             progress(f"drafting {table.name}", at, len(schema.tables))
-            tables[table.name] = _table(opened, protection, table, dropped=table.name in drop, places=places)
+            tables[table.name] = _table(
+                opened, protection, table, dropped=table.name in drop, places=places, entities=entities
+            )
     return Spec(source=str(source), unit=protection.entity, neighbours=neighbours, orphans=orphans, tables=tables)
 
 
@@ -80,7 +92,7 @@ def _named(schema: Schema, places: Collection[Place]) -> Collection[Place]:
 
 def _without_codec(schema: Schema, drop: Collection[str]) -> list[Place]:
     """Columns whose type has no codec; SchemaError if a key needs one."""
-    named = {(key.table, c) for _, key in schema.keys() for c in key.references}  # noqa: SIM118
+    named = {(key.table, c) for _, key in schema.foreign_keys() for c in key.references}
     found = []
     for table in (t for t in schema.tables if t.name not in drop):
         in_key = {*table.primary_key, *(c for key in table.foreign_keys for c in key.columns)}
@@ -95,13 +107,20 @@ def _without_codec(schema: Schema, drop: Collection[str]) -> list[Place]:
 
 
 def _table(
-    source: Source, protection: Protection, table: Table, *, dropped: bool, places: Collection[Place]
+    source: Source,
+    protection: Protection,
+    table: Table,
+    *,
+    dropped: bool,
+    places: Collection[Place],
+    entities: int,
 ) -> TableSpec:
     if dropped:
         return TableSpec(drop=True)
     role = protection.roles[table.name]
     kept = protection.schema.table(table.name)
-    columns = _columns(source, kept) if role is not Role.PUBLIC else {c.name: _plain(c) for c in kept.columns}
+    private = role is not Role.PUBLIC
+    columns = _columns(source, kept, entities=entities) if private else {c.name: _plain(c) for c in kept.columns}
     left_out = [c for c in table.columns if (table.name, c.name) in places]
     columns |= {c.name: ColumnSpec(type=c.type.sql, null=c.nullable, drop=True) for c in left_out}
     return TableSpec(
@@ -118,41 +137,46 @@ def _table(
     )
 
 
-def _columns(source: Source, table: Table) -> dict[str, ColumnSpec]:
+def _columns(source: Source, table: Table, *, entities: int) -> dict[str, ColumnSpec]:
     """What to say of the columns of a private table; reads those whose domain the schema does not give."""
     learnt = [c for c in table.columns if _needs_data(table, c)]
     data = _read(source, Table(name=table.name, columns=tuple(learnt))) if learnt else None
     specs = {}
     for column in table.columns:
         if data is not None and column in learnt:
-            specs[column.name] = _from_data(table, column, data.column(column.name))
+            specs[column.name] = _from_data(table, column, data.column(column.name), entities=entities)
         else:
             specs[column.name] = _plain(column, implied=column.implied if column.name in table.attributes else None)
     return specs
 
 
 def _needs_data(table: Table, column: Column) -> bool:
-    """Attributes without an implied domain, and natural text keys, whose length is wanted."""
+    """Attributes without an implied domain, text keys, whose length is wanted, and keys that might be NULL."""
     natural = table.primary_key == (column.name,) and column.type.kind is Kind.TEXT
     foreign = any(column.name in key.columns for key in table.foreign_keys)
-    open_ = column.implied is None and column.type.kind is not Kind.BOOLEAN
-    return (column.name in table.attributes and open_) or (natural and not foreign)
+    if foreign:
+        return column.nullable
+    return natural or (column.name in table.attributes and column.implied is None)
 
 
-def _from_data(table: Table, column: Column, values: pa.ChunkedArray) -> ColumnSpec:
-    where = f"{table.name}.{column.name}"
-    domain: Domain
-    if table.primary_key == (column.name,):
-        length = round(pc.mean(pc.utf8_length(values)).as_py() or 8)
-        domain = Text(text=(length, length + 1))
-    else:
-        domain = suggest_domain(where, column.type, values, unique=(column.name,) in table.keys)
+def _from_data(table: Table, column: Column, values: pa.ChunkedArray, *, entities: int) -> ColumnSpec:
     return ColumnSpec(
         type=column.type.sql,
         null=column.nullable and values.null_count > 0,
-        domain=domain,
+        domain=_domain(table, column, values, entities=entities),
         origin=Origin.DATA,
     )
+
+
+def _domain(table: Table, column: Column, values: pa.ChunkedArray, *, entities: int) -> Domain | None:
+    where = f"{table.name}.{column.name}"
+    if any(column.name in key.columns for key in table.foreign_keys):
+        return None
+    if table.primary_key == (column.name,):
+        length = round(pc.mean(pc.utf8_length(values)).as_py() or 8)
+        return Text(text=(length, length + 1))
+    unique = (column.name,) in table.keys
+    return suggest_domain(where, column.type, values, unique=unique, entities=entities)
 
 
 def _plain(column: Column, *, implied: Domain | None = None) -> ColumnSpec:

@@ -16,16 +16,16 @@ from privbench.io.open import open_source
 from privbench.methods.base import Progress, silent
 from privbench.methods.paper.method import learn
 from privbench.methods.paper.settings import PaperSettings, paper_settings
+from privbench.pipeline.given import find_source, spec_of
 from privbench.pipeline.model import Model, compile_codecs
 from privbench.pipeline.order import generation_order
-from privbench.pipeline.private_rows import key_is_unique
-from privbench.pipeline.reading import Codecs, ReadDatabase, link_name, read_database
+from privbench.pipeline.reading import Codecs, ReadDatabase, ids_are_public, read_database
+from privbench.pipeline.spans import key_is_unique
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, TableFacts
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import Entropy, OsEntropy
 from privbench.privacy.receipt import PublicFacts, add_remove_budget, make_receipt
 from privbench.privacy.vault import Vault
-from privbench.schema.domain import Origin
 from privbench.schema.spec import Orphans, Sizes, Spec
 from privbench.schema.unit import Link, LinkKind, Neighbours, Protection, Role
 
@@ -34,7 +34,7 @@ LEAST_EPSILON = Fraction(1, 10**6)
 
 
 def fit(
-    spec: Spec,
+    spec: Spec | Path | str,
     *,
     source: Path | str | None = None,
     epsilon: Fraction | float | str,
@@ -42,21 +42,28 @@ def fit(
     entropy: Entropy | None = None,
     progress: Progress = silent,
 ) -> Model:
-    """Learn a model of the database, spending epsilon.
+    """Learn a model of the database that a spec or spec file describes, spending epsilon.
 
-    `source` overrides the spec's. The noise comes from the operating system; a test may pass its own `entropy`,
-    and the model is then stamped "not private".
+    `source` overrides the spec's, which is tried from the working directory and then from the folder of the spec
+    file. The noise comes from the operating system; a test may pass its own `entropy`, and the model is then stamped
+    "not private".
+
+    Example::
+
+        model = privbench.fit("spec.yaml", epsilon="3.2")
     """
     budget = parse_epsilon(epsilon)
+    spec, folder = spec_of(spec)
     settings = method_settings(spec, method)
     public_sizes = sizes_are_public(spec, settings)
     protection = spec.protection()
     codecs = compile_codecs(spec, protection)
     generation_order(spec, protection)
-    location = source if source is not None else spec.source
-    if location is None:
-        raise SpecError("no source: the spec names none. Give one with `--source`.")
-    with open_source(location) as opened:
+    if source is None:
+        if spec.source is None:
+            raise SpecError("no source: the spec names none. Give one with `--source`.")
+        source = find_source(spec.source, folder)
+    with open_source(source) as opened:
         read = read_database(
             opened, protection, codecs, orphans_as_null=spec.orphans.value == "null", progress=progress
         )
@@ -76,9 +83,11 @@ def release(
     receipt = make_receipt(
         protection=protection,
         facts=PublicFacts(
-            domains=domain_origins(spec, protection),
+            domains=spec.origins(protection),
             sizes={t: f.rows for t, f in vault.facts.tables.items() if f.rows is not None},
             rows_per_entity={t: vault.cap(t) for t in vault.facts.tables},
+            declared_caps=[t for t, f in vault.facts.tables.items() if f.cap is not None],
+            orphans=spec.orphans.value,
             parameters={"method": "paper", **_plain(settings)},
         ),
         epsilon=epsilon,
@@ -87,7 +96,7 @@ def release(
         software=f"privbench {__version__}",
     )
     return Model(
-        spec=spec.model_copy(update={"source": None}),
+        spec=spec.published(),
         tables=tables,
         public=read.public,
         entity_keys=read.entity_keys,
@@ -165,6 +174,7 @@ def public_facts(
         neighbours=protection.neighbours,
         tables=tables,
         links=links,
+        public_ids=ids_are_public(protection),
         strays=spec.orphans is Orphans.NULL,
     )
 
@@ -173,7 +183,7 @@ def _link_facts(protection: Protection, link: Link, rows: Mapping[str, int], kno
     table, target = protection.schema.table(link.table), link.key.table
     slotted = link.kind is LinkKind.CATEGORY or (target == protection.entity and target in known)
     return LinkFacts(
-        name=link_name(link.table, link.key),
+        name=link.name,
         table=link.table,
         target=target,
         kind=link.kind,
@@ -181,20 +191,6 @@ def _link_facts(protection: Protection, link: Link, rows: Mapping[str, int], kno
         nullable=any(table.column(c).nullable for c in link.key.columns),
         unique=key_is_unique(table, link),
     )
-
-
-def domain_origins(spec: Spec, protection: Protection) -> dict[str, Origin]:
-    """Where the domain of each modelled column comes from, and that of each text key, whose length it fixes."""
-    found = {}
-    for table in protection.order:
-        modelled = protection.attributes(table)
-        for column in (c.name for c in protection.schema.table(table).columns):
-            said = spec.column(table, column)
-            if said.domain is not None:
-                found[f"{table}.{column}"] = said.origin
-            elif column in modelled:
-                found[f"{table}.{column}"] = Origin.SCHEMA
-    return found
 
 
 def _plain(settings: PaperSettings) -> dict[str, Any]:

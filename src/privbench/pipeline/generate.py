@@ -16,12 +16,14 @@ import pyarrow.parquet as pq
 from privbench.errors import SpecError
 from privbench.io.base import Format
 from privbench.io.sinks import open_sink
-from privbench.io.staging import staged
+from privbench.io.staging import check_target, staged
 from privbench.methods.base import Progress, silent
 from privbench.pipeline.bundle import write_companions
-from privbench.pipeline.keymaker import KeyMaker
+from privbench.pipeline.cautions import lost_rows
+from privbench.pipeline.given import format_of, model_of
+from privbench.pipeline.keymaker import KeyMaker, keeps_entity_keys
 from privbench.pipeline.model import Model
-from privbench.pipeline.order import colliding_keys, generation_order
+from privbench.pipeline.order import generation_order
 from privbench.pipeline.private_rows import PrivateRows
 from privbench.pipeline.public_rows import PublicRows
 from privbench.schema.unit import Role
@@ -31,28 +33,34 @@ SCALES = (0.01, 1000.0)
 
 
 def generate(
-    model: Model,
+    model: Model | Path | str,
     out: Path | str,
     *,
     scale: float = 1.0,
     seed: int | None = None,
-    format: Format = Format.PARQUET,  # noqa: A002
+    format: Format | str = Format.PARQUET,  # noqa: A002
     force: bool = False,
     progress: Progress = silent,
 ) -> dict[str, int]:
-    """Write a bundle; returns the rows of each table.
+    """Write a bundle from a model or a model file; returns the rows of each table. Costs no privacy.
 
     `scale` multiplies the rows of private tables; public tables do not scale. Without a seed one is chosen.
+
+    Example::
+
+        rows = privbench.generate("shop.model", "bundle", scale=10, seed=7, format="duckdb")
     """
     check_request(scale, seed)
+    check_target(Path(out), force=force)
+    form, model = format_of(format), model_of(model)
     seed = secrets.randbits(32) if seed is None else seed
     with staged(Path(out), force=force) as folder, tempfile.TemporaryDirectory() as spool:
         (folder / "data").mkdir(parents=True)
         run = _Run(model, scale=scale, seed=seed, spool=Path(spool))
-        with open_sink(folder / "data", schema=model.protection.schema, format=format) as sink:
+        with open_sink(folder / "data", schema=model.protection.schema, format=form) as sink:
             for table, batch in run.batches(progress):
                 sink.write(table, batch)
-        write_companions(folder, model, rows=run.written, form=format, scale=scale, seed=seed)
+        write_companions(folder, model, rows=run.written, form=form, lost=run.lost(), scale=scale, seed=seed)
         return run.written
 
 
@@ -70,15 +78,17 @@ class _Run:
     def __init__(self, model: Model, *, scale: float, seed: int, spool: Path) -> None:
         self._model = model
         self._seed = seed
-        entity = model.protection.schema.table(model.protection.entity)
-        whole = not colliding_keys(model.spec, entity)
-        self._keep_keys = scale == 1 and model.entity_keys is not None and whole
+        self._keep_keys = keeps_entity_keys(model, scale)
         self._keys = KeyMaker(model, keep_entity_keys=self._keep_keys, folder=spool)
         self._order = generation_order(model.spec, model.protection)
         self._planned = planned_rows(model, scale)
         self.written: dict[str, int] = {}
         for name in model.protection.order:
             self._keys.check_room(model.protection.schema.table(name), self._planned[name], scale)
+
+    def lost(self) -> list[str]:
+        """What to say of tables that came out smaller than planned."""
+        return lost_rows(self._model, self._planned, self.written)
 
     def batches(self, progress: Progress) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Every batch of every table, with the name of its table."""
@@ -93,7 +103,7 @@ class _Run:
             self._keys.finish(name)
 
     def _table(self, name: str) -> Iterator[pa.RecordBatch]:
-        sizes = self._planned | self.written
+        sizes = self._planned | self.written | {name: self._planned[name]}
         if self._model.protection.roles[name] is Role.PUBLIC:
             public = PublicRows(
                 self._model, name, sizes=sizes, keys=self._keys, keep_entity_keys=self._keep_keys, seed=self._seed

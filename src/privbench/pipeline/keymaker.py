@@ -14,11 +14,17 @@ from numpy.typing import NDArray
 
 from privbench.encode.numbering import TEXT_LENGTH, check_room, numbered
 from privbench.pipeline.model import Model
-from privbench.pipeline.order import is_numbered
+from privbench.pipeline.order import colliding_keys, is_numbered
 from privbench.schema.domain import Text
 from privbench.schema.model import Table
 from privbench.schema.types import Kind
 from privbench.schema.unit import Role
+
+
+def keeps_entity_keys(model: Model, scale: float) -> bool:
+    """Whether the entity table keeps its ids, which public tables name: at scale 1, if no row can be left out."""
+    entity = model.protection.schema.table(model.protection.entity)
+    return scale == 1 and model.entity_keys is not None and not colliding_keys(model.spec, entity)
 
 
 class KeyMaker:

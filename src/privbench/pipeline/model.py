@@ -10,9 +10,8 @@ import pyarrow as pa
 from privbench.encode.codec import Codec, compile_codec
 from privbench.errors import ModelError
 from privbench.methods.base import TableModel
-from privbench.schema.domain import Values
+from privbench.schema.domain import implied_by_type
 from privbench.schema.spec import Spec
-from privbench.schema.types import Kind
 from privbench.schema.unit import Protection
 
 
@@ -47,9 +46,7 @@ def compile_codecs(spec: Spec, protection: Protection) -> dict[str, dict[str, Co
 
 def _codec(spec: Spec, protection: Protection, table: str, column: str) -> Codec:
     declared = protection.schema.table(table).column(column)
-    domain = spec.column(table, column).domain
-    if domain is None and declared.type.kind is Kind.BOOLEAN:
-        domain = Values(values=(False, True))
+    domain = spec.column(table, column).domain or implied_by_type(declared.type.kind)
     if domain is None:
         raise ModelError(f"{table}.{column}: has no domain.")
     return compile_codec(f"{table}.{column}", declared.type, nullable=declared.nullable, domain=domain)

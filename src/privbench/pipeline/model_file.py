@@ -24,8 +24,11 @@ from pydantic import ValidationError
 from privbench.errors import ModelError, PrivBenchError
 from privbench.io.staging import staged
 from privbench.methods.base import TableModel
+from privbench.pipeline.kind_of_file import BUNDLE, MODEL, SPEC, kind_of
 from privbench.pipeline.model import Model
 from privbench.pipeline.model_check import check_model
+from privbench.pipeline.receipt_check import verify_model
+from privbench.pipeline.strict_json import read_json
 from privbench.schema.spec import Spec
 from privbench.spn.links import DegreeCounts, LinkCounts, SlotCounts
 from privbench.spn.store import pack, unpack
@@ -51,10 +54,16 @@ DAMAGE = (
 )
 """What the standard library and Arrow raise on a file that is not what it says."""
 _ENTITY_KEYS = "entity_keys.parquet"
+_WAYS = {SPEC: " Run `privbench fit` on this spec first.", BUNDLE: " `privbench verify` takes a bundle, too."}
 
 
-def save_model(model: Model, path: Path, *, force: bool = False) -> None:
-    """Write a model file, whole or not at all."""
+def save_model(model: Model, path: Path | str, *, force: bool = False) -> None:
+    """Write a model file, whole or not at all. It holds what was released, so it may be published.
+
+    Example::
+
+        privbench.save_model(model, "shop.model")
+    """
     arrays: dict[str, NDArray[Any]] = {}
     header = {
         "format": FORMAT,
@@ -65,7 +74,7 @@ def save_model(model: Model, path: Path, *, force: bool = False) -> None:
         "entity_keys": model.entity_keys is not None,
         "receipt": model.receipt,
     }
-    with staged(path, force=force) as temp, zipfile.ZipFile(temp, "w", zipfile.ZIP_DEFLATED) as file:
+    with staged(Path(path), force=force) as temp, zipfile.ZipFile(temp, "w", zipfile.ZIP_DEFLATED) as file:
         _put(file, "model.json", json.dumps(header, ensure_ascii=False).encode())
         for name, array in arrays.items():
             buffer = io.BytesIO()
@@ -78,39 +87,54 @@ def save_model(model: Model, path: Path, *, force: bool = False) -> None:
 
 
 def load_model(path: Path | str) -> Model:
-    """Read a model file and check that its parts fit together; ModelError if it is not one, or is damaged."""
+    """Read a model file and check that its parts fit together; ModelError if it is not one, or is damaged.
+
+    Example::
+
+        model = privbench.load_model("shop.model")
+        model.receipt["epsilon"]
+    """
     with _reading(path) as file:
         model = _read(file, _header(file))
-        check_model(model)
+        if problems := verify_model(model).problems:
+            raise ModelError(f"its receipt does not add up: {problems[0]}.")
         return model
 
 
-def load_receipt(path: Path | str) -> object:
-    """Read the receipt of a model file, and nothing else of it."""
+def load_unverified(path: Path | str) -> Model:
+    """Read a model file like `load_model`, but leave its receipt unchecked."""
     with _reading(path) as file:
-        return _header(file)["receipt"]
+        return _read(file, _header(file))
 
 
 @contextmanager
 def _reading(path: Path | str) -> Iterator[zipfile.ZipFile]:
     """Open a model file; whatever is wrong with it is a ModelError that names it."""
+    if (kind := kind_of(path)) not in (None, MODEL):
+        raise ModelError(
+            f"{path}: is {kind}. A model file is wanted, as `privbench fit` writes it.{_WAYS.get(kind, '')}"
+        )
     try:
         with zipfile.ZipFile(path) as file:
             if sum(entry.file_size for entry in file.infolist()) > MAX_CONTENT:
                 raise ModelError(f"it unpacks to more than {MAX_CONTENT // 2**30} GB, which no model does.")
+            if len(set(file.namelist())) < len(file.namelist()):
+                raise ModelError("an entry stands in it twice.")
             yield file
     except FileNotFoundError:
         raise ModelError(f"{path}: there is no such file. `privbench fit` writes one.") from None
     except PrivBenchError as error:
         raise ModelError(f"{path}: is damaged, or not a model file: {error}") from error
     except DAMAGE as error:
-        raise ModelError(f"{path}: is not a model file, or is damaged ({type(error).__name__}). Fit again.") from error
+        raise ModelError(
+            f"{path}: is not a model file, or is damaged ({type(error).__name__}). Get a fresh copy."
+        ) from error
 
 
 def _header(file: zipfile.ZipFile) -> dict[str, Any]:
     if file.getinfo("model.json").file_size > MAX_HEADER:
         raise ModelError(f"its header is larger than {MAX_HEADER // 2**20} MB, which no model's is.")
-    header: dict[str, Any] = json.loads(file.read("model.json"))
+    header: dict[str, Any] = read_json(file.read("model.json"))
     if header["format"] != FORMAT or header["version"] != VERSION:
         raise ModelError(f"it has version {str(header['version'])[:20]}; this PrivBench reads version {VERSION}.")
     return header
@@ -121,13 +145,15 @@ def _read(file: zipfile.ZipFile, header: dict[str, Any]) -> Model:
         spec = Spec.model_validate(header["spec"])
     except ValidationError as error:
         raise ModelError(f"its spec: {error.errors()[0]['msg']}.") from None
-    return Model(
+    model = Model(
         spec=spec,
         tables={name: _read_table(file, table) for name, table in header["tables"].items()},
         public={name: file.read(f"public/{i}.parquet") for i, name in enumerate(header["public"])},
         entity_keys=pq.read_table(io.BytesIO(file.read(_ENTITY_KEYS))) if header["entity_keys"] else None,
         receipt=header["receipt"],
     )
+    check_model(model)
+    return model
 
 
 def _table_header(prefix: str, table: TableModel, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ its keys unique, has to be made before the tables that name it.
 from collections.abc import Collection
 
 from privbench.errors import SchemaError
-from privbench.schema.domain import Serial, Text
+from privbench.schema.domain import never_repeats
 from privbench.schema.model import Table
 from privbench.schema.spec import Spec
 from privbench.schema.unit import Link, LinkKind, Protection, Role
@@ -39,8 +39,9 @@ def generation_order(spec: Spec, protection: Protection) -> tuple[str, ...]:
         free = _free(left, edges) or _free(left, first)
         if not free:
             raise SchemaError(
-                f"{', '.join(left)}: their keys form a cycle through a composite or natural key, so that none can be "
-                "made first. Take one key of the cycle out of `foreign_keys` in the spec, or drop a table."
+                f"{', '.join(left)}: their keys form a cycle in which each names a key that is composite, natural or "
+                "UNIQUE, so that none can be made first. Take one key of the cycle out of `foreign_keys`, or one "
+                "constraint out of `unique`, in the spec; or drop a table."
             )
         order.append(free[0])
         left.remove(free[0])
@@ -107,5 +108,4 @@ def _check_self_references(spec: Spec, protection: Protection) -> None:
 
 def _made_unique(spec: Spec, table: Table, column: str) -> bool:
     domain = spec.column(table.name, column).domain
-    own = column in table.attributes
-    return own and (isinstance(domain, Serial) or (isinstance(domain, Text) and domain.distinct is None))
+    return column in table.attributes and never_repeats(domain)

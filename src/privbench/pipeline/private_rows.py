@@ -16,28 +16,13 @@ from privbench.methods.base import TableModel
 from privbench.pipeline.keymaker import KeyMaker
 from privbench.pipeline.model import Model
 from privbench.pipeline.order import colliding_keys, is_numbered
-from privbench.pipeline.reading import link_name
+from privbench.pipeline.spans import Sizes, Span, key_is_unique, most_rows_per_owner, spans
 from privbench.pipeline.unique import ROUNDS, Uniqueness, settled
-from privbench.schema.model import Table
 from privbench.schema.unit import Link, LinkKind
-from privbench.spn.links import COMPONENT, draw_owners, draw_references, expected_share, null_share
+from privbench.spn.links import COMPONENT, draw_owners, draw_references
 from privbench.spn.sample import sample
 
-BLOCK_ROWS = 65_536
-"""About how many rows a block has."""
-
 Rng = np.random.Generator
-Sizes = Mapping[str, int]
-"""How many rows each table has or will have."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
-    """A block to be made: its rows, and the range of owner rows that they are spread over (none: no owner)."""
-
-    first_row: int
-    rows: int
-    owners: tuple[int, int] | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,6 +44,7 @@ class PrivateRows:
         self._rows = rows
         self._sizes = sizes
         self._keys = keys
+        self._most = most_rows_per_owner(model, name, sizes)
         self._seed = (seed, [t.name for t in model.protection.schema.tables].index(name))
         self._unique = [
             Uniqueness(key, local=self._holds_owner(key)) for key in colliding_keys(model.spec, self._table)
@@ -68,7 +54,8 @@ class PrivateRows:
         """The table, at most a few blocks in memory."""
         written = 0
         schema = pa.schema([pa.field(c.name, c.type.arrow) for c in self._table.columns])
-        for number, span in enumerate(spans(self._table, self._model, self._owner(), self._rows, self._sizes)):
+        owner = self._owner()
+        for number, span in enumerate(spans(self._table, self._model, owner, self._rows, self._sizes, most=self._most)):
             rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence((*self._seed, number))))
             values = self._block(span, written, rng)
             count = len(next(iter(values.values())))
@@ -81,7 +68,7 @@ class PrivateRows:
         values = self._values(drawn, span, rng)
         for unique in self._unique:
             values = unique.mend(values, partial(self._redraw, unique, drawn, span, rng))
-        values, keep = settled(values, self._complete(values), self._unique)
+        values, keep = settled(values, self._complete(values, span.rows), self._unique)
         if self._unique:
             values |= self._within(drawn, keep, written)
         if is_numbered(self._table, self._table.primary_key):
@@ -94,7 +81,7 @@ class PrivateRows:
         there = written + int(keep.sum())
         values: dict[str, pa.Array] = {}
         for link in (k for k in self._links if k.key.table == self._table.name):
-            targets = drawn.targets[link_name(link.table, link.key)][keep]
+            targets = drawn.targets[link.name][keep]
             in_key = any(set(link.key.columns) & set(unique.columns) for unique in self._unique)
             moved = np.where(targets < there, targets, -1 if in_key else targets % max(there, 1))
             values |= self._key_values(link, moved)
@@ -105,7 +92,7 @@ class PrivateRows:
         parts = codes.pop(COMPONENT).astype(np.int64)
         targets: dict[str, NDArray[np.int64]] = {}
         for link in self._links:
-            name = link_name(link.table, link.key)
+            name = link.name
             if link.kind is LinkKind.OWNER:
                 targets[name] = self._draw_owners(link, span, parts, rng)
             else:
@@ -116,26 +103,25 @@ class PrivateRows:
     def _draw_owners(self, link: Link, span: Span, parts: NDArray[np.int64], rng: Rng) -> NDArray[np.int64]:
         if span.owners is None:
             return np.full(span.rows, -1, np.int64)
-        counts = self._model.links[link_name(link.table, link.key)]
-        unique = key_is_unique(self._table, link)
-        return draw_owners(counts, parts, *span.owners, self._sizes[link.key.table], unique=unique, rng=rng)
+        counts = self._model.links[link.name]
+        return draw_owners(counts, parts, *span.owners, self._sizes[link.key.table], most=self._most, rng=rng)
 
     def _draw_references(self, link: Link, span: Span, parts: NDArray[np.int64], rng: Rng) -> NDArray[np.int64]:
-        counts = self._model.links[link_name(link.table, link.key)]
+        counts = self._model.links[link.name]
         unique = key_is_unique(self._table, link)
         targets = self._sizes[link.key.table]
         first = span.first_row * targets // max(self._rows, 1)
         last = (span.first_row + span.rows) * targets // max(self._rows, 1)
         if not unique:
             first, last = min(first, max(targets - 1, 0)), max(last, min(first + 1, targets))
-        return draw_references(counts, parts, first, last, targets, unique=unique, rng=rng)
+        return draw_references(counts, parts, first, last, targets, most=1 if unique else None, rng=rng)
 
     def _values(self, drawn: _Drawn, span: Span, rng: Rng) -> dict[str, pa.Array]:
         values: dict[str, pa.Array] = {}
         for name, codec in self._codecs.items():
             values[name] = codec.decode(drawn.codes[name], rng, first_row=span.first_row)
         for link in self._links:
-            values |= self._key_values(link, drawn.targets[link_name(link.table, link.key)])
+            values |= self._key_values(link, drawn.targets[link.name])
         return values
 
     def _key_values(self, link: Link, targets: NDArray[np.int64]) -> dict[str, pa.Array]:
@@ -149,9 +135,9 @@ class PrivateRows:
             values[column.name] = self._keys.values(link.key.table, reference, rows).cast(column.type.arrow)
         return values
 
-    def _complete(self, values: Mapping[str, pa.Array]) -> NDArray[np.bool_]:
+    def _complete(self, values: Mapping[str, pa.Array], rows: int) -> NDArray[np.bool_]:
         """Rows that have all they must have: a NOT NULL key whose target table is empty cannot be filled."""
-        keep = np.ones(len(next(iter(values.values()))), bool)
+        keep = np.ones(rows, bool)
         for link in self._links:
             for name in link.key.columns:
                 if not self._table.column(name).nullable:
@@ -171,7 +157,7 @@ class PrivateRows:
             values[name] = codec.decode(codes[name], rng, first_row=span.first_row)
         for link in self._links:
             if link.kind is not LinkKind.OWNER and set(link.key.columns) & set(unique.columns):
-                targets = drawn.targets[link_name(link.table, link.key)]
+                targets = drawn.targets[link.name]
                 anew = rng.integers(0, max(self._sizes[link.key.table], 1), len(places))
                 targets[places] = np.where(targets[places] < 0, -1, anew)
                 values |= self._key_values(link, targets[places])
@@ -185,44 +171,9 @@ class PrivateRows:
         return owner is not None and set(owner.key.columns) <= set(key)
 
 
-def spans(table: Table, model: TableModel, owner: Link | None, rows: int, sizes: Sizes) -> Iterator[Span]:
-    """Divide the rows of a table into blocks; rows with an owner first, by ranges of owners, then those without."""
-    if owner is None:
-        yield from _unowned(0, rows)
-        return
-    counts = model.links[link_name(owner.table, owner.key)]
-    nullable = any(table.column(c).nullable for c in owner.key.columns)
-    owners = sizes[owner.key.table]
-    alone = round(rows * null_share(counts)) if nullable else 0
-    if owners == 0:
-        alone = rows if nullable else 0
-        owned = 0
-    else:
-        owned = rows - alone
-    step = max(1, -(-owners * BLOCK_ROWS // max(owned, 1)))
-    done = 0
-    for first in range(0, owners if owned else 0, step):
-        last = min(first + step, owners)
-        due = round(owned * expected_share(counts, 0, last, owners))
-        mine = min(due - done, last - first) if key_is_unique(table, owner) else due - done
-        yield Span(first_row=done, rows=mine, owners=(first, last))
-        done += mine
-    yield from _unowned(done, alone)
-
-
-def key_is_unique(table: Table, link: Link) -> bool:
-    """Whether each row can be named by at most one key of this kind."""
-    return any(set(key) <= set(link.key.columns) for key in table.keys)
-
-
-def _unowned(first: int, rows: int) -> Iterator[Span]:
-    for start in range(0, rows, BLOCK_ROWS):
-        yield Span(first_row=first + start, rows=min(BLOCK_ROWS, rows - start), owners=None)
-
-
 def _grouped(drawn: _Drawn, owner: Link) -> _Drawn:
     """Rows in the order of their owners."""
-    order = np.argsort(drawn.targets[link_name(owner.table, owner.key)], kind="stable")
+    order = np.argsort(drawn.targets[owner.name], kind="stable")
     return _Drawn(
         codes={name: codes[order] for name, codes in drawn.codes.items()},
         targets={name: targets[order] for name, targets in drawn.targets.items()},

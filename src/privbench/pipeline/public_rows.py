@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privbench.pipeline.keymaker import KeyMaker
 from privbench.pipeline.model import Model
 from privbench.pipeline.order import names_entity, stale_links
-from privbench.pipeline.private_rows import BLOCK_ROWS, Sizes
+from privbench.pipeline.spans import BLOCK_ROWS, Sizes
 from privbench.pipeline.unique import Uniqueness, settled
 from privbench.schema.unit import Link
 

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from privbench.encode.codec import Codec
 from privbench.encode.coded import CodedTable
-from privbench.encode.keys import MISSING, NULL, KeyIndex, entities_by_owner, own_entities, owners_of_lookup
+from privbench.encode.keys import MISSING, NULL, KeyIndex, missing_rows
 from privbench.errors import DataError, SourceError
 from privbench.io.base import Source
 from privbench.methods.base import Progress
+from privbench.pipeline.belonging import KeyPositions, RawTable, assign_entities
 from privbench.pipeline.order import is_numbered
 from privbench.privacy.facts import SIZE_LIMIT
-from privbench.schema.model import ForeignKey, Schema, Table
+from privbench.schema.model import Schema, Table
 from privbench.schema.unit import Link, LinkKind, Protection, Role
 
 Codecs = Mapping[str, Mapping[str, Codec]]
@@ -40,11 +41,6 @@ class ReadDatabase:
     rows: Mapping[str, int]
     entity_keys: pa.Table | None
     """The keys of the entity table in ascending order, where public tables make them public."""
-
-
-def link_name(table: str, key: ForeignKey) -> str:
-    """How a key is called in messages, the ledger and the model."""
-    return f"{table}.{','.join(key.columns)}"
 
 
 def read_database(
@@ -70,10 +66,12 @@ def read_database(
             codes[table.name], keys[table.name], rows[table.name] = _read_private(source, protection, table, wanted)
     _check_sizes(rows)
     progress("checking keys", 0, 1)
+    entity_keys = _sort_public_keys(protection, codes, keys)
     positions = _positions(protection, keys, orphans_as_null=orphans_as_null)
-    entities = _entities(protection, positions, rows)
-    private = {t: CodedTable(codes=codes[t], keys=positions.get(t, {}), entities=entities[t]) for t in protection.order}
-    return ReadDatabase(private=private, public=public, rows=rows, entity_keys=_entity_keys(protection, keys))
+    raw = {t: RawTable(codes=codes[t], keys=positions.get(t, {}), rows=rows[t]) for t in protection.order}
+    private = assign_entities(protection, raw)
+    sizes = rows | {t: len(table.entities) for t, table in private.items()}
+    return ReadDatabase(private=private, public=public, rows=sizes, entity_keys=entity_keys)
 
 
 def _check_sizes(rows: Mapping[str, int]) -> None:
@@ -147,19 +145,22 @@ class _HeldKeys:
 
 def _positions(
     protection: Protection, keys: Mapping[str, KeyValues], *, orphans_as_null: bool
-) -> dict[str, dict[str, NDArray[np.int64]]]:
+) -> dict[str, dict[str, KeyPositions]]:
     """For each key of each table, the position of the row that it names. Checks every key and UNIQUE of the data."""
     indexes: dict[tuple[str, tuple[str, ...]], KeyIndex] = {}
     for table, columns in _named_keys(protection):
         primary = columns == protection.schema.table(table).primary_key
         where = f"{table}({', '.join(columns)})"
         indexes[table, columns] = KeyIndex(where, keys[table][columns], nullable=not primary)
-    found: dict[str, dict[str, NDArray[np.int64]]] = {}
+    found: dict[str, dict[str, KeyPositions]] = {}
     for link in protection.links:
-        name = link_name(link.table, link.key)
-        positions = indexes[link.key.table, link.key.references].find(keys[link.table][link.key.columns])
+        values = keys[link.table][link.key.columns]
+        positions = indexes[link.key.table, link.key.references].find(values)
+        name = link.name
         _check_nulls(protection, name, link, positions)
-        found.setdefault(link.table, {})[name] = _without_orphans(name, link, positions, as_null=orphans_as_null)
+        if not orphans_as_null:
+            _refuse_orphans(name, link, positions)
+        found.setdefault(link.table, {})[name] = KeyPositions(rows=positions, missing=missing_rows(positions, values))
     return found
 
 
@@ -188,48 +189,34 @@ def _check_nulls(protection: Protection, name: str, link: Link, positions: NDArr
         )
 
 
-def _without_orphans(name: str, link: Link, positions: NDArray[np.int64], *, as_null: bool) -> NDArray[np.int64]:
-    orphans = positions == MISSING
-    if orphans.any() and not as_null:
+def _refuse_orphans(name: str, link: Link, positions: NDArray[np.int64]) -> None:
+    orphans = int((positions == MISSING).sum())
+    if orphans:
         raise DataError(
-            f"{name}: {int(orphans.sum())} rows name a row of {link.key.table} that is not there. Repair them, or say "
+            f"{name}: {orphans} rows name a row of {link.key.table} that is not there. Repair them, or say "
             '`orphans: "null"` in the spec (`--orphans null`) to count such keys as NULL.'
         )
-    return np.where(orphans, NULL, positions)
 
 
-def _entities(
-    protection: Protection, positions: Mapping[str, Mapping[str, NDArray[np.int64]]], rows: Mapping[str, int]
-) -> dict[str, NDArray[np.int64]]:
-    """The entity of each row, owners first."""
-    found = {protection.entity: own_entities(rows[protection.entity])}
-    free = rows[protection.entity]
-    for table in protection.order[1:]:
-        owner_table, owners = _owners(protection, table, positions, rows)
-        found[table], free = entities_by_owner(owners, found[owner_table], next_entity=free)
-    return found
+def ids_are_public(protection: Protection) -> bool:
+    """Whether public tables name the entity table by its numbered key, so that its ids are kept."""
+    entity = protection.schema.table(protection.entity)
+    inbound = [k.key for k in protection.links if k.kind is LinkKind.INBOUND and k.key.table == entity.name]
+    return any(is_numbered(entity, key.references) for key in inbound)
 
 
-def _owners(
+def _sort_public_keys(
     protection: Protection,
-    table: str,
-    positions: Mapping[str, Mapping[str, NDArray[np.int64]]],
-    rows: Mapping[str, int],
-) -> tuple[str, NDArray[np.int64]]:
-    """The owner table of a table and the owner row of each of its rows."""
-    if protection.roles[table] is Role.LOOKUP:
-        owner, key = protection.lookups[table]
-        return owner, owners_of_lookup(positions[owner][link_name(owner, key)], rows[table])
-    key = protection.owners[table]
-    return key.table, positions[table][link_name(table, key)]
-
-
-def _entity_keys(protection: Protection, keys: Mapping[str, KeyValues]) -> pa.Table | None:
-    """The entity table's primary key, sorted, if public tables name it: those ids are public and are kept."""
+    codes: dict[str, dict[str, NDArray[np.unsignedinteger]]],
+    keys: dict[str, KeyValues],
+) -> pa.Table | None:
+    """Where public tables name the entity table, its ids are public: bring its rows in their order, and return them."""
+    if not ids_are_public(protection):
+        return None
     entity = protection.schema.table(protection.entity)
     columns = entity.primary_key
-    inbound = [k.key for k in protection.links if k.kind is LinkKind.INBOUND and k.key.table == entity.name]
-    if not any(is_numbered(entity, key.references) for key in inbound):
-        return None
-    table = pa.table(dict(zip(columns, keys[protection.entity][columns], strict=True)))
-    return table.take(pc.sort_indices(table, sort_keys=[(c, "ascending") for c in columns]))
+    table = pa.table(dict(zip(columns, keys[entity.name][columns], strict=True)))
+    order = pc.sort_indices(table, sort_keys=[(c, "ascending") for c in columns])
+    codes[entity.name] = {name: column[order.to_numpy()] for name, column in codes[entity.name].items()}
+    keys[entity.name] = {key: [column.take(order) for column in held] for key, held in keys[entity.name].items()}
+    return table.take(order)

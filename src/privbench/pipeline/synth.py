@@ -10,6 +10,7 @@ from privbench.methods.base import Progress, silent
 from privbench.pipeline.draft import draft
 from privbench.pipeline.fit import fit, parse_epsilon
 from privbench.pipeline.generate import check_request, generate
+from privbench.pipeline.given import format_of
 from privbench.pipeline.model import Model
 from privbench.schema.leave_out import Place
 from privbench.schema.spec import Orphans
@@ -33,15 +34,21 @@ def synth(
     orphans: Orphans = Orphans.ERROR,
     scale: float = 1.0,
     seed: int | None = None,
-    format: Format = Format.PARQUET,  # noqa: A002
+    format: Format | str = Format.PARQUET,  # noqa: A002
     force: bool = False,
     progress: Progress = silent,
 ) -> tuple[Model, dict[str, int]]:
     """Make a bundle from a database; returns the model and the rows of each table.
 
-    What could fail at the end is checked first: no budget is spent on a bundle that cannot be written.
+    Takes what `draft`, `fit` and `generate` take. What could fail at the end is checked first: no budget is spent
+    on a bundle that cannot be written.
+
+    Example::
+
+        model, rows = privbench.synth("shop", "bundle", unit="customer", epsilon="3.2", domains="data")
     """
     budget = parse_epsilon(epsilon)
+    format = format_of(format)  # noqa: A001
     check_request(scale, seed)
     check_target(Path(out), force=force)
     spec = draft(

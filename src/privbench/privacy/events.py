@@ -13,6 +13,8 @@ from privbench.errors import BudgetError
 
 GRID = 2**40
 """Every charge is a whole number of 1/GRID, so that sums are sums of integers."""
+CAP_CHOICE = "rows per entity"
+"""How the query is called that chooses the rows per entity of a table."""
 
 
 class Mechanism(Enum):

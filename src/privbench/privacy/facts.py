@@ -50,6 +50,8 @@ class Facts:
     neighbours: Neighbours
     tables: Mapping[str, TableFacts]
     links: tuple[LinkFacts, ...]
+    public_ids: bool = False
+    """Whether the ids of the entity table are public, so that its rows stand in their order."""
     strays: bool = False
     """Whether rows may lack an owner even where the schema says NOT NULL: keys to missing rows count as NULL."""
 

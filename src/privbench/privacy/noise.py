@@ -137,6 +137,17 @@ def run_lengths(count: int, entropy: Entropy) -> NDArray[np.int64]:
     return np.diff(np.flatnonzero(~hits)[:count], prepend=-1) - 1
 
 
+def random_order(count: int, entropy: Entropy) -> NDArray[np.int64]:
+    """Draw a permutation of 0 .. count-1, all equally likely: the ranks of words, all drawn again if two are equal."""
+    while True:
+        words = entropy.words(count)
+        ranks = np.empty(count, dtype=np.int64)
+        order = np.argsort(words)
+        if count < 2 or np.all(words[order[1:]] != words[order[:-1]]):
+            ranks[order] = np.arange(count)
+            return ranks
+
+
 def check_scale(scale: Fraction) -> None:
     """Refuse a scale that cannot be drawn exactly."""
     if not isinstance(scale, Fraction) or scale <= 0 or not _fits(scale):

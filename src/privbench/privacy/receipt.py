@@ -4,12 +4,12 @@ A JSON object without floats (rationals are "p/q"), described in docs/receipt.md
 goes through `verify.py`, which shares no code with what writes it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from privbench.privacy.events import rational
+from privbench.privacy.events import CAP_CHOICE, rational
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import Entropy
 from privbench.schema.domain import Origin, Scalar
@@ -20,6 +20,11 @@ NOT_PRIVATE = "not private: the noise came from a test source and can be repeate
 AS_PRINTED = "as printed: the claim was not verified"
 REFERENCES = (
     "An entity is protected for its own rows. That rows of other entities name it through these keys is not protected."
+)
+
+ORPHANS = (
+    "Keys to missing rows were counted as NULL. Rows that name the same missing owner are protected together, as one "
+    "entity."
 )
 
 _FACTORS = {Neighbours.REPLACE: 2, Neighbours.ADD_REMOVE: 1}
@@ -35,7 +40,11 @@ class PublicFacts:
     sizes: Mapping[str, int]
     """Private tables whose number of rows is public."""
     rows_per_entity: Mapping[str, int]
-    """Private tables and the most rows that one entity has there: declared, or chosen with budget."""
+    """Private tables and the most rows that one entity has there."""
+    declared_caps: Collection[str]
+    """The tables for which the publisher declared it; elsewhere it was chosen with budget, or is the owner table's."""
+    orphans: str
+    """What a key to a missing row is: "error" or "null"."""
     parameters: Mapping[str, Scalar]
     """Method and its settings."""
 
@@ -49,21 +58,35 @@ def make_receipt(
     *, protection: Protection, facts: PublicFacts, epsilon: Fraction, ledger: Ledger, entropy: Entropy, software: str
 ) -> dict[str, Any]:
     """Write the receipt of a finished fit. `software` is name and version."""
-    from_data = sorted(name for name, origin in facts.domains.items() if origin is Origin.DATA)
+    charges = ledger.to_json()
+    said = claims(protection, facts, charges["nodes"])
     return {
-        "condition": _condition(from_data),
+        "condition": said["condition"],
         "stamp": _stamp(ledger, facts, entropy),
         "version": VERSION,
         "software": software,
         "epsilon": rational(epsilon),
         "delta": rational(Fraction(0)),
-        "neighbours": protection.neighbours.value,
+        "neighbours": said["neighbours"],
         "budget": {"add_remove": rational(ledger.budget), "factor": _FACTORS[protection.neighbours]},
         "noise": "operating system" if entropy.private else "test",
-        "unit": _unit(protection, facts.rows_per_entity),
+        "unit": said["unit"],
+        "references": said["references"],
+        "public": said["public"],
+        "ledger": charges,
+    }
+
+
+def claims(protection: Protection, facts: PublicFacts, nodes: Collection[Mapping[str, Any]]) -> dict[str, Any]:
+    """What a receipt says beside the numbers: who is protected and what is public. `nodes` is the tree of charges."""
+    from_data = sorted(name for name, origin in facts.domains.items() if origin is Origin.DATA)
+    chosen = {node["table"] for node in nodes if node.get("query") == CAP_CHOICE}
+    return {
+        "condition": _condition(from_data),
+        "neighbours": protection.neighbours.value,
+        "unit": _unit(protection, facts, chosen),
         "references": _references(protection),
         "public": _public(protection, facts),
-        "ledger": ledger.to_json(),
     }
 
 
@@ -79,16 +102,24 @@ def _stamp(ledger: Ledger, facts: PublicFacts, entropy: Entropy) -> str | None:
     return AS_PRINTED if ledger.as_printed or facts.parameters.get("as_printed") is True else None
 
 
-def _unit(protection: Protection, rows_per_entity: Mapping[str, int]) -> dict[str, Any]:
+def _unit(protection: Protection, facts: PublicFacts, chosen: Collection[str]) -> dict[str, Any]:
     tables = {
         table: {
             "role": protection.roles[table].value,
             **_owner(protection, table),
-            "rows_per_entity": 1 if table == protection.entity else rows_per_entity.get(table),
+            "rows_per_entity": 1 if table == protection.entity else facts.rows_per_entity[table],
+            "rows_per_entity_from": _cap_origin(table, facts, chosen),
         }
         for table in protection.order
     }
     return {"entity": protection.entity, "tables": tables}
+
+
+def _cap_origin(table: str, facts: PublicFacts, chosen: Collection[str]) -> str:
+    """Declared, chosen with budget, or derived: 1 in the entity table, as many as in the owner table elsewhere."""
+    if table in chosen:
+        return "chosen"
+    return "declared" if table in facts.declared_caps else "derived"
 
 
 def _owner(protection: Protection, table: str) -> dict[str, Any]:
@@ -119,6 +150,8 @@ def _public(protection: Protection, facts: PublicFacts) -> dict[str, Any]:
         "sizes": dict(facts.sizes),
         "tables": [table for table, role in protection.roles.items() if role is Role.PUBLIC],
         "keys": sorted(inbound),
+        "orphans": facts.orphans,
+        "orphans_note": ORPHANS if facts.orphans == "null" else None,
         "parameters": {name: _exact(value) for name, value in facts.parameters.items()},
     }
 

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from privbench.encode.coded import CodedDatabase
 from privbench.privacy import queries
 from privbench.privacy.facts import Facts, LinkFacts
+from privbench.privacy.noise import Entropy, random_order
 from privbench.privacy.partition import Block, CentrePair, ColumnSplit, nearer_right
 from privbench.privacy.queries import Codes, Integers
 
+_CORES = 4
 _PARALLEL_ROWS = 200_000
 """Blocks larger than this count their entropies on several cores."""
 
@@ -24,10 +26,12 @@ _PARALLEL_ROWS = 200_000
 class Sealed:
     """Private tables, the rows that are kept of each, and the rows of every block."""
 
-    __slots__ = ("_data", "_entropies", "_facts", "_kept", "_labels", "_rows")
+    __slots__ = ("_data", "_entropies", "_facts", "_kept", "_labels", "_order", "_rows", "_source")
 
-    def __init__(self, facts: Facts, data: CodedDatabase) -> None:
+    def __init__(self, facts: Facts, data: CodedDatabase, entropy: Entropy) -> None:
         self._facts = facts
+        self._source = entropy
+        self._order: Integers | None = None
         self._data = data
         self._kept: dict[str, Integers] = {}
         self._rows: dict[int, Integers] = {}
@@ -57,6 +61,19 @@ class Sealed:
     def key(self, link: LinkFacts) -> Integers:
         """The rows that the key of every row names, kept or not."""
         return self._data[link.table].keys[link.name]
+
+    def slots(self, link: LinkFacts) -> Integers:
+        """The slots that the key of every row names: public rows in their order, entities in a secret random one.
+
+        So an entity that is replaced by another may stand anywhere in its table. Where the ids of the entity table are
+        public, its rows stand in the order of their ids, and keep it.
+        """
+        named = self.key(link)
+        if not link.slots or link.target != self._facts.entity or self._facts.public_ids:
+            return named
+        if self._order is None:
+            self._order = random_order(link.slots, self._source)
+        return np.where(named >= 0, self._order[np.maximum(named, 0)], named)
 
     def null_keys(self, link: LinkFacts) -> int:
         """How many kept rows have a NULL key."""
@@ -120,7 +137,7 @@ class Sealed:
         """The dependence of each split of columns, in units; on several cores if the block is large."""
         wanted = {frozenset(half) for split in splits for half in (*split, split[0] + split[1])}
         if len(self.rows(block)) >= _PARALLEL_ROWS:
-            with ThreadPoolExecutor() as pool:
+            with ThreadPoolExecutor(_CORES) as pool:
                 list(pool.map(lambda columns: self._entropy(block, columns), wanted))
         return np.array([self._dependence_units(block, split, most_rows) for split in splits], np.int64)
 

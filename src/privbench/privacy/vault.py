@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privbench.encode.coded import CodedDatabase
 from privbench.privacy import queries
 from privbench.privacy.blocks import Centres
-from privbench.privacy.events import Mechanism
+from privbench.privacy.events import CAP_CHOICE, Mechanism
 from privbench.privacy.facts import Facts, LinkFacts
 from privbench.privacy.ledger import Ledger, Scope
 from privbench.privacy.noise import LARGEST_SCALE, Entropy, discrete_laplace
@@ -25,6 +25,7 @@ from privbench.privacy.price import price
 from privbench.privacy.printed import printed_row_split
 from privbench.privacy.sealed import Sealed
 from privbench.privacy.select import permute_and_flip
+from privbench.schema.unit import LinkKind
 
 Answer = NDArray[np.int64]
 Exact = Callable[[Sealed], Answer]
@@ -48,7 +49,7 @@ class Vault:
         self.ledger = ledger
         self.entropy = entropy
         self.answers: list[Answer] = []
-        self._sealed = None if data is None else Sealed(facts, data)
+        self._sealed = None if data is None else Sealed(facts, data, entropy)
         self._tape = iter(tape or ())
         self._caps: dict[str, int] = {}
         self._blocks = 0
@@ -66,7 +67,7 @@ class Vault:
         at = self._select(
             scope,
             table,
-            "rows per entity",
+            CAP_CHOICE,
             lambda sealed: queries.cap_scores(sealed.rows_per_entity(table), candidates, penalties),
             sensitivity=1,
             monotone=True,
@@ -230,7 +231,7 @@ class Vault:
             scope,
             link.table,
             f"rows per key of {link.name}",
-            lambda sealed: queries.slot_counts(sealed.key(link), [sealed.rows(p) for p in parts], slots),
+            lambda sealed: queries.slot_counts(sealed.slots(link), [sealed.rows(p) for p in parts], slots),
             draws=len(parts) * (slots + 1),
             sensitivity=self.cap(link.table),
             epsilon=epsilon,
@@ -266,7 +267,7 @@ class Vault:
     def degree_sensitivity(self, link: LinkFacts) -> int:
         """How far an entity moves a degree histogram: its named rows, and twice its keys if they may name others'."""
         own = self.cap(link.target)
-        return own if link.kind is link.kind.OWNER else own + 2 * self.cap(link.table)
+        return own if link.kind is LinkKind.OWNER else own + 2 * self.cap(link.table)
 
     def drawable(self, sensitivity: int, epsilon: Fraction) -> bool:
         """Whether noise for so much sensitivity and so little budget can be drawn at all."""

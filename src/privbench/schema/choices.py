@@ -82,14 +82,13 @@ def _count_reaching(schema: Schema, target: str) -> int:
     found, before = {target}, 0
     while len(found) > before:
         before = len(found)
-        found |= {t.name for t, key in schema.keys() if key.table in found}  # noqa: SIM118
+        found |= {t.name for t, key in schema.foreign_keys() if key.table in found}
     return len(found) - 1
 
 
 def referrers(schema: Schema, table: str) -> tuple[str, ...]:
     """Name the other tables that have a key into `table`."""
-    keys = list(schema.keys())
-    return tuple(dict.fromkeys(t.name for t, key in keys if key.table == table != t.name))
+    return tuple(dict.fromkeys(t.name for t, key in schema.foreign_keys() if key.table == table != t.name))
 
 
 def lookup_key(schema: Schema, table: str, owner: str, public: Collection[str]) -> ForeignKey:

@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from privbench.schema.types import Kind
+
 MAX_CELLS = 4096
 """More cells than this in one column drown in noise at any usable budget, so they are refused."""
 
@@ -79,6 +81,20 @@ class Serial(_Domain):
 
 
 Domain = Range | Bins | Values | Text | Serial
+
+
+def implied_by_type(kind: Kind) -> Domain | None:
+    """Give BOOLEAN its two values; no other type lists its own."""
+    return Values(values=(False, True)) if kind is Kind.BOOLEAN else None
+
+
+def never_repeats(domain: Domain | None) -> bool:
+    """Tell whether each row gets a value of its own, as a UNIQUE column needs.
+
+    >>> never_repeats(Serial()), never_repeats(Text(text=(0, 8))), never_repeats(Text(text=(0, 8), distinct=9))
+    (True, True, False)
+    """
+    return isinstance(domain, Serial) or (isinstance(domain, Text) and domain.distinct is None)
 
 
 def domain_json(domain: Domain) -> dict[str, Any]:

@@ -3,12 +3,27 @@
 Nothing here is private, and nothing here knows who is protected: that is `unit.py`.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from privbench.errors import SchemaError
 from privbench.schema.domain import Domain
 from privbench.schema.types import SqlType
+
+
+def named_twice(names: Sequence[str]) -> str | None:
+    """Find the first name that stands there twice.
+
+    >>> named_twice(["a", "b", "b"])
+    'b'
+    """
+    return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def is_key(columns: Sequence[str], keys: Iterable[Sequence[str]]) -> bool:
+    """Tell whether these columns, in any order, are one of the keys."""
+    return sorted(columns) in map(sorted, keys)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,24 +75,23 @@ class Table:
         names = [c.name for c in self.columns]
         if not names:
             raise SchemaError(f"{self.name}: a table needs at least one column.")
-        if len(set(names)) < len(names):
-            twice = next(n for n in names if names.count(n) > 1)
+        if (twice := named_twice(names)) is not None:
             raise SchemaError(f"{self.name}.{twice}: the column is declared twice.")
-        if len({i.name for i in self.indexes}) < len(self.indexes):
-            raise SchemaError(f"{self.name}: two indexes have the same name.")
-        self._check_keys(names)
+        if (twice := named_twice([i.name for i in self.indexes])) is not None:
+            raise SchemaError(f"{self.name}: two indexes have the name {twice}.")
+        self._check_keys(set(names))
         forced = tuple(replace(c, nullable=c.nullable and c.name not in self.primary_key) for c in self.columns)
         object.__setattr__(self, "columns", forced)
 
-    def _check_keys(self, names: list[str]) -> None:
+    def _check_keys(self, names: set[str]) -> None:
         parts = [("primary key", self.primary_key), *(("unique key", u) for u in self.uniques)]
         parts += [("foreign key", f.columns) for f in self.foreign_keys]
         parts += [(f"index {i.name}", i.columns) for i in self.indexes]
         for what, columns in parts:
             if not columns and what != "primary key":
                 raise SchemaError(f"{self.name}: a {what} names no column.")
-            if len(set(columns)) < len(columns):
-                raise SchemaError(f"{self.name}.{','.join(columns)}: a {what} names a column twice.")
+            if (twice := named_twice(columns)) is not None:
+                raise SchemaError(f"{self.name}.{twice}: a {what} names it twice.")
             for name in columns:
                 if name not in names:
                     raise SchemaError(f"{self.name}.{name}: named by a {what}, but there is no such column.")
@@ -108,24 +122,24 @@ class Table:
 class Schema:
     """All tables of a database, in their declared order; foreign keys point at existing keys."""
 
-    tables: tuple[Table, ...] = field(default=())
+    tables: tuple[Table, ...] = ()
+    _by_name: Mapping[str, Table] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        names = [t.name for t in self.tables]
-        if len(set(names)) < len(names):
-            raise SchemaError(f"{next(n for n in names if names.count(n) > 1)}: the table is declared twice.")
-        for table in self.tables:
-            for key in table.foreign_keys:
-                self._check(table, key)
+        if (twice := named_twice([t.name for t in self.tables])) is not None:
+            raise SchemaError(f"{twice}: the table is declared twice.")
+        object.__setattr__(self, "_by_name", {t.name: t for t in self.tables})
+        for table, key in self.foreign_keys():
+            self._check(table, key)
 
     def _check(self, table: Table, key: ForeignKey) -> None:
         where = f"{table.name}.{','.join(key.columns)}"
-        if key.table not in (t.name for t in self.tables):
+        if key.table not in self._by_name:
             raise SchemaError(f"{where}: references table {key.table}, which is not there.")
         target = self.table(key.table)
         if len(key.columns) != len(key.references):
             raise SchemaError(f"{where}: {len(key.columns)} columns reference {len(key.references)} columns.")
-        if not any(sorted(key.references) == sorted(k) for k in target.keys):
+        if not is_key(key.references, target.keys):
             wanted = f"{key.table}({', '.join(key.references)})"
             found = "; ".join(", ".join(k) for k in target.keys) or "none"
             raise SchemaError(
@@ -135,12 +149,11 @@ class Schema:
 
     def table(self, name: str) -> Table:
         """Find the table of that name."""
-        for table in self.tables:
-            if table.name == name:
-                return table
-        raise SchemaError(f"no table {name!r}. Tables: {', '.join(t.name for t in self.tables)}.")
+        if name not in self._by_name:
+            raise SchemaError(f"no table {name!r}. Tables: {', '.join(self._by_name)}.")
+        return self._by_name[name]
 
-    def keys(self) -> Iterator[tuple[Table, ForeignKey]]:
+    def foreign_keys(self) -> Iterator[tuple[Table, ForeignKey]]:
         """Every foreign key with the table that holds it."""
         for table in self.tables:
             for key in table.foreign_keys:

@@ -17,14 +17,13 @@ from pydantic_core import PydanticCustomError
 
 from privbench.errors import SpecError, TargetError
 from privbench.schema.choices import closest
-from privbench.schema.domain import Origin, Scalar, Serial, Text, domain_json
+from privbench.schema.domain import Origin, Scalar, domain_json, implied_by_type, never_repeats
 from privbench.schema.leave_out import leave_out
-from privbench.schema.model import Schema
+from privbench.schema.model import Schema, Table
 from privbench.schema.spec_errors import NAMES, explain
 from privbench.schema.spec_names import wrong_names
 from privbench.schema.table_spec import ColumnSpec, ForeignKeySpec, IndexSpec, Name, TableSpec, Words
-from privbench.schema.types import Kind
-from privbench.schema.unit import Neighbours, Protection, protect
+from privbench.schema.unit import Neighbours, Protection, Role, protect
 from privbench.schema.yaml_lines import MAX_BYTES, Plain, YamlError, parse_yaml
 from privbench.schema.yaml_text import entry
 
@@ -118,16 +117,50 @@ class Spec(Words):
             return ()
         return self.schema().table(table).attributes
 
+    def origins(self, protection: Protection) -> dict[str, Origin]:
+        """Say where the domain of each modelled column is from; of a key, where its length or NOT NULL is from."""
+        found = {}
+        for table in protection.order:
+            modelled = protection.attributes(table)
+            for name in (c.name for c in protection.schema.table(table).columns):
+                said = self.column(table, name)
+                if said.domain is not None or said.origin is Origin.DATA:
+                    found[f"{table}.{name}"] = said.origin
+                elif name in modelled:
+                    found[f"{table}.{name}"] = Origin.SCHEMA
+        return found
+
+    def published(self) -> "Spec":
+        """Make the spec that may be published: without the source, what is dropped, and domains that nothing uses."""
+        protection = self.protection()
+        tables = {t.name: self._published_table(protection, t) for t in protection.schema.tables}
+        return self.model_copy(update={"source": None, "unit": protection.entity, "tables": tables})
+
+    def _published_table(self, protection: Protection, table: Table) -> TableSpec:
+        used = set() if protection.roles[table.name] is Role.PUBLIC else {c.name for c in table.columns}
+        plain = {"domain": None, "origin": Origin.DECLARED}
+        columns = {c.name: self.column(table.name, c.name) for c in table.columns}
+        return self.tables[table.name].model_copy(
+            update={
+                "columns": {n: c if n in used else c.model_copy(update=plain) for n, c in columns.items()},
+                "unique": table.uniques,
+                "indexes": {i.name: IndexSpec(columns=i.columns, unique=i.unique) for i in table.indexes},
+                "foreign_keys": tuple(
+                    ForeignKeySpec(columns=k.columns, table=k.table, references=k.references)
+                    for k in table.foreign_keys
+                ),
+            }
+        )
+
     def _check_domains(self, protection: Protection) -> None:
         missing, repeating = [], []
         for name in protection.order:
             table = protection.schema.table(name)
             for column in table.attributes:
                 domain = self.column(name, column).domain
-                if domain is None and table.column(column).type.kind is not Kind.BOOLEAN:
+                if domain is None and implied_by_type(table.column(column).type.kind) is None:
                     missing.append(f"{name}.{column}")
-                made_up = isinstance(domain, Serial) or (isinstance(domain, Text) and domain.distinct is None)
-                if (column,) in table.keys and domain is not None and not made_up:
+                if (column,) in table.keys and domain is not None and not never_repeats(domain):
                     repeating.append(f"{name}.{column}")
         if missing:
             raise SpecError(
@@ -142,7 +175,12 @@ class Spec(Words):
 
 
 def read_spec(path: Path | str) -> Spec:
-    """Read and check a spec file. Every error is a SpecError with the line, the path and what is allowed there."""
+    """Read and check a spec file. Every error is a SpecError with the line, the path and what is allowed there.
+
+    Example::
+
+        spec = privbench.read_spec("spec.yaml")
+    """
     try:
         with Path(path).open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
@@ -164,7 +202,12 @@ def read_spec(path: Path | str) -> Spec:
 
 
 def write_spec(spec: Spec, path: Path | str, *, force: bool = False) -> None:
-    """Write a spec for people to read; `read_spec` gives back an equal one. The file appears whole or not at all."""
+    """Write a spec for people to read; `read_spec` gives back an equal one. The file appears whole or not at all.
+
+    Example::
+
+        privbench.write_spec(spec, "spec.yaml", force=True)
+    """
     target = Path(path)
     if target.exists() and not force:
         raise TargetError(f"{path}: is there already. Choose another name, or replace it with `--force`.")
@@ -202,7 +245,7 @@ def _table_lines(name: str, table: TableSpec) -> Iterator[str]:
         yield from entry(key, value, indent=4)
     yield "    columns:" if table.columns else "    columns: {}"
     for column, said in table.columns.items():
-        if said.domain is not None and said.origin is Origin.DATA:
+        if said.origin is Origin.DATA:
             yield f"      # {_FROM_DATA}"
         yield from entry(column, _column_words(said), indent=6)
 

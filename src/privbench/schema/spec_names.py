@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from privbench.errors import SchemaError
 from privbench.schema.choices import closest
+from privbench.schema.model import is_key
 from privbench.schema.table_spec import ForeignKeySpec, TableSpec
 from privbench.schema.yaml_lines import Path
 
@@ -66,6 +67,6 @@ def _in_key(path: Path, key: ForeignKeySpec, tables: Mapping[str, TableSpec]) ->
     if target.drop:
         return
     keys = [target.key, *target.unique, *(i.columns for i in target.indexes.values() if i.unique)]
-    if sorted(key.references) not in map(sorted, keys):
+    if not is_key(key.references, keys):
         known = "; ".join(str(list(k)) for k in keys if k) or "none"
         yield (*path, "references"), f"not a key of {key.table} (`key` or `unique` there). Its keys: {known}."

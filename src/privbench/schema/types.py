@@ -171,8 +171,20 @@ def parse_type(text: str) -> SqlType:
     raise SchemaError(_unsupported(text))
 
 
+def any_type(text: str, *, shown: str | None = None) -> SqlType:
+    """Read the type of a column that a database has: OTHER, under the name `shown`, for one without a codec.
+
+    >>> any_type("json").kind
+    <Kind.OTHER: 'other'>
+    """
+    try:
+        return parse_type(text)
+    except SchemaError:
+        return SqlType(kind=Kind.OTHER, sql=" ".join((shown or text).split())[:MAX_TYPE_TEXT] or "OTHER")
+
+
 def type_of_arrow(arrow: pa.DataType) -> SqlType:
-    """Name the SQL type of an Arrow column, for files that come without a schema.
+    """Name the SQL type of an Arrow column, for files that come without a schema; OTHER for one without a codec.
 
     >>> type_of_arrow(pa.int16()).sql
     'SMALLINT'
@@ -180,7 +192,7 @@ def type_of_arrow(arrow: pa.DataType) -> SqlType:
     if pa.types.is_dictionary(arrow):
         return type_of_arrow(arrow.value_type)
     if pa.types.is_decimal(arrow):
-        return _decimal(arrow.precision, arrow.scale)
+        return any_type(f"DECIMAL({arrow.precision},{arrow.scale})", shown=str(arrow))
     if pa.types.is_timestamp(arrow):
         return parse_type("TIMESTAMPTZ" if arrow.tz else "TIMESTAMP")
     for test, name in (
@@ -205,16 +217,7 @@ def type_of_arrow(arrow: pa.DataType) -> SqlType:
     ):
         if test(arrow):
             return parse_type(name)
-    raise SchemaError(_unsupported(str(arrow)))
-
-
-def other_type(text: str) -> SqlType:
-    """Name a type that a database may have but that has no codec.
-
-    >>> other_type("json").kind
-    <Kind.OTHER: 'other'>
-    """
-    return SqlType(kind=Kind.OTHER, sql=" ".join(text.split())[:MAX_TYPE_TEXT] or "OTHER")
+    return any_type(str(arrow))
 
 
 def _decimal(precision: int, scale: int) -> SqlType:

@@ -46,6 +46,11 @@ class LinkKind(Enum):
     """Between public tables."""
 
 
+def key_name(table: str, key: ForeignKey) -> str:
+    """Name a foreign key: its table and columns."""
+    return f"{table}.{','.join(key.columns)}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
     """A foreign key, the table that holds it, and what it is."""
@@ -53,6 +58,11 @@ class Link:
     table: str
     key: ForeignKey
     kind: LinkKind
+
+    @property
+    def name(self) -> str:
+        """How the key is called in messages, the ledger and the model."""
+        return key_name(self.table, self.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +148,7 @@ def _role(table: str, entity: str, public: Collection[str], lookups: Collection[
 
 
 def _links(schema: Schema, owners: Mapping[str, ForeignKey], public: Collection[str]) -> Iterator[Link]:
-    for table, key in schema.keys():  # noqa: SIM118
+    for table, key in schema.foreign_keys():
         yield Link(table=table.name, key=key, kind=_kind(table.name, key, owners, public))
 
 

@@ -12,8 +12,8 @@ from privbench.spn.nodes import Leaf, Node, Sum, children, distribution, walk
 TOP = 3
 """Values shown of each leaf."""
 
-WIDTH = 32
-"""Longest name or label shown in full."""
+WIDTH = 64
+"""Longest name or label shown in full; of a longer one both ends are, since a bin has two."""
 
 
 def tree_text(node: Node, *, labels: Mapping[str, Sequence[str]] | None = None, max_lines: int = 400) -> str:
@@ -63,5 +63,6 @@ def _likeliest(leaf: Leaf, names: Sequence[str] | None) -> str:
 
 
 def _printable(text: str) -> str:
-    short = text if len(text) <= WIDTH else text[: WIDTH - 3] + "..."
+    half = (WIDTH - 3) // 2
+    short = text if len(text) <= WIDTH else f"{text[:half]}...{text[-half:]}"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in short)

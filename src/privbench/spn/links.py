@@ -5,7 +5,7 @@ how many rows are named how often. Both are released values; drawing from them i
 drawn for a range of target rows at a time, so that any scale streams in constant memory.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ class SlotCounts:
     """Rows by part and by the slot that their key names; column 0 counts NULL keys."""
 
     counts: NDArray[np.float64]  # (parts, slots + 1)
+    cumulated: NDArray[np.float64] = field(init=False, repr=False)  # (slots + 1,) keys that name the slots before each
 
     def __post_init__(self) -> None:
         counts = np.array(self.counts, np.float64)
@@ -35,6 +36,7 @@ class SlotCounts:
             raise ModelError("slot counts hold a negative count, infinity or NaN.")
         counts.setflags(write=False)
         object.__setattr__(self, "counts", counts)
+        object.__setattr__(self, "cumulated", np.append(0.0, np.cumsum(counts[:, 1:].sum(axis=0))))
 
     @property
     def slots(self) -> int:
@@ -76,13 +78,17 @@ def null_share(link: LinkCounts) -> float:
 
 def expected_share(link: LinkCounts, first: int, last: int, targets: int) -> float:
     """The share of the non-NULL keys that name the target rows first .. last-1 of `targets`."""
-    if isinstance(link, DegreeCounts):
+    if isinstance(link, DegreeCounts) or link.cumulated[-1] == 0:
         return (last - first) / targets
-    per_slot = np.append(0.0, np.cumsum(link.counts[:, 1:].sum(axis=0)))
-    if per_slot[-1] == 0:
-        return (last - first) / targets
-    at = np.interp([first, last], np.linspace(0, targets, link.slots + 1), per_slot)
-    return float((at[1] - at[0]) / per_slot[-1])
+    return float((_keys_before(link, last / targets) - _keys_before(link, first / targets)) / link.cumulated[-1])
+
+
+def _keys_before(link: SlotCounts, share: float) -> float:
+    """How many keys name the slots of the first so-many-th part of all, a slot in the middle in proportion."""
+    at = share * link.slots
+    whole = min(int(at), link.slots - 1)
+    before, after = link.cumulated[whole], link.cumulated[whole + 1]
+    return float(before + (at - whole) * (after - before))
 
 
 def draw_owners(
@@ -92,27 +98,28 @@ def draw_owners(
     last: int,
     targets: int,
     *,
-    unique: bool,
+    most: int,
     rng: np.random.Generator,
 ) -> Targets:
-    """An owner among the target rows first .. last-1 for each row; `parts` says which part each row is of.
+    """An owner among the target rows first .. last-1 for each row, at most `most` rows for each owner.
 
-    Raises ModelError if there are too few target rows, or parts that the link does not know.
+    `parts` says which part each row is of. Raises ModelError if there are too few target rows, or unknown parts.
     """
     span = last - first
-    _check_draw(link, parts, span, unique=unique)
-    if unique:
-        return first + _distinct(_weights(link, None, first, last, targets, rng), len(parts), rng)
+    _check_parts(link, parts)
+    if len(parts) > span * most:
+        raise ModelError(f"{len(parts)} rows need an owner, but {span} rows can own at most {most} each.")
     if isinstance(link, DegreeCounts):
         degrees = _degrees_adding_to(link, span, len(parts), rng)
-        return first + rng.permutation(np.repeat(np.arange(span), degrees))
-    owners = np.empty(len(parts), np.int64)
-    for part in range(len(link.counts)):
-        mine = np.flatnonzero(parts == part)
-        weights = _weights(link, part, first, last, targets, rng)
-        rows = whole_rows(weights / weights.sum(), len(mine), offset=rng.random())
-        owners[mine] = first + np.repeat(np.arange(span), rows)
-    return owners
+        owners = rng.permutation(np.repeat(np.arange(span), degrees))
+    else:
+        owners = np.empty(len(parts), np.int64)
+        for part in range(len(link.counts)):
+            mine = np.flatnonzero(parts == part)
+            weights = _weights(link, part, first, last, targets)
+            rows = whole_rows(weights / weights.sum(), len(mine), offset=rng.random())
+            owners[mine] = np.repeat(np.arange(span), rows)
+    return first + _with_room(owners, span, most, rng)
 
 
 def draw_references(
@@ -122,34 +129,44 @@ def draw_references(
     last: int,
     targets: int,
     *,
-    unique: bool,
+    most: int | None,
     rng: np.random.Generator,
 ) -> Targets:
-    """A target row, or NULL, for each row.
+    """A target row, or NULL, for each row, at most `most` rows for each target (None: any number).
 
-    Slot counts reach all targets; degree counts the rows first .. last-1, so that the degrees come out right
-    without a view of all rows.
+    Slot counts reach all targets; degree counts, and limited ones, the rows first .. last-1, so that no view of all
+    rows is needed.
     """
     found = np.full(len(parts), NULL, np.int64)
     if targets == 0:
         return found
     _check_parts(link, parts)
-    if isinstance(link, SlotCounts) and not unique:
+    if isinstance(link, SlotCounts) and most is None:
         for part in range(len(link.counts)):
             mine = np.flatnonzero(parts == part)
             found[mine] = _draw_slots(link.counts[part], len(mine), targets, rng)
         return found
+    most = len(parts) if most is None else most
     named = np.flatnonzero(rng.permutation(len(parts)) >= round(null_share(link) * len(parts)))
-    if unique and len(named) > last - first:
-        named = rng.permutation(named)[: last - first]
-    found[named] = draw_owners(link, parts[named], first, last, targets, unique=unique, rng=rng)
+    named = rng.permutation(named)[: (last - first) * most]
+    found[named] = draw_owners(link, parts[named], first, last, targets, most=most, rng=rng)
     return found
 
 
-def _check_draw(link: LinkCounts, parts: NDArray[np.integer], span: int, *, unique: bool) -> None:
-    _check_parts(link, parts)
-    if len(parts) > (span if unique else len(parts) * span):
-        raise ModelError(f"{len(parts)} rows need an owner, but there are only {span} rows that they can name.")
+def _with_room(owners: Targets, span: int, most: int, rng: np.random.Generator) -> Targets:
+    """Owners with at most `most` rows each: rows above that go to owners with room, to those with rows first."""
+    counts = np.bincount(owners, minlength=span)
+    if counts.max(initial=0) <= most:
+        return owners
+    order = np.argsort(owners, kind="stable")
+    starts = np.cumsum(counts) - counts
+    over = order[np.arange(len(owners)) - starts[owners[order]] >= most]
+    room = np.maximum(most - counts, 0)
+    some = rng.permutation(np.repeat(np.arange(span), np.where(counts > 0, room, 0)))
+    none = rng.permutation(np.repeat(np.arange(span), np.where(counts > 0, 0, room)))
+    moved = owners.copy()
+    moved[over] = np.concatenate([some, none])[: len(over)]
+    return moved
 
 
 def _check_parts(link: LinkCounts, parts: NDArray[np.integer]) -> None:
@@ -167,17 +184,11 @@ def _draw_slots(counts: NDArray[np.float64], rows: int, targets: int, rng: np.ra
     return np.where(slots < 0, NULL, np.minimum(spread, targets - 1))
 
 
-def _weights(
-    link: LinkCounts, part: int | None, first: int, last: int, targets: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def _weights(link: SlotCounts, part: int, first: int, last: int, targets: int) -> NDArray[np.float64]:
     """How likely each target row of the range is, never all zero."""
-    span = last - first
-    if isinstance(link, DegreeCounts):
-        weights = _degrees(link, span, rng).astype(np.float64)
-    else:
-        per_slot = link.counts[:, 1:].sum(axis=0) if part is None else link.counts[part, 1:]
-        weights = per_slot[(np.arange(first, last) * link.slots) // targets] if link.slots else np.zeros(span)
-    return weights if weights.any() else np.ones(span)
+    per_slot = link.counts[part, 1:]
+    weights = per_slot[(np.arange(first, last) * link.slots) // targets] if link.slots else np.zeros(last - first)
+    return weights if weights.any() else np.ones(last - first)
 
 
 def _degrees(link: DegreeCounts, span: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -196,9 +207,3 @@ def _degrees_adding_to(link: DegreeCounts, span: int, rows: int, rng: np.random.
         degrees[able] += -excess // len(able)
         degrees[able[: -excess % len(able)]] += 1
     return degrees
-
-
-def _distinct(weights: NDArray[np.float64], rows: int, rng: np.random.Generator) -> Targets:
-    """Distinct places in proportion to their weights, as far as there are enough with weight."""
-    keys = np.log(rng.random(len(weights))) / np.maximum(weights, 1e-12)
-    return np.sort(np.argpartition(-keys, rows - 1)[:rows]) if 0 < rows < len(weights) else np.arange(rows)

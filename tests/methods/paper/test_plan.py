@@ -43,7 +43,7 @@ def test_halves_of_a_block_have_room_in_its_bound(rows: int, left: int, right: i
     assert halves + 1 == node_bound(rows, left + right, given)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(1, 4),
     st.sampled_from([0, 1, 2, 300, 10**6]),

@@ -6,37 +6,81 @@ measured instead.
 """
 
 from fractions import Fraction
+from math import log
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privbench.methods.paper.tree import Learnt
 from privbench.privacy.facts import LinkFacts
 from privbench.privacy.ledger import Scope
 from privbench.privacy.vault import Vault
+from privbench.schema.unit import LinkKind
 from privbench.spn.links import DegreeCounts, LinkCounts, SlotCounts
 
 MOST_DEGREES = 256
 """Rows named more often than this are counted with those named this often."""
 NULL_PART = Fraction(1, 10)
 """The part of a degree link's budget that counts NULL keys."""
+CLEAR = 3
+"""A count of NULL keys below this many times its noise is taken as none."""
 
 
-def learn_link(vault: Vault, link: LinkFacts, learnt: Learnt, *, scope: Scope, epsilon: Fraction) -> LinkCounts:
-    """Measure how the rows of a table are spread over the rows that one of its keys names."""
+def learn_link(
+    vault: Vault, link: LinkFacts, learnt: Learnt, *, targets: float, scope: Scope, epsilon: Fraction
+) -> LinkCounts:
+    """Measure how the rows of a table are spread over the (about `targets`) rows that one of its keys names."""
     if link.slots is not None:
-        counts = vault.slot_counts(link, learnt.parts, scope=scope, epsilon=epsilon)
-        found = np.maximum(counts, 0).astype(np.float64)
-        if not link.nullable:
-            found[:, 0] = 0
-        return SlotCounts(counts=found)
+        return _slots(vault, link, learnt, scope=scope, epsilon=epsilon)
     nulls = 0.0
     if link.nullable:
-        nulls = vault.null_keys(link, scope=scope, epsilon=epsilon * NULL_PART) / max(learnt.size.rows, 1.0)
-        epsilon *= 1 - NULL_PART
-    most = 1 if link.unique else min(vault.cap(link.table), MOST_DEGREES) if _owner(link) else MOST_DEGREES
-    counts = vault.degree_histogram(link, cap=most, scope=scope, epsilon=epsilon)
-    return DegreeCounts(counts=np.maximum(counts, 0).astype(np.float64), null_share=min(max(nulls, 0.0), 1.0))
+        part = epsilon * NULL_PART
+        epsilon -= part
+        nulls = _clear_share(
+            vault.null_keys(link, scope=scope, epsilon=part), learnt.size.rows, noise=vault.cap(link.table) / part
+        )
+    counts = vault.degree_histogram(link, cap=_most_degrees(vault, link), scope=scope, epsilon=epsilon)
+    mean = max(learnt.size.rows, 0.0) * (1 - nulls) / max(targets, 1.0)
+    noise = vault.degree_sensitivity(link) / epsilon
+    return DegreeCounts(counts=clear_degrees(counts, noise=float(noise), mean=mean), null_share=nulls)
 
 
-def _owner(link: LinkFacts) -> bool:
-    return link.kind is link.kind.OWNER
+def clear_degrees(counts: NDArray[np.int64], *, noise: float, mean: float) -> NDArray[np.float64]:
+    """The degrees that stand out of the noise; if none does, the two next to the mean.
+
+    Of so many counts of pure noise about one in two times one is above noise * log(counts).
+
+    >>> clear_degrees(np.array([90, 40, -3, 4]), noise=2.0, mean=0.4).tolist()
+    [90.0, 40.0, 0.0, 4.0]
+    >>> clear_degrees(np.array([2, -1, 1, 0]), noise=9.0, mean=1.25).tolist()
+    [0.0, 0.75, 0.25, 0.0]
+    """
+    clear = np.where(counts > noise * log(len(counts)), counts, 0).astype(np.float64)
+    if clear[1:].any():
+        return clear
+    low = min(int(mean), len(counts) - 1)
+    clear[:] = 0
+    clear[low] = 1 - min(mean - low, 1)
+    clear[min(low + 1, len(counts) - 1)] += min(mean - low, 1)
+    return clear
+
+
+def _slots(vault: Vault, link: LinkFacts, learnt: Learnt, *, scope: Scope, epsilon: Fraction) -> SlotCounts:
+    counts = vault.slot_counts(link, learnt.parts, scope=scope, epsilon=epsilon)
+    found = np.maximum(counts, 0).astype(np.float64)
+    unclear = CLEAR * float(vault.cap(link.table) / epsilon)
+    if not link.nullable or found[:, 0].sum() < unclear:
+        found[:, 0] = 0
+    return SlotCounts(counts=found)
+
+
+def _clear_share(nulls: int, rows: float, *, noise: Fraction) -> float:
+    """The share of NULL keys; none where their count does not stand out, or all rows would not either."""
+    unclear = CLEAR * float(noise)
+    return 0.0 if nulls < unclear or rows < unclear else min(nulls / rows, 1.0)
+
+
+def _most_degrees(vault: Vault, link: LinkFacts) -> int:
+    if link.unique:
+        return 1
+    return min(vault.cap(link.table), MOST_DEGREES) if link.kind is LinkKind.OWNER else MOST_DEGREES

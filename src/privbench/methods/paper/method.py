@@ -29,6 +29,8 @@ CAPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 
 """Rows per entity to choose from."""
 ENTITIES_PER_ROW = 1600
 """A cap may be one row higher for each 1/1600 of the entities that keep all their rows by it."""
+ROWS_PER_NOISE = 8
+"""A cap may be this much higher for each unit of noise, where that counts more: few entities, low caps."""
 
 
 def learn(vault: Vault, settings: PaperSettings, progress: Progress) -> dict[str, TableModel]:
@@ -55,7 +57,7 @@ def _cap_all(vault: Vault, entities: Size, epsilon: Fraction, progress: Progress
     owned = [t for t in facts.tables if t != facts.entity]
     unknown = [t for t in owned if facts.tables[t].cap is None and _shared_cap(facts, t) is None]
     share = epsilon / max(len(unknown), 1)
-    penalties = [cap * round(entities.rows) // ENTITIES_PER_ROW for cap in CAPS]
+    penalties = cap_penalties(round(entities.rows), share)
     scope = vault.ledger.root.sequential("rows per entity")
     for at, table in enumerate(owned):
         progress("rows per entity", at, len(owned))
@@ -64,6 +66,16 @@ def _cap_all(vault: Vault, entities: Size, epsilon: Fraction, progress: Progress
             cap = vault.cap(owner)
         vault.cap_rows(table, cap or vault.choose_cap(table, CAPS, penalties, scope=scope, epsilon=share))
     return share * len(unknown)
+
+
+def cap_penalties(entities: int, epsilon: Fraction) -> list[int]:
+    """What each cap of CAPS costs in its choice with that budget: public, and in proportion to the cap.
+
+    >>> cap_penalties(16_000, Fraction(1, 10))[:3], cap_penalties(0, Fraction(1, 100))[:3]
+    ([10, 20, 30], [12, 25, 37])
+    """
+    per_row = max(Fraction(entities, ENTITIES_PER_ROW), 1 / (ROWS_PER_NOISE * epsilon))
+    return [int(cap * per_row) for cap in CAPS]
 
 
 def _shared_cap(facts: Facts, table: str) -> str | None:
@@ -123,6 +135,7 @@ def _link_all(vault: Vault, learnt: dict[str, Learnt], epsilon: Fraction, progre
             progress(f"linking {link.name}", len(links), len(vault.facts.links_of(table)))
             scope = vault.ledger.root.sequential(f"key {link.name}")
             share = epsilon * vault.cap(table) / total
-            links[link.name] = learn_link(vault, link, found, scope=scope, epsilon=share)
+            targets = learnt[link.target].size.rows if link.target in learnt else 0.0
+            links[link.name] = learn_link(vault, link, found, targets=targets, scope=scope, epsilon=share)
         models[table] = TableModel(network=found.network, rows=max(found.size.rows, 0.0), links=links)
     return models

@@ -1,0 +1,141 @@
+"""What a foreign key links: pairs of a parent's and a child's column through it, and the children per parent.
+
+A key is turned into the position of the parent's row, or -1 where it is NULL or names no row. Fanouts are compared
+in bins that grow by the square root of two, so that a long tail counts as much as it weighs.
+"""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.evaluate.coding import CodedTable, allocate, read_columns
+from privbench.evaluate.database import Database, Side, qualified
+from privbench.evaluate.distance import Paired, count_distance
+from privbench.evaluate.distribution import Columns, Figures, score
+from privbench.evaluate.result import Histogram
+from privbench.io.names import quote_sql
+from privbench.schema.model import ForeignKey
+
+Positions = NDArray[np.signedinteger]
+FANOUT_BINS = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Linked:
+    """One key on the real side and on another: positions of parents, and the rows of either parent table."""
+
+    real: Positions
+    other: Positions
+    real_parents: int
+    other_parents: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fanouts:
+    """Parents by number of children on both sides; KLD and TVD are NaN where a side has no parent."""
+
+    labels: tuple[str, ...]
+    real: tuple[int, ...]
+    other: tuple[int, ...]
+    kld: float
+    tvd: float
+
+    def histogram(self) -> Histogram:
+        """For a plot."""
+        return Histogram(labels=self.labels, real=self.real, synthetic=self.other)
+
+
+def find_parents(database: Database, side: Side, table: str, key: ForeignKey) -> Positions:
+    """The position of the row that each row's key names; the first of several."""
+    references = [quote_sql(name) for name in key.references]
+    matches = " AND ".join(f"t.{quote_sql(c)} = p.{r}" for c, r in zip(key.columns, references, strict=True))
+    parent = f"SELECT {', '.join(references)}, min(rowid) AS at FROM {qualified(side, key.table)} GROUP BY ALL"  # noqa: S608
+    rows, parents = database.size(side, table), database.size(side, key.table)
+    positions = allocate(database, rows, np.dtype(np.int32 if parents < 2**31 else np.int64))
+    query = (
+        f"SELECT coalesce(p.at, -1) FROM {qualified(side, table)} t LEFT JOIN ({parent}) p ON {matches} "  # noqa: S608
+        "ORDER BY t.rowid"
+    )
+    read_columns(database, query, [positions])
+    return positions
+
+
+def choose_pairs(parent: CodedTable, child: CodedTable, *, limit: int, seed: int) -> list[Columns]:
+    """All pairs (parent column, child column), or `limit` of them drawn by seed."""
+    pairs: list[Columns] = list(itertools.product(range(len(parent.columns)), range(len(child.columns))))
+    if len(pairs) <= limit:
+        return pairs
+    chosen = np.random.default_rng([seed, *map(len, (parent.columns, child.columns))])
+    return [pairs[at] for at in sorted(chosen.choice(len(pairs), limit, replace=False))]
+
+
+def score_pairs(
+    parents: tuple[list[Paired], list[Paired]],
+    children: tuple[list[Paired], list[Paired]],
+    linked: Linked,
+    pairs: list[Columns],
+) -> Figures:
+    """The figures of (parent column, child column) over the child rows that have a parent."""
+    rows = (_there(linked.real), _there(linked.other))
+    parent_rows = (linked.real[rows[0]], linked.other[rows[1]])
+    figures = np.full((len(pairs), 4), np.nan)
+    for at, (parent, child) in enumerate(pairs):
+        values = [_taken(parents[0][parent], *parent_rows), _taken(children[0][child], *rows)]
+        same = parents[0][parent] is parents[1][parent] and children[0][child] is children[1][child]
+        bins = values if same else [_taken(parents[1][parent], *parent_rows), _taken(children[1][child], *rows)]
+        figures[at] = score(values, bins, [(0, 1)])[0]
+    return figures
+
+
+def _there(positions: Positions) -> Positions | slice:
+    """The rows that have a parent."""
+    linked = positions >= 0
+    return slice(None) if linked.all() else np.flatnonzero(linked)
+
+
+def _taken(column: Paired, real: Positions | slice, other: Positions | slice) -> Paired:
+    return Paired(real=column.real[real], other=column.other[other], size=column.size)
+
+
+def fanouts(linked: Linked) -> Fanouts:
+    """Compare how many children parents have."""
+    counts = [
+        np.bincount(positions[positions >= 0], minlength=parents)
+        for positions, parents in ((linked.real, linked.real_parents), (linked.other, linked.other_parents))
+    ]
+    starts = _starts(max(int(c.max(initial=0)) for c in counts))
+    real, other = (
+        np.bincount(np.searchsorted(starts, c, side="right") - 1, minlength=len(starts)).astype(np.int64)
+        for c in counts
+    )
+    kld = tvd = np.nan
+    if linked.real_parents and linked.other_parents:
+        found = count_distance(real, other, rows=linked.real_parents, others=linked.other_parents)
+        kld, tvd = found.kld, found.tvd
+    ends = [*(start - 1 for start in starts[1:]), None]
+    return Fanouts(
+        labels=tuple(_label(start, end) for start, end in zip(starts, ends, strict=True)),
+        real=tuple(real.tolist()),
+        other=tuple(other.tolist()),
+        kld=kld,
+        tvd=tvd,
+    )
+
+
+def _starts(largest: int) -> list[int]:
+    """First fanout of each bin: 0, 1, 2, 3, 4, 5, 6-7, 8-10, 11-15, 16-22, 23-31, ...
+
+    >>> _starts(20)
+    [0, 1, 2, 3, 4, 5, 6, 8, 11, 16]
+    """
+    starts = [0, 1, 2, 3, 4, 5]
+    starts += [round(2 ** (step / 2)) for step in range(5, FANOUT_BINS - 1)]
+    return [start for start in starts if start <= max(largest, 1)]
+
+
+def _label(start: int, end: int | None) -> str:
+    if end is None:
+        return f"{start}+"
+    return str(start) if start == end else f"{start}-{end}"

@@ -1,0 +1,94 @@
+"""Whose rows are whose: from key positions to the entity of every row, before anything is spent.
+
+A row belongs to the entity that its owner key leads to. A row without an owner is an entity of its own; rows that
+name the same missing owner are one entity together. A lookup row that several rows name becomes a copy for each,
+so that every row belongs to exactly one entity.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.encode.coded import CodedTable
+from privbench.encode.keys import MISSING, NULL, entities_by_owner, own_entities, owners_of_lookup
+from privbench.schema.unit import Protection, Role, key_name
+
+Positions = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KeyPositions:
+    """The rows that a key names, NULL or MISSING where there is none; and which missing row a MISSING one names."""
+
+    rows: Positions
+    missing: Positions
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class RawTable:
+    """A private table as it was read: codes by column and positions by key."""
+
+    codes: dict[str, NDArray[np.unsignedinteger]]
+    keys: dict[str, KeyPositions]
+    rows: int
+
+
+def assign_entities(protection: Protection, tables: Mapping[str, RawTable]) -> dict[str, CodedTable]:
+    """Find the entity of every row, owners first; keys to missing rows become NULL."""
+    for table, (owner, key) in protection.lookups.items():
+        name = key_name(owner, key)
+        tables[owner].keys[name] = _copy_shared(tables[table], tables[owner].keys[name])
+    entities = {protection.entity: own_entities(tables[protection.entity].rows)}
+    free = tables[protection.entity].rows
+    for table in protection.order[1:]:
+        owner, positions = _owners(protection, table, tables)
+        entities[table], free = _entities(positions, entities[owner], next_entity=free)
+    return {
+        name: CodedTable(
+            codes=raw.codes,
+            keys={key: np.where(found.rows == MISSING, NULL, found.rows) for key, found in raw.keys.items()},
+            entities=entities[name],
+        )
+        for name, raw in tables.items()
+    }
+
+
+def _entities(owner: KeyPositions, owner_entities: Positions, *, next_entity: int) -> tuple[Positions, int]:
+    """Entity numbers by owner, a missing owner standing for all rows that name it; and the next free number."""
+    lost = int(owner.missing.max(initial=-1)) + 1
+    stand_ins = np.append(owner_entities, next_entity + np.arange(lost))
+    positions = np.where(owner.rows == MISSING, len(owner_entities) + owner.missing, owner.rows)
+    return entities_by_owner(positions, stand_ins, next_entity=next_entity + lost)
+
+
+def _owners(protection: Protection, table: str, tables: Mapping[str, RawTable]) -> tuple[str, KeyPositions]:
+    """The owner table of a table, and the owner row of each of its rows."""
+    if protection.roles[table] is not Role.LOOKUP:
+        key = protection.owners[table]
+        return key.table, tables[table].keys[key_name(table, key)]
+    owner, key = protection.lookups[table]
+    named = tables[owner].keys[key_name(owner, key)].rows
+    found = owners_of_lookup(named, tables[table].rows)
+    return owner, KeyPositions(rows=found, missing=np.full(len(found), -1, np.int64))
+
+
+def _copy_shared(lookup: RawTable, names: KeyPositions) -> KeyPositions:
+    """Give every row that names a lookup row a copy of its own; returns the positions that name the copies."""
+    holders = np.flatnonzero(names.rows >= 0)
+    _, first = np.unique(names.rows[holders], return_index=True)
+    later = np.delete(holders, first)
+    originals = names.rows[later]
+    lookup.codes = {name: np.concatenate([codes, codes[originals]]) for name, codes in lookup.codes.items()}
+    lookup.keys = {
+        name: KeyPositions(
+            rows=np.concatenate([key.rows, key.rows[originals]]),
+            missing=np.concatenate([key.missing, key.missing[originals]]),
+        )
+        for name, key in lookup.keys.items()
+    }
+    positions = names.rows.copy()
+    positions[later] = lookup.rows + np.arange(len(later))
+    lookup.rows += len(later)
+    return KeyPositions(rows=positions, missing=names.missing)

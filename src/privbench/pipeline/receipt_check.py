@@ -1,0 +1,86 @@
+"""A model and its receipt must tell the same story: who is protected, what is public, and a charge for every array.
+
+A receipt that adds up by itself could still be that of another model, or leave out what this one was made of.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from privbench.pipeline.model import Model
+from privbench.privacy.receipt import PublicFacts, claims
+from privbench.privacy.verify import Verdict, verify_receipt
+from privbench.schema.spec import Sizes
+from privbench.schema.unit import Neighbours
+from privbench.spn.links import COMPONENT, DegreeCounts
+from privbench.spn.nodes import Leaf, walk
+
+Draw = tuple[str, str, int]
+"""A table, a query as the ledger calls it, and how many numbers it drew."""
+
+
+def verify_model(model: Model) -> Verdict:
+    """Verify the receipt of a model, and that it is the receipt of this model."""
+    verdict = verify_receipt(model.receipt)
+    if verdict.problems:
+        return verdict
+    if set(model.receipt["unit"]["tables"]) != set(model.tables):
+        return replace(verdict, status="failed", problems=("the receipt is about other tables than the model",))
+    problems = (*_other_claims(model), *_unpaid(model))
+    return replace(verdict, status="failed", problems=problems) if problems else verdict
+
+
+def _other_claims(model: Model) -> Iterator[str]:
+    """What the receipt says otherwise than the model's spec."""
+    expected = claims(model.protection, _facts(model), model.receipt["ledger"]["nodes"])
+    for name, value in expected.items():
+        found = model.receipt.get(name)
+        if found != value:
+            parts = [k for k in value if found.get(k) != value[k]] if isinstance(found, dict) else []
+            yield f"{'.'.join([name, *parts[:1]])} is not what the model's spec says"
+
+
+def _facts(model: Model) -> PublicFacts:
+    """The public facts by the spec; numbers that a spec does not hold are taken from the receipt."""
+    spec, protection, receipt = model.spec, model.protection, model.receipt
+    as_printed = spec.method.get("as_printed", False)
+    known = set(protection.order) if spec.sizes is Sizes.PUBLIC or as_printed else set()
+    if protection.neighbours is Neighbours.REPLACE:
+        known.add(protection.entity)
+    caps = {t: spec.tables[t].rows_per_entity for t in protection.order}
+    tables = receipt["unit"]["tables"]
+    return PublicFacts(
+        domains=model.spec.origins(model.protection),
+        sizes={t: receipt["public"]["sizes"].get(t) for t in known},
+        rows_per_entity={t: cap or tables[t]["rows_per_entity"] for t, cap in caps.items()},
+        declared_caps=[t for t, cap in caps.items() if cap],
+        orphans=spec.orphans.value,
+        parameters={**receipt["public"]["parameters"], "as_printed": as_printed},
+    )
+
+
+def _unpaid(model: Model) -> Iterator[str]:
+    """Arrays of the model that no event of the ledger accounts for."""
+    nodes: list[dict[str, Any]] = model.receipt["ledger"]["nodes"]
+    counted = [n for n in nodes if n["kind"] == "event" and n["mechanism"] == "discrete-laplace"]
+    paid = Counter((n["table"], n["query"], n["draws"]) for n in counted)
+    for (table, query, draws), times in (Counter(_draws(model)) - paid).items():
+        yield f"{table}: {times} events are missing for what the model holds: {query}, {draws} draws"
+
+
+def _draws(model: Model) -> Iterator[Draw]:
+    targets = {link.name: link.key.table for link in model.protection.links}
+    for name, table in model.tables.items():
+        if name not in model.receipt["public"]["sizes"]:
+            yield name, "size", 1
+        for node in walk(table.network):
+            if isinstance(node, Leaf) and node.column != COMPONENT:
+                yield name, f"histogram of {node.column}", len(node.counts)
+        for key, link in table.links.items():
+            if not isinstance(link, DegreeCounts):
+                yield name, f"rows per key of {key}", link.counts.size
+                continue
+            yield name, f"rows of {targets[key]} by number of {key}", link.counts.size
+            if link.null_share:
+                yield name, f"NULL keys of {key}", 1

@@ -1,0 +1,243 @@
+"""Workloads made from a database: literals are those of rows that are there, so that no query comes out empty.
+
+SAM style: one table, one to five columns of a random row, each compared with `=`, `<=` or `>=`. MSCN style: up to four
+joins along foreign keys, every number of joins equally often, literals from rows that join. By seed, in bounded memory.
+"""
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import Enum
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from privbench.encode.predicate import Between, In, IsNull, Predicate
+from privbench.errors import SourceError, SpecError
+from privbench.io.base import Source
+from privbench.io.open import open_source
+from privbench.io.staging import is_bundle
+from privbench.schema.domain import Scalar
+from privbench.schema.model import ForeignKey, Schema, Table
+from privbench.schema.types import Kind
+from privbench.workload.literal import read_number
+from privbench.workload.query import ColumnRef, Filter, Join, Literals, Query, Statement, TableRef, Workload
+from privbench.workload.render import render
+from privbench.workload.sampling import Rng, Row, random_rows, rows_with_keys
+
+MOST_JOINS = 4
+MOST_FILTERS = 5
+SAMPLE_ROWS = 10_000
+"""Rows of a table that queries start from."""
+MANY_VALUES = 10
+"""Columns with at least so many different values are also compared by `<=` and `>=`."""
+_ROUNDS = 12
+_TRIES = 8
+"""Rows that a query may start from in each round of passes; the last that joins is taken."""
+
+
+class Style(Enum):
+    """Whose workloads the queries are like."""
+
+    SAM = "sam"
+    MSCN = "mscn"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """A foreign key that a join follows, from the table that is already there."""
+
+    start: str
+    end: str
+    start_columns: tuple[str, ...]
+    end_columns: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A query in the making: its first table, the joins to come, and a row of each table found so far."""
+
+    first: str
+    steps: list[_Step]
+    rows: dict[str, Row] = field(default_factory=dict)
+
+
+def generate_workload(
+    location: Path | str, *, n: int, seed: int, style: Style, literals: Literals | None = None
+) -> Workload:
+    """Make n queries from the rows of a database; the same source and seed make the same queries.
+
+    Without `literals` those of a bundle count as synthetic and all others as real.
+    """
+    if n < 1 or seed < 0:
+        raise SpecError(f"{n} queries with seed {seed}: ask for at least one, and a seed that is not negative.")
+    if literals is None:
+        literals = Literals.SYNTHETIC if is_bundle(Path(location)) else Literals.REAL
+    with open_source(location) as source:
+        queries = _Generator(source, np.random.default_rng(seed)).queries(n, style)
+    statements = tuple(Statement(number=i, sql=render(q), query=q) for i, q in enumerate(queries, 1))
+    return Workload(statements=statements, literals=literals)
+
+
+class _Generator:
+    """Draws queries from one source."""
+
+    def __init__(self, source: Source, rng: Rng) -> None:
+        self._source = source
+        self._rng = rng
+        self._schema = source.schema()
+        self._samples = self._read_samples()
+        self._ranged = {name: _ranged_columns(self._schema.table(name), rows) for name, rows in self._samples.items()}
+
+    def queries(self, n: int, style: Style) -> list[Query]:
+        if style is Style.SAM:
+            return [self._query(draft) for draft in self._singles(n)]
+        most = _most_joins(self._schema, list(self._samples))
+        wanted = [i % (most + 1) for i in range(n)]
+        return [self._query(draft) for draft in self._joined([wanted[i] for i in self._rng.permutation(n)])]
+
+    def _read_samples(self) -> Mapping[str, pa.Table]:
+        drawn = {t.name: random_rows(self._source, t, SAMPLE_ROWS, self._rng) for t in self._schema.tables}
+        found = {name: rows for name, rows in drawn.items() if rows is not None}
+        if not any(_columns(self._schema.table(name)) for name in found):
+            raise SourceError(f"{self._source.location}: has no row with a column to ask for.")
+        return found
+
+    def _singles(self, n: int) -> list[_Draft]:
+        names = [name for name in self._samples if _columns(self._schema.table(name))]
+        return [self._start(names[int(i)], []) for i in self._rng.integers(len(names), size=n)]
+
+    def _start(self, name: str, steps: list[_Step]) -> _Draft:
+        row = self._samples[name].slice(int(self._rng.integers(self._samples[name].num_rows)), 1).to_pylist()[0]
+        return _Draft(name, steps, {name: row})
+
+    def _joined(self, wanted: Sequence[int]) -> list[_Draft]:
+        """A draft with a row of each of its tables for each wanted number of joins; those that fail start again."""
+        done: dict[int, _Draft] = {}
+        for _ in range(_ROUNDS):
+            missing = [i for i in range(len(wanted)) if i not in done]
+            if not missing:
+                return [done[i] for i in range(len(wanted))]
+            drafts = [(i, self._start(*self._walk(wanted[i]))) for i in missing for _ in range(_TRIES)]
+            for place in range(MOST_JOINS):
+                self._follow([d for _, d in drafts], place)
+            done |= {i: d for i, d in drafts if len(d.rows) == wanted[i] + 1}
+        raise SourceError(
+            f"{self._source.location}: no rows were found that join along its foreign keys. Are the keys right?"
+        )
+
+    def _walk(self, joins: int) -> tuple[str, list[_Step]]:
+        """A tree of so many joins, grown from a random table; tables from which it cannot grow are passed over."""
+        names = list(self._samples)
+        for start in self._rng.permutation(len(names)):
+            there, steps = [names[start]], list[_Step]()
+            while len(steps) < joins:
+                ways = [s for s in _steps(self._schema) if s.start in there and s.end not in there]
+                ways = [s for s in ways if s.end in self._samples]
+                if not ways:
+                    break
+                steps.append(ways[int(self._rng.integers(len(ways)))])
+                there.append(steps[-1].end)
+            if len(steps) == joins and any(_columns(self._schema.table(t)) for t in there):
+                return there[0], steps
+        raise SourceError(f"{self._source.location}: no {joins} joins with a column to ask for.")
+
+    def _follow(self, drafts: Sequence[_Draft], place: int) -> None:
+        """Find the next table's row of each draft, one pass over each table."""
+        asking: dict[tuple[str, tuple[str, ...]], list[tuple[_Draft, tuple[Any, ...]]]] = {}
+        for draft in drafts:
+            if place < len(draft.steps) and (step := draft.steps[place]).start in draft.rows:
+                key = tuple(draft.rows[step.start][c] for c in step.start_columns)
+                if None not in key:
+                    asking.setdefault((step.end, step.end_columns), []).append((draft, key))
+        for (name, columns), asked in sorted(asking.items(), key=lambda item: item[0]):
+            keys = [key for _, key in asked]
+            found = rows_with_keys(self._source, self._schema.table(name), columns, keys, self._rng)
+            for (draft, _), row in zip(asked, found, strict=True):
+                if row is not None:
+                    draft.rows[name] = row
+
+    def _query(self, draft: _Draft) -> Query:
+        places = [(t, c) for t in draft.rows for c in _columns(self._schema.table(t))]
+        count = int(self._rng.integers(1, min(MOST_FILTERS, len(places)) + 1))
+        chosen = [places[i] for i in sorted(self._rng.permutation(len(places))[:count])]
+        filters = [
+            Filter(column=ColumnRef(alias=t, column=c), predicate=predicate)
+            for t, c in chosen
+            if (predicate := self._predicate(t, c, draft.rows[t][c])) is not None
+        ]
+        return Query(
+            tables=tuple(TableRef(table=t, alias=t) for t in draft.rows),
+            joins=tuple(
+                Join(left=ColumnRef(alias=s.start, column=a), right=ColumnRef(alias=s.end, column=b))
+                for s in draft.steps
+                for a, b in zip(s.start_columns, s.end_columns, strict=True)
+            ),
+            filters=tuple(filters),
+        )
+
+    def _predicate(self, table: str, column: str, value: Any) -> Predicate | None:
+        """A predicate that the value satisfies; none for a float that is no number."""
+        if value is None:
+            return IsNull()
+        scalar = scalar_of_value(value)
+        if scalar is None:
+            return None
+        kinds = 3 if column in self._ranged[table] else 1
+        return (In(values=(scalar,)), Between(high=scalar), Between(low=scalar))[int(self._rng.integers(kinds))]
+
+
+def scalar_of_value(value: Any) -> Scalar | None:
+    """Write a value of an Arrow array as a literal; None for what has none (NaN, infinities)."""
+    match value:
+        case bool() | int() | str():
+            return value
+        case float():
+            return value if isfinite(value) else None
+        case Decimal():
+            return read_number(f"{value:f}")
+        case dt.datetime():
+            return value.isoformat(sep=" ")
+        case dt.date() | dt.time():
+            return value.isoformat()
+    return None
+
+
+def _columns(table: Table) -> list[str]:
+    """The columns that queries ask for: all but keys and types without literals."""
+    return [c for c in table.attributes if table.column(c).type.kind is not Kind.OTHER]
+
+
+def _ranged_columns(table: Table, rows: pa.Table) -> set[str]:
+    numbers = [c for c in _columns(table) if table.column(c).type.kind not in (Kind.TEXT, Kind.BOOLEAN)]
+    return {c for c in numbers if pc.count_distinct(rows.column(c)).as_py() >= MANY_VALUES}
+
+
+def _steps(schema: Schema) -> list[_Step]:
+    """Every foreign key between two tables, in both directions."""
+    keys = [(table.name, key) for table, key in schema.foreign_keys() if table.name != key.table]
+    return [step for name, key in keys for step in _both_ways(name, key)]
+
+
+def _both_ways(name: str, key: ForeignKey) -> tuple[_Step, _Step]:
+    return (
+        _Step(start=name, end=key.table, start_columns=key.columns, end_columns=key.references),
+        _Step(start=key.table, end=name, start_columns=key.references, end_columns=key.columns),
+    )
+
+
+def _most_joins(schema: Schema, names: list[str]) -> int:
+    """The most joins, up to four, that some tree along foreign keys has."""
+    most = 0
+    for name in names:
+        reached = [name]
+        for table in reached:
+            ends = [s.end for s in _steps(schema) if s.start == table]
+            reached += [e for e in dict.fromkeys(ends) if e in names and e not in reached]
+        most = max(most, len(reached) - 1)
+    return min(most, MOST_JOINS)

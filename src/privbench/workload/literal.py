@@ -1,0 +1,107 @@
+"""Literals of SQL as plain values and back, on the syntax tree; LIKE patterns as prefixes.
+
+Dates and times are ISO strings. A number is an int or a float if that says exactly the same, else a decimal string.
+"""
+
+from decimal import Decimal
+from enum import Enum
+
+from sqlglot import exp
+
+from privbench.schema.domain import Scalar
+
+ESCAPE = "!"
+"""What LIKE patterns are escaped with: unlike a backslash it means nothing to any system unless declared."""
+_WILD = "%_"
+_TEXT_CASTS = {
+    exp.DataType.Type.DATE,
+    exp.DataType.Type.TIME,
+    exp.DataType.Type.TIMESTAMP,
+    exp.DataType.Type.TIMESTAMPTZ,
+    exp.DataType.Type.TIMESTAMPNTZ,
+    exp.DataType.Type.DATETIME,
+    exp.DataType.Type.TEXT,
+    exp.DataType.Type.VARCHAR,
+    exp.DataType.Type.CHAR,
+}
+
+
+class QueryDialect(Enum):
+    """The systems that queries are read from and written for."""
+
+    DUCKDB = "duckdb"
+    POSTGRES = "postgres"
+    SQLITE = "sqlite"
+    MYSQL = "mysql"
+
+    @property
+    def backslash(self) -> bool:
+        """Whether a backslash escapes in LIKE without being declared."""
+        return self in (QueryDialect.POSTGRES, QueryDialect.MYSQL)
+
+
+def scalar_of_literal(node: exp.Expr) -> Scalar | None:
+    """Read a literal, signed or cast to a date or text; None if it is anything else."""
+    match node:
+        case exp.Paren():
+            return scalar_of_literal(node.this)
+        case exp.Boolean():
+            return bool(node.this)
+        case exp.Neg():
+            number = node.this
+            return read_number(f"-{number.this}") if isinstance(number, exp.Literal) and not number.is_string else None
+        case exp.Cast() if node.to.this in _TEXT_CASTS:
+            inside = node.this
+            return str(inside.this) if isinstance(inside, exp.Literal) and inside.is_string else None
+        case exp.Literal():
+            return str(node.this) if node.is_string else read_number(str(node.this))
+    return None
+
+
+def read_number(text: str) -> Scalar | None:
+    """Read a number exactly; None if it has no finite value.
+
+    >>> read_number("2.50"), read_number("-7"), read_number("0.12345678901234567890")
+    (2.5, -7, '0.12345678901234567890')
+    """
+    digits = text.removeprefix("-")
+    if digits.isdecimal():
+        return int(text)
+    try:
+        exact, nearest = Decimal(text), float(text)
+    except (ArithmeticError, ValueError):
+        return None
+    if not exact.is_finite():
+        return None
+    return nearest if exact == Decimal(repr(nearest)) else text
+
+
+def literal_of(value: Scalar) -> exp.Expr:
+    """Write a value as a literal."""
+    if isinstance(value, bool):
+        return exp.Boolean(this=value)
+    if isinstance(value, str):
+        return exp.Literal.string(value)
+    number = exp.Literal.number(repr(abs(value)))
+    return exp.Neg(this=number) if value < 0 else number
+
+
+def pattern_parts(pattern: str, escape: str | None) -> list[tuple[str, bool]]:
+    """Take a LIKE pattern apart into characters and whether each is a wildcard."""
+    parts: list[tuple[str, bool]] = []
+    characters = iter(pattern)
+    for character in characters:
+        if escape is not None and character == escape:
+            parts.append((next(characters, character), False))
+        else:
+            parts.append((character, character in _WILD))
+    return parts
+
+
+def like(column: exp.Expr, prefix: str) -> exp.Expr:
+    """Write a LIKE that is true of text with this prefix."""
+    if not any(c in prefix for c in (*_WILD, ESCAPE, "\\")):
+        return exp.Like(this=column, expression=exp.Literal.string(prefix + "%"))
+    escaped = "".join(ESCAPE + c if c in (*_WILD, ESCAPE) else c for c in prefix)
+    pattern = exp.Like(this=column, expression=exp.Literal.string(escaped + "%"))
+    return exp.Escape(this=pattern, expression=exp.Literal.string(ESCAPE))

@@ -1,0 +1,206 @@
+"""From a publisher's literal to a value that is public: one mapper per kind of column.
+
+A mapper knows the model, which is public, and all literals that a workload compares with its column. What it gives
+depends on a literal only by the cell of the column's codec that the literal is in, by the order of the literals, and
+by a secret that is thrown away.
+"""
+
+import hashlib
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from privbench.encode.interval import IntervalCodec
+from privbench.encode.lengths import LengthCodec
+from privbench.encode.scalar import number_of
+from privbench.schema.domain import Scalar
+from privbench.schema.types import Kind, SqlType
+from privbench.workload.generate import scalar_of_value
+from privbench.workload.literal import read_number
+from privbench.workload.parse import OutsideError
+from privbench.workload.usage import Usage
+
+_SAMPLE = 1024
+Order = Fraction | str
+
+
+class Mapper(Protocol):
+    """Maps the literals of one column."""
+
+    def value(self, literal: Scalar, usage: Usage) -> Scalar:
+        """Give a public value for a literal; the literal itself if that is public."""
+
+    def prefix(self, text: str) -> str:
+        """Give a public prefix for the prefix of a LIKE."""
+
+    def knows(self, fragments: Sequence[str]) -> bool:
+        """Tell whether some public value holds all these pieces of text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column, the secret of the translation, and the literals it is compared with."""
+
+    where: str
+    type: SqlType
+    secret: bytes
+    literals: tuple[Scalar, ...]
+
+    def order(self, value: Scalar) -> Order:
+        """Make values of the column comparable."""
+        return str(value) if self.type.kind is Kind.TEXT else number_of(self.where, self.type, value)
+
+    def ranked(self, value: Scalar, among: Callable[[Order], bool] = lambda _: True) -> float:
+        """Where a literal stands among the workload's literals, between 0 and 1, both left out."""
+        places = sorted({o for o in map(self.order, self.literals) if among(o)})
+        return (places.index(self.order(value)) + 1) / (len(places) + 1)
+
+    def chosen(self, value: Scalar, among: int) -> int:
+        """A number below `among` that depends on the literal and the secret."""
+        text = f"{self.where}\0{self.order(value)}".encode("utf-8", "surrogatepass")
+        return int.from_bytes(hashlib.blake2b(text, key=self.secret, digest_size=8).digest()) % max(among, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """Public values one by one: a list of the spec, a column of a public table, keys that are public."""
+
+    column: Column
+    values: pa.Array
+    """Ascending, without NULL."""
+    others: Sequence[str]
+    """Made-up strings for text that is not listed."""
+
+    def value(self, literal: Scalar, usage: Usage) -> Scalar:
+        """The literal if it is listed; else for a range the next listed value with the same answer."""
+        wanted = self.column.order(literal)
+        place = bisect_left(range(len(self.values)), wanted, key=self._order)
+        if place < len(self.values) and self._order(place) == wanted:
+            return literal
+        if usage is Usage.EQUAL and isinstance(wanted, str):
+            return self._made_up(literal)
+        if not len(self.values):
+            raise OutsideError(f"compares with {self.column.where}, which has no public value")
+        above, below = min(place, len(self.values) - 1), max(place - 1, 0)
+        if usage is Usage.EQUAL and not isinstance(wanted, str):
+            return self._scalar(min((below, above), key=lambda i: abs(Fraction(self._order(i)) - wanted)))
+        return self._scalar(above if usage in (Usage.AT_LEAST, Usage.BELOW) else below)
+
+    def prefix(self, text: str) -> str:
+        """The prefix if a listed text has it."""
+        if any(str(v).startswith(text) for v in self.values.to_pylist()):
+            return text
+        return str(self._made_up(text))[: len(text)] if self.others else text[:0]
+
+    def knows(self, fragments: Sequence[str]) -> bool:
+        return any(all(f in str(v) for f in fragments) for v in self.values.to_pylist())
+
+    def _made_up(self, literal: Scalar) -> Scalar:
+        """Unlisted text: a made-up one, or, as the codec has it, the first listed one."""
+        if self.others:
+            return self.others[self.column.chosen(literal, len(self.others))]
+        return self._scalar(0)
+
+    def _order(self, place: int) -> Order:
+        return self.column.order(self._scalar(place))
+
+    def _scalar(self, place: int) -> Scalar:
+        return _scalar(self.values[place].as_py())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """Numbers, dates and times in cells: edges and spikes are public, what lies between is spread in its cell."""
+
+    column: Column
+    codec: IntervalCodec
+
+    def value(self, literal: Scalar, usage: Usage) -> Scalar:  # noqa: ARG002
+        """The literal if it is the start of a cell; an outer edge beyond the cells; else a fresh value of its cell."""
+        place = self._place(self.column.order(literal))
+        first, end = int(self.codec.first[0]), int(self.codec.last[-1]) + 1
+        cell = self._cell(place)
+        if place in (end, int(self.codec.first[cell])):
+            return literal
+        if place < first:
+            return self._written(self.codec.grid.scalar(first))
+        if place > end:
+            return self._written(self.codec.grid.scalar(min(end, self.codec.grid.high)))
+        inside = self.column.ranked(literal, lambda o: self._is_inside(o, cell))
+        return self._written(self.codec.at(cell, inside))
+
+    def prefix(self, text: str) -> str:  # noqa: ARG002
+        raise OutsideError(f"compares {self.column.where} with text")
+
+    def knows(self, fragments: Sequence[str]) -> bool:  # noqa: ARG002
+        return False
+
+    def _written(self, value: Scalar) -> Scalar:
+        """A decimal is a number in SQL, and a string in the spec."""
+        number = read_number(str(value)) if self.column.type.kind is Kind.DECIMAL else value
+        return value if number is None else number
+
+    def _is_inside(self, order: Order, cell: int) -> bool:
+        place = self._place(order)
+        return int(self.codec.first[cell]) < place < int(self.codec.last[cell]) + 1
+
+    def _place(self, order: Order) -> Fraction:
+        return (Fraction(order) - self.codec.grid.anchor) / self.codec.grid.step
+
+    def _cell(self, place: Fraction) -> int:
+        low, high = int(self.codec.first[0]), int(self.codec.last[-1])
+        tick = min(max(floor(place), low), high)
+        return int(np.searchsorted(self.codec.first, tick, side="right")) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeUp:
+    """Keys, serial columns and free text: values that are made up row by row, without meaning."""
+
+    column: Column
+    rows: int
+    make: Callable[[int], Any]
+    """The value of a row."""
+    codec: LengthCodec | None = None
+    shares: Sequence[float] = ()
+    """Of free text: the share of each code."""
+
+    def value(self, literal: Scalar, usage: Usage) -> Scalar:
+        """For equality a value chosen by hash; for ranges values that stand to each other as the literals do."""
+        if usage is not Usage.EQUAL:
+            inside = self.column.ranked(literal)
+            if self.codec is None and self.column.type.kind is not Kind.TEXT:
+                return _scalar(self.make(int(inside * max(self.rows, 1))))
+            made = sorted(str(self.make(row)) for row in range(min(max(self.rows, 1), _SAMPLE)))
+            return made[int(inside * len(made))]
+        if self.codec is not None:
+            return self._text(literal)
+        return _scalar(self.make(self.column.chosen(literal, self.rows)))
+
+    def prefix(self, text: str) -> str:
+        made = self.make(self.column.chosen(text, self.rows)) if self.column.type.kind is Kind.TEXT else ""
+        return str(made)[: len(text)]
+
+    def knows(self, fragments: Sequence[str]) -> bool:  # noqa: ARG002
+        return False
+
+    def _text(self, literal: Scalar) -> str:
+        """A made-up string of the literal's length cell, one that generated data are likely to hold."""
+        assert self.codec is not None  # noqa: S101
+        code = self.codec.encode(pa.array([str(literal)]))
+        rows = (self.codec.distinct or self.rows) * self.shares[int(code[0])]
+        row = self.column.chosen(literal, round(rows))
+        return str(self.codec.decode(code, np.random.default_rng(row), first_row=row)[0].as_py())
+
+
+def _scalar(value: Any) -> Scalar:
+    found = scalar_of_value(value)
+    if found is None:
+        raise OutsideError("compares with a column whose public value has no literal")
+    return found

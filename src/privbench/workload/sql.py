@@ -1,0 +1,119 @@
+"""Files of SQL to workloads and back: statements apart, `cardinality||` before them, comments left out.
+
+The first lines of a file that we write say, as comments, where its literals come from.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import sqlglot
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from privbench.errors import SourceError, first_line
+from privbench.io.staging import staged
+from privbench.schema.model import Schema
+from privbench.workload.literal import QueryDialect
+from privbench.workload.parse import OutsideError, query_of, read_statement
+from privbench.workload.query import Literals, Query, Statement, Workload
+
+_LITERALS = "-- literals: "
+_HEADERS = {
+    Literals.REAL: ["-- Taken from private data: not for publishing.", f"{_LITERALS}real"],
+    Literals.SYNTHETIC: ["-- Taken from synthetic data: may be published.", f"{_LITERALS}synthetic"],
+}
+
+
+def parse_workload(
+    text: str, *, dialect: QueryDialect = QueryDialect.DUCKDB, schema: Schema | None = None, where: str = "workload"
+) -> Workload:
+    """Read statements, each with its query or the reason why it has none.
+
+    `schema` finds the tables of columns that are not qualified. Raises SourceError if the text has no statement or
+    cannot be taken apart (a quote that never ends).
+    """
+    try:
+        tokens = sqlglot.tokenize(text, dialect=dialect.value)
+    except SqlglotError as error:
+        raise SourceError(f"{where}: is not SQL: {first_line(error)}") from None
+    statements = tuple(
+        _statement(text, number, group, dialect, schema) for number, group in enumerate(_groups(tokens), 1)
+    )
+    if not statements:
+        raise SourceError(f"{where}: holds no statement. Write one query after another, each ended by `;`.")
+    return Workload(statements=statements, literals=_declared(text))
+
+
+def read_workload(
+    path: Path | str, *, dialect: QueryDialect = QueryDialect.DUCKDB, schema: Schema | None = None
+) -> Workload:
+    """Read a file of SQL."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        problem = "is not UTF-8 text" if isinstance(error, UnicodeError) else "cannot be read"
+        raise SourceError(f"{path}: {problem} ({getattr(error, 'strerror', None) or error}).") from None
+    return parse_workload(text, dialect=dialect, schema=schema, where=str(path))
+
+
+def write_workload(workload: Workload, path: Path | str, *, force: bool = False) -> None:
+    """Write a file of SQL; it appears whole or not at all."""
+    with staged(Path(path), force=force) as temporary:
+        temporary.write_text(workload_text(workload), encoding="utf-8", newline="\n")
+
+
+def workload_text(workload: Workload) -> str:
+    """Write a workload as the text of a file that `parse_workload` reads."""
+    header = [] if workload.literals is None else _HEADERS[workload.literals]
+    return "\n".join([*header, *(_line(s) for s in workload.statements), ""])
+
+
+def _line(statement: Statement) -> str:
+    prefix = "" if statement.cardinality is None else f"{statement.cardinality}||"
+    return f"{prefix}{statement.sql};"
+
+
+def _declared(text: str) -> Literals | None:
+    for line in text.lstrip("\ufeff").splitlines():
+        if not line.startswith("--"):
+            break
+        for literals in Literals:
+            if line.rstrip() == f"{_LITERALS}{literals.value}":
+                return literals
+    return None
+
+
+def _groups(tokens: list[Token]) -> Iterator[list[Token]]:
+    """The tokens of each statement. A stated cardinality at the start of a line begins one even without a `;`."""
+    group: list[Token] = []
+    for token, after in pairwise([*tokens, None]):
+        assert token is not None  # noqa: S101  only the last one is
+        ends = token.token_type is TokenType.SEMICOLON
+        begins = group and token.line > group[-1].line and _states_rows(token, after)
+        if (ends or begins) and group:
+            yield group
+            group = []
+        if not ends:
+            group.append(token)
+    if group:
+        yield group
+
+
+def _states_rows(first: Token, second: Token | None) -> bool:
+    counted = first.token_type is TokenType.NUMBER and first.text.isdecimal()
+    return counted and second is not None and second.token_type is TokenType.DPIPE
+
+
+def _statement(text: str, number: int, tokens: list[Token], dialect: QueryDialect, schema: Schema | None) -> Statement:
+    cardinality: int | None = None
+    if len(tokens) > 2 and _states_rows(tokens[0], tokens[1]):
+        cardinality, tokens = int(tokens[0].text), tokens[2:]
+    sql = text[tokens[0].start : tokens[-1].end + 1]
+    query: Query | None = None
+    reason: str | None = None
+    try:
+        query = query_of(read_statement(sql, dialect), dialect, schema)
+    except OutsideError as error:
+        reason = str(error)
+    return Statement(number=number, sql=sql, query=query, reason=reason, cardinality=cardinality)

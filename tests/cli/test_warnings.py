@@ -1,0 +1,113 @@
+"""What is said of data too small for the budget, of rows that were lost and of a budget that protects little."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import privbench
+from privbench.cli.output import shortened
+from privbench.pipeline.cautions import fit_cautions, lost_rows
+
+from .conftest import DRAFT, Run
+
+
+def test_tables_that_are_mostly_noise(spec: Path, run: Run, tmp_path: Path) -> None:
+    fitted = run("fit", spec, "--epsilon", "0.1", "-o", tmp_path / "m")
+    assert "warning: person: its columns are mostly noise: about" in fitted.err
+    assert "how its rows are spread over person by the key person_id is in good part noise" in fitted.err
+    assert "Ways out of noise: a larger epsilon, fewer tables and columns" in fitted.err
+    assert "`rows_per_entity` (visit)" in fitted.err
+    assert "warning" not in fitted.out
+    shown = run("show", tmp_path / "m")
+    assert shown.err == fitted.err
+    said = json.loads(run("show", tmp_path / "m", "--json").out)["warnings"]
+    assert [f"warning: {line}" for line in said] == shown.err.splitlines()
+
+
+def test_no_warning_where_noise_is_small(shop: Path, run: Run, tmp_path: Path) -> None:
+    (shop / "visit.csv").unlink()
+    (shop / "schema.sql").write_text("CREATE TABLE person (id INTEGER PRIMARY KEY, city VARCHAR, age SMALLINT);")
+    rows = "".join(f"{i},{'xyz'[i % 3]},{i % 50}\n" for i in range(5000))
+    (shop / "person.csv").write_text("id,city,age\n" + rows)
+    made = run("synth", shop, "--domains", "data", "--epsilon", "5", "-o", tmp_path / "b")
+    assert (made.code, made.err) == (0, "")
+
+
+def test_synth_warns_like_fit(shop: Path, run: Run, tmp_path: Path) -> None:
+    common = ("synth", shop, *DRAFT, "--epsilon", "0.1", "-o", tmp_path / "b")
+    assert "warning: person: its columns are mostly noise" in run(*common).err
+    assert json.loads(run(*common, "--force", "--json").out)["warnings"]
+
+
+def test_a_budget_that_protects_little(spec: Path) -> None:
+    assert any("epsilon 21 protects little" in line for line in fit_cautions(privbench.fit(spec, epsilon=21)))
+    assert not any("protects" in line for line in fit_cautions(privbench.fit(spec, epsilon=20)))
+
+
+def test_a_share_of_null_within_its_noise(shop: Path, tmp_path: Path) -> None:
+    ddl = (shop / "schema.sql").read_text()
+    (shop / "schema.sql").write_text(
+        ddl + "CREATE TABLE note (id INTEGER PRIMARY KEY, visit_id INTEGER REFERENCES visit (id));"
+    )
+    (shop / "note.csv").write_text("id,visit_id\n" + "".join(f"{i},{i if i else ''}\n" for i in range(100)))
+    spec = privbench.draft(shop, unit="person", domains="data")
+    said = fit_cautions(privbench.fit(spec, epsilon=5))
+    assert any(line.startswith("note: ") and "by the key visit_id" in line for line in said)
+
+
+def test_lost_rows_are_told(shop: Path, run: Run, tmp_path: Path) -> None:
+    """A composite key of an owner and a column of two values has room for two rows of each owner."""
+    (shop / "schema.sql").write_text(
+        "CREATE TABLE person (id INTEGER PRIMARY KEY, city VARCHAR, age SMALLINT);"
+        "CREATE TABLE visit (person_id INTEGER NOT NULL REFERENCES person (id), kind VARCHAR NOT NULL,"
+        " PRIMARY KEY (person_id, kind));"
+    )
+    (shop / "visit.csv").write_text("person_id,kind\n" + "".join(f"{i // 2},{'ab'[i % 2]}\n" for i in range(120)))
+    spec = privbench.draft(shop, unit="person", domains="data")
+    model = privbench.fit(spec, epsilon=900)
+    wanted = round(model.tables["visit"].rows)
+    said = lost_rows(model, {"person": 60, "visit": wanted}, {"person": 60, "visit": wanted - 5})
+    assert len(said) == 1
+    assert said[0].startswith(f"visit: {wanted - 5} of {wanted} rows were made: ")
+    assert "person_id" in said[0]
+    assert "came out empty" in lost_rows(model, {"person": 0, "visit": 0}, {"person": 0, "visit": 0})[-1]
+    assert (
+        "60 rows of person, each at most 2 times"
+        in lost_rows(model, {"person": 60, "visit": 500}, {"person": 60, "visit": 120})[0]
+    )
+    assert lost_rows(model, {"person": 60, "visit": wanted}, {"person": 60, "visit": wanted}) == []
+
+
+def test_lost_rows_are_told_by_generate_and_in_its_readme(
+    model: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(*_: object) -> list[str]:
+        return ["visit: 3 of 4 rows were made: a test."]
+
+    monkeypatch.setattr("privbench.pipeline.generate.lost_rows", told)
+    monkeypatch.setattr("privbench.cli.bundle.lost_rows", told)
+    assert "warning: visit: 3 of 4" in run("generate", model, "-o", tmp_path / "b").err
+    assert "- visit: 3 of 4 rows were made: a test." in (tmp_path / "b" / "README.md").read_text()
+    assert json.loads(run("generate", model, "-o", tmp_path / "c", "--json").out)["warnings"] == told()
+
+
+def test_a_long_condition_is_shortened(spec: Path, model: Path, run: Run, tmp_path: Path) -> None:
+    assert shortened("given: a, b, c") == "given: a, b, c"
+    columns = ", ".join(f"c{i} SMALLINT" for i in range(9))
+    folder = tmp_path / "wide"
+    folder.mkdir()
+    (folder / "schema.sql").write_text(f"CREATE TABLE t ({columns});")
+    (folder / "t.csv").write_text(",".join(f"c{i}" for i in range(9)) + "\n" + ",".join("123456789") + "\n")
+    assert run("synth", folder, "--domains", "data", "--epsilon", "3", "-o", tmp_path / "b").code == 0
+    assert "t.c0, t.c1, t.c2, t.c3 and 5 more, which `--json` lists" in run("verify", tmp_path / "b").out
+    assert json.loads(run("verify", tmp_path / "b", "--json").out)["condition"].endswith("t.c8")
+
+
+def test_problems_come_first(bundle: Path, run: Run) -> None:
+    (bundle / "extra.txt").write_text("x")
+    lines = run("verify", bundle).out.splitlines()
+    assert lines[0] == "status: failed"
+    assert lines[1].startswith("problem: extra.txt")
+    assert re.match("epsilon promised 5, spent", lines[2])

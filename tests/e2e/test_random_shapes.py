@@ -1,0 +1,45 @@
+"""Whatever the schema: referential integrity and unique keys at every scale and block size, or a clear refusal."""
+
+from pathlib import Path
+
+import pytest
+
+from privbench.errors import SchemaError
+from privbench.io.base import Format
+from privbench.pipeline import public_rows, spans
+from privbench.pipeline.draft import draft
+from privbench.pipeline.fit import fit
+from privbench.pipeline.generate import generate
+
+from .checks import broken_promises, read_bundle
+from .random_shapes import random_shape
+
+
+def _check(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the shape went through; False if its keys were refused."""
+    shape = random_shape(seed)
+    try:
+        spec = draft(shape.write(folder / "source"), domains="data", **shape.choices)
+        model = fit(spec, epsilon=500)
+    except SchemaError:
+        return False
+    schema = model.protection.schema
+    for scale, block in ((0.05, 65_536), (0.5, 7), (1, 7), (1, 65_536), (2.5, 7)):
+        monkeypatch.setattr(spans, "BLOCK_ROWS", block)
+        monkeypatch.setattr(public_rows, "BLOCK_ROWS", block)
+        out = folder / f"{scale}-{block}"
+        rows = generate(model, out, scale=scale, seed=1)
+        tables = read_bundle(out, schema, Format.PARQUET)
+        assert broken_promises(schema, tables) == []
+        assert rows == {name: len(table) for name, table in tables.items()}
+    return True
+
+
+def test_a_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sum(_check(seed, tmp_path / str(seed), monkeypatch) for seed in range(5)) >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(100, 200, 10))
+def test_many(first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sum(_check(seed, tmp_path / str(seed), monkeypatch) for seed in range(first, first + 10)) >= 5

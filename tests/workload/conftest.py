@@ -1,0 +1,30 @@
+"""A fitted database, and generated ones of it; fitted once."""
+
+from pathlib import Path
+
+import pytest
+
+from privbench.pipeline.draft import draft
+from privbench.pipeline.fit import fit
+from privbench.pipeline.generate import generate
+from privbench.pipeline.model import Model
+
+from .made import write_source
+
+
+@pytest.fixture(scope="session")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_source(tmp_path_factory.mktemp("workload") / "source")
+
+
+@pytest.fixture(scope="session")
+def model(source: Path) -> Model:
+    """Little noise, so that what is there is learnt."""
+    return fit(draft(source, domains="data", unit="person", public=["town"]), epsilon=2000)
+
+
+@pytest.fixture(scope="session")
+def bundle(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("bundle") / "bundle"
+    generate(model, out, seed=0)
+    return out

@@ -1,0 +1,103 @@
+"""Generated workloads: by seed, never empty, of the style that was asked for, from any kind of source."""
+
+from collections import Counter
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from privbench.errors import SourceError, SpecError
+from privbench.io.base import Format
+from privbench.io.open import open_source
+from privbench.pipeline.generate import generate
+from privbench.pipeline.model import Model
+from privbench.workload.generate import Style, generate_workload
+from privbench.workload.query import Literals, Workload
+from privbench.workload.sampling import random_rows, rows_with_keys
+from privbench.workload.sql import parse_workload, workload_text
+
+
+def made(location: Path, *, n: int = 60, seed: int = 3, style: Style = Style.MSCN) -> Workload:
+    return generate_workload(location, n=n, seed=seed, style=style)
+
+
+@pytest.mark.parametrize("style", Style)
+def test_the_same_seed_makes_the_same_queries_and_none_is_empty(source: Path, style: Style) -> None:
+    workload = made(source, style=style)
+    assert workload == made(source, style=style)
+    assert workload != made(source, seed=4, style=style)
+    with duckdb.connect() as con:
+        for file in source.glob("*.parquet"):
+            con.execute(f"CREATE VIEW {file.stem} AS FROM '{file}'")
+        found = [con.execute(s.sql).fetchone() for s in workload.statements]
+    assert all(row is not None and row[0] > 0 for row in found)
+    assert parse_workload(workload_text(workload)) == workload
+
+
+def test_joins_are_spread_evenly_and_sam_has_none(source: Path) -> None:
+    joins = Counter(len(s.query.tables) - 1 for s in made(source).statements if s.query)
+    assert joins == {0: 12, 1: 12, 2: 12, 3: 12, 4: 12}
+    assert all(len(s.query.tables) == 1 for s in made(source, style=Style.SAM).statements if s.query)
+
+
+def test_queries_ask_for_values_and_not_for_keys(source: Path) -> None:
+    filters = [f for s in made(source, n=200).statements if s.query for f in s.query.filters]
+    assert not {f.column.column for f in filters} & {"id", "person_id", "visit_id", "town_id"}
+    assert len({type(f.predicate) for f in filters}) == 3
+    assert all(1 <= len(s.query.filters) <= 5 for s in made(source).statements if s.query)
+
+
+def test_the_header_says_real_for_a_source_and_synthetic_for_a_bundle(source: Path, bundle: Path) -> None:
+    assert made(source, n=1).literals is Literals.REAL
+    assert made(bundle, n=1).literals is Literals.SYNTHETIC
+    assert generate_workload(source, n=1, seed=0, style=Style.SAM, literals=Literals.SYNTHETIC).literals is (
+        Literals.SYNTHETIC
+    )
+
+
+@pytest.mark.parametrize("form", [Format.CSV, Format.DUCKDB, Format.SQLITE])
+def test_every_kind_of_source(model: Model, bundle: Path, tmp_path: Path, form: Format) -> None:
+    generate(model, tmp_path / "other", seed=0, format=form)
+    assert made(tmp_path / "other", n=20).statements == made(bundle, n=20).statements
+
+
+def test_bad_requests(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="0 queries"):
+        made(source, n=0)
+    with pytest.raises(SpecError, match="not negative"):
+        made(source, seed=-1)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "t.csv").write_text("a\n")
+    with pytest.raises(SourceError, match="no row"):
+        made(tmp_path / "empty")
+
+
+def test_random_rows_are_alike_and_bounded(source: Path) -> None:
+    with open_source(source) as opened:
+        table = opened.schema().table("visit")
+        hits = np.zeros(1200)
+        for seed in range(200):
+            rows = random_rows(opened, table, 60, np.random.default_rng(seed))
+            assert rows is not None
+            assert rows.num_rows == 60
+            hits[np.array(rows.column("id")) - 50] += 1
+    assert hits.sum() == 12_000
+    assert hits.min() > 0
+    assert hits.max() < 30  # expected 10
+
+
+def test_rows_are_found_by_their_keys(source: Path) -> None:
+    with open_source(source) as opened:
+        table = opened.schema().table("visit")
+        rows = pa.Table.from_batches(list(opened.read(table))).to_pylist()
+        wanted = [(r["person_id"], r["kind"]) for r in rows[:40]] + [(-1, "a"), (rows[0]["person_id"], "zz")]
+        found = rows_with_keys(opened, table, ("person_id", "kind"), wanted, np.random.default_rng(0))
+        assert found[-2:] == [None, None]
+        assert [(r["person_id"], r["kind"]) for r in found[:-2] if r] == wanted[:-2]
+        picks = {
+            rows_with_keys(opened, table, ("kind",), [("a",)], np.random.default_rng(s))[0]["id"]  # type: ignore[index]
+            for s in range(10)
+        }
+    assert len(picks) > 5
