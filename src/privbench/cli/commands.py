@@ -28,6 +28,7 @@ from privbench.cli.flags import (
     seed_flag,
     to_flag,
 )
+from privbench.cli.workload import estimate, evaluate, workload
 from privbench.io.staging import check_target
 
 
@@ -98,12 +99,12 @@ def fit(
     \b
     Example: privbench fit spec.yaml --epsilon 3.2 -o shop.model
     """
-    from privbench.cli.output import echo, program, shell
-    from privbench.cli.progress import progress_line
-    from privbench.cli.show import show_model
-
     check_target(out, force=force)
     with _if_stopped("no model was written, so nothing was released."):
+        from privbench.cli.output import echo, program, shell
+        from privbench.cli.progress import progress_line
+        from privbench.cli.show import show_model
+
         with progress_line(quiet=as_json) as progress:
             model = privbench.fit(spec, source=source, epsilon=epsilon, method=method, progress=progress)
         privbench.save_model(model, out, force=force)
@@ -153,11 +154,11 @@ def synth(source: str, out: Path, epsilon: str, format_: str, force: bool, as_js
     \b
     Example: privbench synth shop/ --unit customer --epsilon 3.2 --domains data -o bundle
     """
-    from privbench.cli.bundle import show_bundle
-    from privbench.cli.progress import progress_line
-
     given = {name: flags.pop(name) for name in ("unit", "domains", "method", "scale", "seed")}
     with _if_stopped("no bundle was written, so nothing was released."):
+        from privbench.cli.bundle import show_bundle
+        from privbench.cli.progress import progress_line
+
         choices = draft_choices(source, **flags)
         with progress_line(quiet=as_json) as progress:
             model, rows = privbench.synth(
@@ -207,6 +208,10 @@ def verify(path: Path, as_json: bool) -> None:
     show_verdict(verdict, as_json=as_json)
     if verdict.status in ("unverified", "failed"):
         sys.exit(1)
+
+
+for _command in (workload, estimate, evaluate):
+    cli.add_command(_command)
 
 
 def run() -> None:

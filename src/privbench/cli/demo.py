@@ -10,7 +10,7 @@ import shlex
 import sys
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow.csv as pc
@@ -21,6 +21,7 @@ from privbench.errors import SourceError
 from privbench.io.ddl import parse_ddl
 from privbench.io.staging import check_target
 from privbench.methods.base import Progress
+from privbench.pipeline.cautions import fit_cautions
 from privbench.pipeline.check import verify
 from privbench.pipeline.synth import synth
 from privbench.privacy.verify import Verdict
@@ -55,8 +56,8 @@ def run_demo(out: Path, *, force: bool, progress: Progress) -> str:
     check_target(out, force=force)
     with tempfile.TemporaryDirectory() as folder:
         real = _unpack(Path(folder))
-        _, rows = synth(folder, out, unit="People", epsilon=EPSILON, domains="data", force=force, progress=progress)
-    return "\n".join(_story(out, real, rows, verify(out)))
+        model, rows = synth(folder, out, unit="People", epsilon=EPSILON, domains="data", force=force, progress=progress)
+    return "\n".join(_story(out, real, rows, verify(out), fit_cautions(model)))
 
 
 def _unpack(folder: Path) -> dict[str, int]:
@@ -77,7 +78,9 @@ def _unpack(folder: Path) -> dict[str, int]:
     return rows
 
 
-def _story(out: Path, real: Mapping[str, int], rows: Mapping[str, int], verdict: Verdict) -> list[str]:
+def _story(
+    out: Path, real: Mapping[str, int], rows: Mapping[str, int], verdict: Verdict, cautions: Sequence[str]
+) -> list[str]:
     return [
         "A real database of baseball players went in: one entity is a player with all of their seasons, salaries and",
         f"votes. A synthetic one came out, with epsilon {EPSILON} for replacing one player.",
@@ -88,6 +91,10 @@ def _story(out: Path, real: Mapping[str, int], rows: Mapping[str, int], verdict:
         f"The receipt was checked: {verdict.status}. Here the domains of the columns were taken from the data;",
         "for your own data, review them in the spec.",
         "With this method columns are nearly independent, so single rows may look odd: a debut after the last game.",
+        "",
+        "What to know of it:",
+        *(f"  {line}" for line in cautions),
+        "",
         LICENCE,
         "",
         f"The bundle is in {out}. Try next:",

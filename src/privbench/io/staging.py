@@ -20,6 +20,11 @@ def is_bundle(folder: Path) -> bool:
     return (folder / "data").is_dir() and (folder / "schema.sql").is_file()
 
 
+def _is_ours(folder: Path) -> bool:
+    """Tell whether a folder is one that PrivBench wrote: a bundle, or the result of an evaluation."""
+    return is_bundle(folder) or (folder / "result.json").is_file()
+
+
 @contextmanager
 def staged(target: Path, *, force: bool) -> Iterator[Path]:
     """Give a path to write a file or a folder at; it takes the target's name when the block ends well.
@@ -65,9 +70,9 @@ def check_target(target: Path, *, force: bool) -> None:
         return
     if not force:
         raise TargetError(f"{target}: already exists. Choose another name, or replace it with `--force`.")
-    if target.is_dir() and any(target.iterdir()) and not is_bundle(target):
+    if target.is_dir() and any(target.iterdir()) and not _is_ours(target):
         raise TargetError(
-            f"{target}: is a folder with files that are not a bundle, so it is not replaced even with `--force`. "
+            f"{target}: is a folder with files that are not ours, so it is not replaced even with `--force`. "
             "Choose another name, or remove it yourself."
         )
 
