@@ -19,7 +19,11 @@ dialect_flag = click.option(
 
 @click.group()
 def workload() -> None:
-    """Make or translate a workload of queries."""
+    """Make or translate a workload of queries.
+
+    \b
+    Example: privbench workload generate shop/ -n 400 -o q.sql
+    """
 
 
 @workload.command("generate", epilog=SOURCE_HELP)

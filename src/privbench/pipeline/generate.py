@@ -1,4 +1,4 @@
-"""From a model to a bundle: every table made, decoded and written, in constant memory at any scale.
+"""From a model to a bundle: every table made, decoded and written, in about constant memory at any scale.
 
 All of it is post-processing: only the model is read, so it can be repeated, with other scales, seeds and
 formats, at no cost in privacy. The same model, scale and seed give the same data files, byte for byte.
