@@ -207,3 +207,10 @@ def test_rows_above_the_limit_go_to_owners_with_rows_first() -> None:
     link = SlotCounts(counts=np.array([[0.0, 8.0, 1.0, 1.0, 0.0, 0.0]]))
     found = draw_owners(link, np.zeros(10, int), 0, 5, 5, most=3, rng=np.random.default_rng(0))
     assert sorted(np.bincount(found, minlength=5)[:3]) == [3, 3, 3]
+
+
+@pytest.mark.parametrize("most", [1, 5])
+def test_no_rows_need_no_owner(most: int) -> None:
+    for link in (SlotCounts(counts=np.ones((1, 3))), DegreeCounts(counts=np.ones(2), null_share=0.0)):
+        found = draw_references(link, np.zeros(4, int), 2, 2, 2, most=most, rng=np.random.default_rng(0))
+        assert (found == -1).all()

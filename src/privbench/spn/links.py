@@ -107,6 +107,8 @@ def draw_owners(
     """
     span = last - first
     _check_parts(link, parts)
+    if len(parts) == 0:
+        return np.empty(0, np.int64)
     if len(parts) > span * most:
         raise ModelError(f"{len(parts)} rows need an owner, but {span} rows can own at most {most} each.")
     if isinstance(link, DegreeCounts):
