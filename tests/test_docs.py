@@ -9,6 +9,7 @@ import click
 import pytest
 
 from privbench.cli.commands import cli
+from privbench.methods.independent import IndependentSettings
 from privbench.methods.paper.settings import PaperSettings
 from privbench.pipeline.model import compile_codecs
 from privbench.schema.spec import ColumnSpec, Spec, TableSpec, read_spec
@@ -49,6 +50,8 @@ def test_every_word_of_the_spec_is_described() -> None:
     for setting in fields(PaperSettings):
         assert f"  {setting.name}:" in text, setting.name
         assert f"`{setting.name}" in (ROOT / "docs/method-paper.md").read_text("utf-8"), setting.name
+    for setting in fields(IndependentSettings):
+        assert f"`{setting.name}" in (ROOT / "docs/method-independent.md").read_text("utf-8"), setting.name
 
 
 def test_the_example_spec_is_one(tmp_path: Path) -> None:

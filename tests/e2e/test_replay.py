@@ -9,9 +9,10 @@ import pytest
 
 from privbench.io.open import open_source
 from privbench.methods.base import silent
+from privbench.methods.registry import METHODS
 from privbench.pipeline.check import verify
 from privbench.pipeline.draft import draft
-from privbench.pipeline.fit import fit, method_settings, public_facts, release
+from privbench.pipeline.fit import fit, method_settings, public_facts, release, with_method
 from privbench.pipeline.generate import generate
 from privbench.pipeline.model import compile_codecs
 from privbench.pipeline.model_file import save_model
@@ -41,15 +42,15 @@ def _release(spec: Spec, read: ReadDatabase, *, data: Any, tape: Any, out: Path)
     facts = public_facts(spec, protection, compile_codecs(spec, protection), read.rows, public_sizes=False)
     ledger = Ledger(add_remove_budget(EPSILON, protection.neighbours))
     vault = Vault(facts, data, ledger=ledger, entropy=FixedEntropy(4), tape=tape)
-    settings = method_settings(spec, None)
-    save_model(release(vault, spec, read, settings=settings, epsilon=EPSILON, progress=silent), out)
+    save_model(release(vault, spec, read, chosen=method_settings(spec), epsilon=EPSILON, progress=silent), out)
     return vault
 
 
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", sorted(SHAPES))
-def test_the_model_is_a_function_of_the_noisy_answers(name: str, tmp_path: Path) -> None:
+def test_the_model_is_a_function_of_the_noisy_answers(name: str, method: str, tmp_path: Path) -> None:
     shape = SHAPES[name]
-    spec = draft(shape.write(tmp_path / "source"), domains="data", **shape.choices)
+    spec = with_method(draft(shape.write(tmp_path / "source"), domains="data", **shape.choices), method)
     read = _read(spec)
     recorded = _release(spec, read, data=read.private, tape=None, out=tmp_path / "recorded")
 

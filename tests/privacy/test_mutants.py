@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from privbench.encode.coded import CodedTable
-from privbench.methods.paper import fanout, method, tree
+from privbench.methods import links
+from privbench.methods.paper import tree
 from privbench.methods.paper.colsplit import choose_halves
-from privbench.methods.paper.tree import Size
+from privbench.methods.size import Size
 from privbench.privacy import queries
 from privbench.privacy import vault as vault_module
 from privbench.privacy.events import Event
@@ -77,7 +78,7 @@ def real_keys(patch: pytest.MonkeyPatch) -> None:
         degrees = queries.degrees(_private(vault).key(link), link.slots or 10**4)
         return SlotCounts(counts=np.append(0.0, degrees)[None, :])
 
-    patch.setattr(method, "learn_link", leaky)
+    patch.setattr(links, "learn_link", leaky)
 
 
 def fitted_order(patch: pytest.MonkeyPatch) -> None:
@@ -247,12 +248,12 @@ def test_a_skipped_charge_leaves_an_answer_without_event(monkeypatch: pytest.Mon
 
 def test_overlapping_parts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts that repeat would let a row count as often as it is in one."""
-    learn = fanout.learn_link
+    learn = links.learn_link
 
     def twice(vault: Vault, link: Any, learnt: Any, **options: Any) -> Any:
         return learn(vault, link, replace(learnt, parts=learnt.parts * 2), **options)
 
-    monkeypatch.setattr(method, "learn_link", twice)
+    monkeypatch.setattr(links, "learn_link", twice)
     with pytest.raises(ValueError, match="overlap"):
         made.run(made.vault_of(made.database(5)))
 

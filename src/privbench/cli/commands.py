@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 import privbench
+from privbench.cli.compare import compare
 from privbench.cli.flags import (
     SOURCE_HELP,
     draft_choices,
@@ -210,7 +211,7 @@ def verify(path: Path, as_json: bool) -> None:
         sys.exit(1)
 
 
-for _command in (workload, estimate, evaluate):
+for _command in (workload, estimate, evaluate, compare):
     cli.add_command(_command)
 
 

@@ -1,4 +1,4 @@
-"""What `evaluate` writes and prints: result.json, and its figures beside their floors."""
+"""What `evaluate` writes and prints: report.html, result.json, and its figures beside their floors."""
 
 import json
 from collections.abc import Iterator
@@ -8,16 +8,33 @@ from privbench.cli.output import echo, print_json, print_table
 from privbench.evaluate.result import Result
 from privbench.evaluate.result_json import WARNING, result_json
 from privbench.io.staging import staged
+from privbench.pipeline.model import Model
+from privbench.report.public import read_public
+from privbench.report.report import render_public, render_report
 
 Row = tuple[str, str, str]
 
 
-def write_result(result: Result, folder: Path, *, force: bool) -> None:
-    """Write result.json into a new folder, whole or not at all."""
+def write_result(result: Result, folder: Path, *, model: Model | None, force: bool) -> None:
+    """Write report.html and result.json into a new folder, whole or not at all."""
     with staged(folder, force=force) as temp:
         temp.mkdir()
         text = json.dumps(result_json(result), indent=1, ensure_ascii=False, allow_nan=False)
         (temp / "result.json").write_text(text + "\n", encoding="utf-8")
+        (temp / "report.html").write_text(render_report(result, model=model), encoding="utf-8")
+
+
+def write_public(synthetic: str, model: Model, folder: Path, *, seed: int, force: bool, as_json: bool) -> None:
+    """Write report.html of a bundle and its model into a new folder."""
+    html = render_public(read_public(synthetic, model=model, seed=seed), model=model)
+    with staged(folder, force=force) as temp:
+        temp.mkdir()
+        (temp / "report.html").write_text(html, encoding="utf-8")
+    written = str(folder / "report.html")
+    if as_json:
+        print_json({"report": written})
+    else:
+        echo(f"Wrote {written}. It is made from the model and the synthetic data alone, so it may be published.")
 
 
 def show_result(result: Result, folder: Path, *, as_json: bool) -> None:
@@ -25,7 +42,7 @@ def show_result(result: Result, folder: Path, *, as_json: bool) -> None:
     if as_json:
         print_json(result_json(result))
         return
-    echo(f"Wrote {folder / 'result.json'}. {WARNING}")
+    echo(f"Wrote {folder / 'report.html'} and result.json. {WARNING}")
     print_table(("figure", "synthetic", "floor"), list(_rows(result)))
     for skip in result.skips:
         echo(f"skipped: {skip.what}: {skip.reason}")

@@ -18,7 +18,8 @@ SOURCE_HELP = "SOURCE is a folder with one Parquet or CSV file per table (and sc
 json_flag = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 force_flag = click.option("--force", is_flag=True, help="Replace what is there.")
 epsilon_flag = click.option("--epsilon", required=True, metavar="E", help="The privacy budget, such as 3.2.")
-method_flag = click.option("--method", type=click.Choice(["paper"]), help="How to learn the model.")
+METHODS = ("paper", "independent")
+method_flag = click.option("--method", type=click.Choice(METHODS), help="How to learn the model.")
 seed_flag = click.option("--seed", type=int, help="The same seed gives the same data; noise has none.")
 scale_flag = click.option("--scale", type=float, default=1.0, show_default=True, help="Scale factor, 0.01 to 1000.")
 to_flag = click.option(

@@ -134,7 +134,7 @@ def estimate(model_path: Path, queries: Path, dialect: str, as_json: bool) -> No
 
 
 @click.command()
-@click.option("--real", required=True, help="The private database: a folder, a DuckDB or a SQLite file.")
+@click.option("--real", help="The private database: a folder, a DuckDB or a SQLite file.")
 @click.option("--synthetic", required=True, help="The bundle, or any other database of the same tables.")
 @click.option("--workload", "queries", type=click.Path(path_type=Path), help="Queries to compare cardinalities on.")
 @click.option("--model", "model_path", type=click.Path(path_type=Path), help="The model: says who owns what.")
@@ -142,16 +142,22 @@ def estimate(model_path: Path, queries: Path, dialect: str, as_json: bool) -> No
     "--floor/--no-floor", default=True, help="Also score a resample of the real data, the best that one can do."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="For samples of marginals and the floor.")
-@out_flag("A folder for result.json.")
+@click.option(
+    "--publishable",
+    is_flag=True,
+    help="Only a report.html of the model and the synthetic data, which may be published.",
+)
+@out_flag("A folder for report.html and result.json.")
 @force_flag
 @json_flag
 def evaluate(
-    real: str,
+    real: str | None,
     synthetic: str,
     queries: Path | None,
     model_path: Path | None,
     floor: bool,
     seed: int,
+    publishable: bool,
     out: Path,
     force: bool,
     as_json: bool,
@@ -160,23 +166,32 @@ def evaluate(
 
     \b
     Example: privbench evaluate --real shop/ --synthetic bundle --workload q.sql -o report
+             privbench evaluate --publishable --synthetic bundle --model shop.model -o page
     """
-    from privbench.cli.evaluated import show_result, write_result
+    from privbench.cli.evaluated import show_result, write_public, write_result
     from privbench.cli.progress import progress_line
     from privbench.evaluate.evaluate import evaluate as evaluate_pair
     from privbench.io.staging import check_target
     from privbench.pipeline.model_file import load_model
 
     check_target(out, force=force)
+    model = None if model_path is None else load_model(model_path)
+    if publishable:
+        if model is None or real is not None or queries is not None:
+            raise click.UsageError("--publishable takes --synthetic and --model, and neither --real nor --workload.")
+        write_public(synthetic, model, out, seed=seed, force=force, as_json=as_json)
+        return
+    if real is None:
+        raise click.UsageError("Missing option '--real'.")
     with progress_line(quiet=as_json) as progress:
         result = evaluate_pair(
             real,
             synthetic,
             workload=queries,
-            model=None if model_path is None else load_model(model_path),
+            model=model,
             floor=floor,
             seed=seed,
             progress=progress,
         )
-    write_result(result, out, force=force)
+    write_result(result, out, model=model, force=force)
     show_result(result, out, as_json=as_json)

@@ -22,7 +22,7 @@ def is_bundle(folder: Path) -> bool:
 
 def _is_ours(folder: Path) -> bool:
     """Tell whether a folder is one that PrivBench wrote: a bundle, or the result of an evaluation."""
-    return is_bundle(folder) or (folder / "result.json").is_file()
+    return is_bundle(folder) or any((folder / name).is_file() for name in ("result.json", "report.html"))
 
 
 @contextmanager

@@ -1,8 +1,12 @@
-"""What a method is: from a vault to one model per private table. All methods share these values."""
+"""What a method is: from a vault and settings to one model per private table. All methods share these values."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Generic, Protocol, TypeVar
 
+from privbench.methods.size import Size
+from privbench.privacy.partition import Block
 from privbench.privacy.vault import Vault
 from privbench.spn.links import LinkCounts
 from privbench.spn.nodes import Node
@@ -24,5 +28,35 @@ class TableModel:
     links: Mapping[str, LinkCounts] = field(default_factory=dict)
 
 
-Method = Callable[[Vault, Progress], dict[str, TableModel]]
-"""Learn all private tables, spending at most the ledger's budget."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learnt:
+    """A network, the estimate of its rows, and the blocks of its parts (the rows behind each COMPONENT code)."""
+
+    network: Node
+    size: Size
+    parts: tuple[Block, ...]
+
+
+class Settings(Protocol):
+    """What the settings of every method say; the fields of a method's own settings stand in the receipt."""
+
+    @property
+    def network_share(self) -> Fraction:
+        """Share of the budget for networks; the rest goes to keys."""
+
+    @property
+    def as_printed(self) -> bool:
+        """Whether a step is not differentially private as claimed."""
+
+
+S = TypeVar("S", bound=Settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method(Generic[S]):
+    """A way to learn all private tables, spending at most the ledger's budget."""
+
+    name: str
+    read_settings: Callable[[Mapping[str, Any]], S]
+    """The settings that a spec declares; SpecError for one that the method does not have."""
+    learn: Callable[[Vault, S, Progress], dict[str, TableModel]]

@@ -5,6 +5,7 @@ wrong with the data; everything below it sees noisy answers alone.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
@@ -13,9 +14,8 @@ from typing import Any
 from privbench import __version__
 from privbench.errors import SpecError
 from privbench.io.open import open_source
-from privbench.methods.base import Progress, silent
-from privbench.methods.paper.method import learn
-from privbench.methods.paper.settings import PaperSettings, paper_settings
+from privbench.methods.base import Method, Progress, Settings, silent
+from privbench.methods.registry import DEFAULT, METHODS
 from privbench.pipeline.given import find_source, spec_of
 from privbench.pipeline.model import Model, compile_codecs
 from privbench.pipeline.order import generation_order
@@ -29,8 +29,15 @@ from privbench.privacy.vault import Vault
 from privbench.schema.spec import Orphans, Sizes, Spec
 from privbench.schema.unit import Link, LinkKind, Neighbours, Protection, Role
 
-METHODS = ("paper",)
 LEAST_EPSILON = Fraction(1, 10**6)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """A method with its settings."""
+
+    method: Method[Any]
+    settings: Settings
 
 
 def fit(
@@ -54,8 +61,9 @@ def fit(
     """
     budget = parse_epsilon(epsilon)
     spec, folder = spec_of(spec)
-    settings = method_settings(spec, method)
-    public_sizes = sizes_are_public(spec, settings)
+    spec = with_method(spec, method)
+    chosen = method_settings(spec)
+    public_sizes = sizes_are_public(spec, chosen.settings)
     protection = spec.protection()
     codecs = compile_codecs(spec, protection)
     generation_order(spec, protection)
@@ -71,14 +79,14 @@ def fit(
     ledger = Ledger(add_remove_budget(budget, protection.neighbours))
     entropy = entropy or OsEntropy()
     vault = Vault(facts, read.private, ledger=ledger, entropy=entropy)
-    return release(vault, spec, read, settings=settings, epsilon=budget, progress=progress)
+    return release(vault, spec, read, chosen=chosen, epsilon=budget, progress=progress)
 
 
 def release(
-    vault: Vault, spec: Spec, read: ReadDatabase, *, settings: PaperSettings, epsilon: Fraction, progress: Progress
+    vault: Vault, spec: Spec, read: ReadDatabase, *, chosen: Chosen, epsilon: Fraction, progress: Progress
 ) -> Model:
     """Run the method on the vault and put the model together. Reads public parts of `read` alone."""
-    tables = learn(vault, settings, progress)
+    tables = chosen.method.learn(vault, chosen.settings, progress)
     protection = spec.protection()
     receipt = make_receipt(
         protection=protection,
@@ -88,7 +96,7 @@ def release(
             rows_per_entity={t: vault.cap(t) for t in vault.facts.tables},
             declared_caps=[t for t, f in vault.facts.tables.items() if f.cap is not None],
             orphans=spec.orphans.value,
-            parameters={"method": "paper", **_plain(settings)},
+            parameters={"method": chosen.method.name, **_plain(chosen.settings)},
         ),
         epsilon=epsilon,
         ledger=vault.ledger,
@@ -125,17 +133,23 @@ def parse_epsilon(epsilon: Fraction | float | str) -> Fraction:
     return value
 
 
-def method_settings(spec: Spec, method: str | None) -> PaperSettings:
-    """The settings of the method that the spec or the caller names."""
+def with_method(spec: Spec, name: str | None) -> Spec:
+    """The spec with the method that the caller names, if any: settings of another method go."""
+    if name is None or name == spec.method.get("name", DEFAULT):
+        return spec
+    return spec.model_copy(update={"method": {"name": name}})
+
+
+def method_settings(spec: Spec) -> Chosen:
+    """The method that the spec names, with its settings."""
     declared = dict(spec.method)
-    name = declared.pop("name", "paper")
-    name = method if method is not None else name
+    name = str(declared.pop("name", DEFAULT))
     if name not in METHODS:
         raise SpecError(f"method {name!r}: there is no such method. Methods: {', '.join(METHODS)}.")
-    return paper_settings(declared)
+    return Chosen(method=METHODS[name], settings=METHODS[name].read_settings(declared))
 
 
-def sizes_are_public(spec: Spec, settings: PaperSettings) -> bool:
+def sizes_are_public(spec: Spec, settings: Settings) -> bool:
     """Whether the spec declares the sizes of all tables public; as printed, the paper does.
 
     Raises SpecError where entities may come and go: no two neighbours have the same sizes then.
@@ -193,7 +207,7 @@ def _link_facts(protection: Protection, link: Link, rows: Mapping[str, int], kno
     )
 
 
-def _plain(settings: PaperSettings) -> dict[str, Any]:
+def _plain(settings: Any) -> dict[str, Any]:
     """Settings as the receipt writes them."""
     plain = {}
     for name in settings.__dataclass_fields__:

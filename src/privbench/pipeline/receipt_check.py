@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from privbench.methods.registry import DEFAULT
 from privbench.pipeline.model import Model
 from privbench.privacy.receipt import PublicFacts, claims
 from privbench.privacy.verify import Verdict, verify_receipt
@@ -56,8 +57,15 @@ def _facts(model: Model) -> PublicFacts:
         rows_per_entity={t: cap or tables[t]["rows_per_entity"] for t, cap in caps.items()},
         declared_caps=[t for t, cap in caps.items() if cap],
         orphans=spec.orphans.value,
-        parameters={**receipt["public"]["parameters"], "as_printed": as_printed},
+        parameters=_parameters(model),
     )
+
+
+def _parameters(model: Model) -> dict[str, Any]:
+    """The receipt's settings, with the method and the stamped setting, where it has one, as the spec says."""
+    said, spec = model.receipt["public"]["parameters"], model.spec.method
+    printed = {"as_printed": spec.get("as_printed", False)} if "as_printed" in {*said, *spec} else {}
+    return {**said, "method": spec.get("name", DEFAULT), **printed}
 
 
 def _unpaid(model: Model) -> Iterator[str]:

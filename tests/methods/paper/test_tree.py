@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privbench.methods.base import silent
-from privbench.methods.paper.fanout import learn_link
+from privbench.methods.base import Learnt, silent
+from privbench.methods.links import learn_link
 from privbench.methods.paper.plan import Task
 from privbench.methods.paper.settings import PaperSettings
-from privbench.methods.paper.tree import Learnt, Size, learn_network
+from privbench.methods.paper.tree import learn_network
+from privbench.methods.size import Size
 from privbench.privacy.facts import LinkFacts
 from privbench.privacy.noise import OsEntropy
 from privbench.privacy.partition import disjoint

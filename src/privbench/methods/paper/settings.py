@@ -1,11 +1,12 @@
 """The parameters of the paper's method under our names; docs/method-paper.md has the table of symbols."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from privbench.errors import SpecError
+from privbench.methods.settings import check_share, declared_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +30,7 @@ class PaperSettings:
         if self.min_rows < 1:
             raise SpecError(f"method.min_rows is {self.min_rows}: it must be at least 1.")
         for name in ("network_share", "trial_share", "trial_split_share"):
-            if not 0 < getattr(self, name) < 1:
-                raise SpecError(f"method.{name} is {float(getattr(self, name))}: it must lie between 0 and 1.")
+            check_share(name, getattr(self, name))
 
 
 def paper_settings(declared: Mapping[str, Any]) -> PaperSettings:
@@ -39,17 +39,4 @@ def paper_settings(declared: Mapping[str, Any]) -> PaperSettings:
     >>> paper_settings({"min_rows": 500}).min_rows
     500
     """
-    known = {f.name: f for f in fields(PaperSettings)}
-    unknown = sorted(set(declared) - set(known))
-    if unknown:
-        raise SpecError(f"method.{unknown[0]}: the method paper has no such setting. Settings: {', '.join(known)}.")
-    return PaperSettings(**{name: _read(name, value) for name, value in declared.items()})
-
-
-def _read(name: str, value: Any) -> Any:
-    wanted = {"min_rows": int, "as_printed": bool}.get(name, float)
-    if wanted is float and isinstance(value, int | float) and not isinstance(value, bool):
-        return Fraction(str(value))
-    if type(value) is not wanted:
-        raise SpecError(f"method.{name} is {value!r}: it must be of type {wanted.__name__}.")
-    return value
+    return declared_settings(PaperSettings, "paper", declared)

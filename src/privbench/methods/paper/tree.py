@@ -10,23 +10,16 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.methods.base import Progress
+from privbench.methods.base import Learnt, Progress
 from privbench.methods.paper.colsplit import choose_halves
 from privbench.methods.paper.plan import Operation, Plan, Task, node_bound, plan
 from privbench.methods.paper.rowsplit import split_rows
 from privbench.methods.paper.settings import PaperSettings
-from privbench.privacy.partition import Block, ColumnSplit
+from privbench.methods.size import Size, noise_variance, pooled
+from privbench.privacy.partition import ColumnSplit
 from privbench.privacy.vault import Vault
 from privbench.spn.links import COMPONENT
 from privbench.spn.nodes import Leaf, Node, Product, Sum
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """An estimate of a number of rows and its variance."""
-
-    rows: float
-    variance: float
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,15 +30,6 @@ class _Draft:
     operation: Operation
     counts: NDArray[np.int64] | None = None
     children: list[int] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Learnt:
-    """A network, the estimate of its rows, and the blocks of its parts (the rows behind each COMPONENT code)."""
-
-    network: Node
-    size: Size
-    parts: tuple[Block, ...]
 
 
 def learn_network(
@@ -157,18 +141,3 @@ def _node(
     if part is None:
         return leaf, size
     return Product(children=(leaf, Leaf(column=COMPONENT, counts=np.eye(of)[part]))), size
-
-
-def noise_variance(sensitivity: int, epsilon: Fraction) -> float:
-    """The variance of a count's noise, near enough for weighting estimates."""
-    return 2 * (sensitivity / float(epsilon)) ** 2 + 1e-9
-
-
-def pooled(sizes: list[Size]) -> Size:
-    """The mean of several estimates of one size, weighted by their precision.
-
-    >>> pooled([Size(rows=10, variance=1), Size(rows=20, variance=4)]).rows
-    12.0
-    """
-    precision = sum(1 / s.variance for s in sizes)
-    return Size(rows=sum(s.rows / s.variance for s in sizes) / precision, variance=1 / precision)

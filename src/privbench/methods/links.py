@@ -1,17 +1,18 @@
-"""Links of keys (PrivFanout): noisy counts per row that a key can name, or of rows by how often they are named.
+"""Links of keys (the paper's PrivFanout), for every method: noisy counts per row that a key can name, or of degrees.
 
 Counts per key slot are measured where the rows that a key can name are public: the entity table under
 `replace`, and public tables. For other tables the number of rows is private, and a histogram of degrees is
 measured instead.
 """
 
+from collections.abc import Mapping
 from fractions import Fraction
 from math import log
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.methods.paper.tree import Learnt
+from privbench.methods.base import Learnt, Progress, TableModel
 from privbench.privacy.facts import LinkFacts
 from privbench.privacy.ledger import Scope
 from privbench.privacy.vault import Vault
@@ -24,6 +25,24 @@ NULL_PART = Fraction(1, 10)
 """The part of a degree link's budget that counts NULL keys."""
 CLEAR = 3
 """A count of NULL keys below this many times its noise is taken as none."""
+
+
+def link_all(
+    vault: Vault, learnt: Mapping[str, Learnt], epsilon: Fraction, progress: Progress
+) -> dict[str, TableModel]:
+    """The links of all keys, the budget of each in proportion to the rows an entity may have in its table."""
+    total = sum(vault.cap(link.table) for link in vault.facts.links)
+    models = {}
+    for table, found in learnt.items():
+        links: dict[str, LinkCounts] = {}
+        for link in vault.facts.links_of(table):
+            progress(f"linking {link.name}", len(links), len(vault.facts.links_of(table)))
+            scope = vault.ledger.root.sequential(f"key {link.name}")
+            share = epsilon * vault.cap(table) / total
+            targets = learnt[link.target].size.rows if link.target in learnt else 0.0
+            links[link.name] = learn_link(vault, link, found, targets=targets, scope=scope, epsilon=share)
+        models[table] = TableModel(network=found.network, rows=max(found.size.rows, 0.0), links=links)
+    return models
 
 
 def learn_link(

@@ -1,0 +1,94 @@
+"""`privbench compare`: methods side by side on one database, as a table, compare.json and compare.csv."""
+
+# ruff: noqa: D301  (click reads the \b in docstrings as a character, which a raw string has not)
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from privbench.cli.flags import METHODS, SOURCE_HELP, draft_choices, draft_flags, force_flag, json_flag, out_flag
+
+if TYPE_CHECKING:
+    from privbench.evaluate.comparison import Comparison, Figures
+
+DISTANCES = {f"{what} {ways}": f"{what.lower()}_{ways}" for what in ("KLD", "TVD") for ways in (1, 2, 3)}
+QUERIES = {"Q mean": "q_mean", "Q median": "q_median", "Q p95": "q_p95", "CPU-s": "cpu_seconds", "MB": "peak_bytes"}
+"""What two tables show: heads of columns (KLD 2: 2-way), and the figures in them."""
+
+
+@click.command(epilog=SOURCE_HELP)
+@click.argument("source")
+@click.option("--methods", default=",".join(METHODS), show_default=True, metavar="M[,M..]", help="What to compare.")
+@click.option("--epsilon", "epsilons", required=True, metavar="E[,E..]", help="Budgets, such as 0.4,3.2.")
+@click.option("--runs", type=int, default=3, show_default=True, help="Runs of each method at each budget.")
+@click.option("--workload", type=click.Path(path_type=Path), help="Queries to compare cardinalities on.")
+@click.option("--seed", type=int, default=0, show_default=True, help="For sampling and the floor; noise has none.")
+@draft_flags
+@out_flag("A folder for compare.json and compare.csv.")
+@force_flag
+@json_flag
+def compare(source: str, methods: str, epsilons: str, out: Path, force: bool, as_json: bool, **flags: Any) -> None:
+    """Compare methods on SOURCE. The figures are exact facts of the data, and every run spends its own epsilon.
+
+    \b
+    Example: privbench compare shop/ --unit customer --domains data --epsilon 0.4,3.2 --runs 3 -o compare
+    """
+    from privbench.cli.progress import progress_line
+    from privbench.evaluate.compare import compare as compare_methods
+    from privbench.io.staging import check_target
+
+    check_target(out, force=force)
+    given = {name: flags.pop(name) for name in ("unit", "domains", "runs", "workload", "seed")}
+    names, budgets = _listed(methods), _listed(epsilons)
+    if not names or not budgets:
+        raise click.UsageError("--methods and --epsilon each need at least one.")
+    choices = draft_choices(source, **flags)
+    with progress_line(quiet=as_json) as progress:
+        found = compare_methods(source, methods=names, epsilons=budgets, progress=progress, **given, **choices)
+    _write(found, out, force=force)
+    _show(found, out, as_json=as_json)
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _write(found: "Comparison", folder: Path, *, force: bool) -> None:
+    import json
+
+    from privbench.evaluate.comparison import comparison_csv, comparison_json
+    from privbench.io.staging import staged
+
+    with staged(folder, force=force) as temp:
+        temp.mkdir()
+        text = json.dumps(comparison_json(found), indent=1, ensure_ascii=False, allow_nan=False)
+        (temp / "compare.json").write_text(text + "\n", encoding="utf-8")
+        (temp / "compare.csv").write_text(comparison_csv(found), encoding="utf-8")
+
+
+def _show(found: "Comparison", folder: Path, *, as_json: bool) -> None:
+    from privbench.cli.output import echo, print_json, print_table
+    from privbench.evaluate.comparison import SPENDING, WARNING, comparison_json
+
+    if as_json:
+        print_json(comparison_json(found))
+        return
+    settings = found.settings()
+    echo(f"Wrote {folder / 'compare.json'} and compare.csv. {WARNING} {SPENDING}")
+    rows = [("floor", "", found.floor), *((s.method, s.epsilon, s.figures) for s in settings)]
+    for columns in (DISTANCES, QUERIES):
+        print_table(
+            ("method", "epsilon", *columns),
+            [(method, epsilon, *(_cell(f, name) for name in columns.values())) for method, epsilon, f in rows],
+        )
+    for setting in settings:
+        for error in setting.errors:
+            echo(f"failed: {setting.method}, epsilon {setting.epsilon}: {error}")
+
+
+def _cell(figures: "Figures", name: str) -> str:
+    value = figures.get(name)
+    if value is None:
+        return "-"
+    return f"{value / 1e6:.0f}" if name == "peak_bytes" else f"{value:.3g}"

@@ -1,0 +1,72 @@
+"""Denoised independent marginals: the simple rival that any other method has to beat.
+
+A table is the product of its columns. All of its budget goes to one histogram per column, in equal parts, and the
+histograms are denoised and scaled to the size of the table. Caps, sizes and keys are those of the other methods.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from privbench.methods.base import Learnt, Method, Progress, TableModel
+from privbench.methods.database import learn_database
+from privbench.methods.denoise import denoise, scaled
+from privbench.methods.settings import check_share, declared_settings
+from privbench.methods.size import Size, noise_variance, pooled
+from privbench.privacy.partition import Block
+from privbench.privacy.vault import Vault
+from privbench.spn.links import COMPONENT
+from privbench.spn.nodes import Leaf, Product
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndependentSettings:
+    """The one choice that there is, with the paper's default."""
+
+    network_share: Fraction = Fraction(9, 10)
+    """Share of the budget for histograms; the rest goes to keys."""
+
+    def __post_init__(self) -> None:
+        check_share("network_share", self.network_share)
+
+    @property
+    def as_printed(self) -> bool:
+        """Every step is differentially private as claimed."""
+        return False
+
+
+def independent_settings(declared: Mapping[str, Any]) -> IndependentSettings:
+    """Read the settings that a spec declares."""
+    return declared_settings(IndependentSettings, "independent", declared)
+
+
+def learn(vault: Vault, settings: IndependentSettings, progress: Progress) -> dict[str, TableModel]:
+    """Learn every private table, spending at most the ledger's budget."""
+
+    def learn_table(block: Block, size: Size, epsilon: Fraction) -> Learnt:
+        return learn_columns(vault, block, size, epsilon=epsilon, progress=progress)
+
+    return learn_database(vault, learn_table, network_share=settings.network_share, progress=progress)
+
+
+def learn_columns(vault: Vault, block: Block, size: Size, *, epsilon: Fraction, progress: Progress) -> Learnt:
+    """A product of all columns of a table. Its size is pooled from `size` and the totals of the histograms."""
+    columns, cap = tuple(vault.facts.tables[block.table].columns), vault.cap(block.table)
+    share = epsilon / len(columns)
+    noisy = {}
+    for at, column in enumerate(columns):
+        progress(f"learning {block.table}", at, len(columns))
+        noisy[column] = vault.histogram(block, column, epsilon=share)
+    noise = noise_variance(cap, share)
+    total = pooled([Size(rows=float(y.sum()), variance=len(y) * noise) for y in noisy.values()])
+    rows = max(pooled([size, total]).rows, 0.0)
+    scale = float(cap / share)
+    leaves = (Leaf(column=c, counts=scaled(denoise(y, scale), rows)) for c, y in noisy.items())
+    network = Product(children=(*leaves, Leaf(column=COMPONENT, counts=np.ones(1))))
+    return Learnt(network=network, size=total, parts=(block,))
+
+
+INDEPENDENT = Method(name="independent", read_settings=independent_settings, learn=learn)

@@ -1,0 +1,11 @@
+"""The methods by name. A new one is added here, and to the choices of `--method`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from privbench.methods.base import Method
+from privbench.methods.independent import INDEPENDENT
+from privbench.methods.paper.method import PAPER
+
+DEFAULT = PAPER.name
+METHODS: Mapping[str, Method[Any]] = {method.name: method for method in (PAPER, INDEPENDENT)}

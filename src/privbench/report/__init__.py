@@ -1,0 +1,1 @@
+"""What an evaluation found, and what a model holds, as one page to look at."""

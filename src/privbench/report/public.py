@@ -1,0 +1,131 @@
+"""What a publishable page shows: the bundle's columns in the model's own cells, beside what the model says of them.
+
+Only the bundle and the model are read. Queries are drawn from the bundle, so their literals are synthetic.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from privbench.encode.codec import Codec
+from privbench.errors import SpecError
+from privbench.evaluate.result import Histogram
+from privbench.io.base import Source
+from privbench.io.names import find_name
+from privbench.io.open import open_source
+from privbench.io.staging import is_bundle
+from privbench.pipeline.model import Model
+from privbench.report.data import plot, rounded
+from privbench.schema.model import Table
+from privbench.spn.infer import marginal
+from privbench.workload.generate import Style, generate_workload
+from privbench.workload.query import Statement
+
+MAX_BARS = 40
+QUERIES = 30
+MAX_FANOUT = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Public:
+    """The plots and queries of a publishable page."""
+
+    location: str
+    rows: Mapping[str, int]
+    tables: tuple[Mapping[str, Any], ...]
+    keys: tuple[Mapping[str, Any], ...]
+    statements: tuple[Statement, ...]
+
+
+def read_public(location: Path | str, *, model: Model, seed: int = 0) -> Public:
+    """Read a bundle of this model."""
+    if not is_bundle(Path(location)):
+        raise SpecError(f"{location}: is no bundle. A publishable report is made of one: see `privbench generate`.")
+    with open_source(location) as source:
+        schema = source.schema()
+        absent = [name for name in model.tables if find_name(name, [t.name for t in schema.tables]) is None]
+        if absent:
+            raise SpecError(f"{location}: has no table {absent[0]}, so it was not made from this model.")
+        found = [t for t in schema.tables if t.name in model.tables]
+        tables = tuple({"name": t.name, "columns": _columns(source, t, model), "pairs": []} for t in found)
+        keys = tuple(_fanouts(source, found))
+        rows = {t.name: source.rows(t.name) for t in schema.tables}
+    queries = generate_workload(location, n=QUERIES, seed=seed, style=Style.MSCN)
+    return Public(location=Path(location).name, rows=rows, tables=tables, keys=keys, statements=queries.statements)
+
+
+def _columns(source: Source, table: Table, model: Model) -> list[dict[str, Any]]:
+    codecs = {
+        name: codec for name, codec in model.codecs[table.name].items() if name in {c.name for c in table.columns}
+    }
+    if not codecs:
+        return []
+    counts = {name: np.zeros(codec.size, np.int64) for name, codec in codecs.items()}
+    wanted = _only(table, tuple(codecs))
+    for batch in source.read(wanted):
+        for name, codec in codecs.items():
+            counts[name] += np.bincount(codec.encode(batch.column(name)), minlength=codec.size)
+    network = model.tables[table.name].network
+    types = {c.name: c.type.sql for c in table.columns}
+    return [
+        _column(name, codec, marginal(network, name), counts[name], types[name])
+        for name, codec in codecs.items()
+        if name in network.sizes
+    ]
+
+
+def _column(
+    name: str, codec: Codec, shares: NDArray[np.float64], counts: NDArray[np.int64], kind: str
+) -> dict[str, Any]:
+    total = int(counts.sum())
+    labels = codec.labels()
+    groups = np.array_split(np.arange(codec.size), min(codec.size, MAX_BARS))
+    histogram = Histogram(
+        labels=tuple(_label(labels, g) for g in groups),
+        real=tuple(round(float(shares[g].sum()) * total) for g in groups),
+        synthetic=tuple(int(counts[g].sum()) for g in groups),
+    )
+    distance = float(np.abs(shares - counts / total).sum() / 2) if total else None
+    about = {"tvd": rounded(distance), "floor": None, "grade": "none"}
+    return plot(name, histogram, about=kind, ordered=codec.ordered, **about)
+
+
+def _label(labels: tuple[str, ...], group: NDArray[np.int64]) -> str:
+    first, last = labels[group[0]], labels[group[-1]]
+    return first if len(group) == 1 else f"{first} to {last}"
+
+
+def _fanouts(source: Source, tables: list[Table]) -> Iterator[dict[str, Any]]:
+    sizes = {t.name: source.rows(t.name) for t in tables}
+    for table in tables:
+        for key in table.foreign_keys:
+            if key.table not in sizes:
+                continue
+            named: Counter[tuple[Any, ...]] = Counter()
+            for batch in source.read(_only(table, key.columns)):
+                named.update(_tuples(batch))
+            children = Counter(min(count, MAX_FANOUT) for count in named.values())
+            children[0] = max(0, sizes[key.table] - len(named))
+            steps = range(max(children) + 1)
+            labels = tuple(f"{n} or more" if n == MAX_FANOUT else str(n) for n in steps)
+            counts = tuple(children[n] for n in steps)
+            histogram = Histogram(labels=labels, real=(), synthetic=counts)
+            about = f"rows of {table.name} per row of {key.table}"
+            name = f"{table.name}.{','.join(key.columns)}"
+            yield plot(name, histogram, about=about, ordered=True, tvd=None, floor=None, grade="none")
+
+
+def _tuples(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    return (row for row in rows if None not in row)
+
+
+def _only(table: Table, names: tuple[str, ...]) -> Table:
+    columns = tuple(c for c in table.columns if c.name in names)
+    return replace(table, columns=columns, primary_key=(), foreign_keys=(), uniques=(), indexes=())
