@@ -45,10 +45,13 @@ def test_evaluate_writes_the_figures_with_their_floors(shop: Path, fitted: Path,
         fitted / "bundle",
         "--workload",
         fitted / "q.sql",
+        "--cache",
+        fitted / "cache",
         "-o",
         fitted / "report",
     )
     assert told.code == 0, told.err
+    assert [p.name.startswith("floor-") for p in (fitted / "cache").iterdir()] == [True]
     assert "not for publishing" in told.out
     result = json.loads((fitted / "report" / "result.json").read_text())
     assert {"kld", "tvd", "cross_kld", "fanout_tvd", "q_error"} <= result.keys()

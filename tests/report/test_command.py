@@ -33,6 +33,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_report_stands_beside_the_figures(shop: Shop, run: Run, tmp_path: Path) -> None:
     out = tmp_path / "report"
     given = ("--real", shop.result.real, "--synthetic", shop.bundle, "--model", shop.model_file, "-o", out)
+    given = (*given, "--cache", tmp_path / "cache")
     code, told = run(*given)
     assert (code, "report.html" in told) == (0, True), told
     assert {p.name for p in out.iterdir()} == {"report.html", "result.json"}

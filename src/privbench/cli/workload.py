@@ -141,6 +141,13 @@ def estimate(model_path: Path, queries: Path, dialect: str, as_json: bool) -> No
 @click.option(
     "--floor/--no-floor", default=True, help="Also score a resample of the real data, the best that one can do."
 )
+@click.option(
+    "--cache",
+    type=click.Path(path_type=Path),
+    default=Path.home() / ".cache" / "privbench",
+    show_default="~/.cache/privbench",
+    help="Where floors are kept, so that they are computed once. They are figures of the real data.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="For samples of marginals and the floor.")
 @click.option(
     "--publishable",
@@ -156,6 +163,7 @@ def evaluate(
     queries: Path | None,
     model_path: Path | None,
     floor: bool,
+    cache: Path,
     seed: int,
     publishable: bool,
     out: Path,
@@ -190,6 +198,7 @@ def evaluate(
             workload=queries,
             model=model,
             floor=floor,
+            cache=cache,
             seed=seed,
             progress=progress,
         )
