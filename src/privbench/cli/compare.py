@@ -1,4 +1,4 @@
-"""`privbench compare`: methods side by side on one database, as a table, compare.json and compare.csv."""
+"""`privbench compare`: methods side by side on one database, as a table, compare.json, compare.csv and compare.html."""
 
 # ruff: noqa: D301  (click reads the \b in docstrings as a character, which a raw string has not)
 
@@ -25,7 +25,7 @@ QUERIES = {"Q mean": "q_mean", "Q median": "q_median", "Q p95": "q_p95", "CPU-s"
 @click.option("--workload", type=click.Path(path_type=Path), help="Queries to compare cardinalities on.")
 @click.option("--seed", type=int, default=0, show_default=True, help="For sampling and the floor; noise has none.")
 @draft_flags
-@out_flag("A folder for compare.json and compare.csv.")
+@out_flag("A folder for compare.json, compare.csv and compare.html.")
 @force_flag
 @json_flag
 def compare(source: str, methods: str, epsilons: str, out: Path, force: bool, as_json: bool, **flags: Any) -> None:
@@ -59,12 +59,14 @@ def _write(found: "Comparison", folder: Path, *, force: bool) -> None:
 
     from privbench.evaluate.comparison import comparison_csv, comparison_json
     from privbench.io.staging import staged
+    from privbench.report.compare_page import render_comparison
 
     with staged(folder, force=force) as temp:
         temp.mkdir()
         text = json.dumps(comparison_json(found), indent=1, ensure_ascii=False, allow_nan=False)
         (temp / "compare.json").write_text(text + "\n", encoding="utf-8")
         (temp / "compare.csv").write_text(comparison_csv(found), encoding="utf-8")
+        (temp / "compare.html").write_text(render_comparison(found), encoding="utf-8")
 
 
 def _show(found: "Comparison", folder: Path, *, as_json: bool) -> None:
@@ -75,7 +77,7 @@ def _show(found: "Comparison", folder: Path, *, as_json: bool) -> None:
         print_json(comparison_json(found))
         return
     settings = found.settings()
-    echo(f"Wrote {folder / 'compare.json'} and compare.csv. {WARNING} {SPENDING}")
+    echo(f"Wrote {folder / 'compare.json'}, compare.csv and compare.html. {WARNING} {SPENDING}")
     rows = [("floor", "", found.floor), *((s.method, s.epsilon, s.figures) for s in settings)]
     for columns in (DISTANCES, QUERIES):
         print_table(

@@ -6,31 +6,24 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+STILL_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """A browser that opens the page loads nothing from anywhere, whatever a name in it says."""
+POLICY = f"{STILL_POLICY}; script-src 'unsafe-inline'"
 
 
 def page(title: str, sections: Iterable[str], data: Any) -> str:
     """The whole page. `sections` are HTML, `data` is what the script draws."""
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
-<title>{escape(title)}</title>
-<style>
-{_asset("report.css")}</style>
-</head>
-<body>
-{"".join(sections)}
-<div id="tip" role="status" hidden></div>
+    drawing = f"""<div id="tip" role="status" hidden></div>
 <script type="application/json" id="data">{json_in_html(data)}</script>
 <script>
 {_asset("report.js")}{_asset("trees.js")}</script>
-</body>
-</html>
 """
+    return _document(title, "".join(sections) + "\n" + drawing, policy=POLICY)
+
+
+def still_page(title: str, sections: Iterable[str]) -> str:
+    """A whole page without a script, which none can enter either. `sections` are HTML."""
+    return _document(title, "".join(sections), policy=STILL_POLICY)
 
 
 def section(name: str, title: str, lead: str, body: str) -> str:
@@ -59,6 +52,23 @@ def json_in_html(data: Any) -> str:
         text = text.replace(character, f"\\u{ord(character):04x}")
     # A lone surrogate cannot be written as UTF-8.
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _document(title: str, body: str, *, policy: str) -> str:
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{escape(title)}</title>
+<style>
+{_asset("report.css")}</style>
+</head>
+<body>
+{body}</body>
+</html>
+"""
 
 
 def _asset(name: str) -> str:
