@@ -27,11 +27,21 @@ def run(database: Database, sql: str, side: Side = Side.REAL, timeout: float = 6
     ("sql", "count"),
     [
         ("SELECT COUNT(*) FROM customer", 60),
+        ("SELECT COUNT(id) FROM customer", 60),
+        ("SELECT COUNT(DISTINCT age) FROM customer WHERE age < 3", 3),
+        ("(SELECT COUNT(*) FROM customer)", 60),
         ("SELECT COUNT(*) FROM sale s, customer c WHERE s.customer_id = c.id AND c.age < 0", 0),
         ("SELECT count(*) AS n FROM customer WHERE age = 1 OR age = 2", 18),
         ("SELECT city, count(*) FROM customer GROUP BY city", 3),
         ("SELECT id FROM customer ORDER BY id LIMIT 7", 7),
         ("SELECT max(age) FROM customer", 1),
+        ("WITH old AS (SELECT * FROM customer WHERE age = 6) SELECT id, age FROM old ORDER BY id", 8),
+        ("WITH old AS (SELECT * FROM customer WHERE age = 6) SELECT count(*) FROM old", 8),
+        ("SELECT id FROM customer WHERE age = (SELECT max(age) FROM customer) ORDER BY id DESC LIMIT 5", 5),
+        ("SELECT c.id, s.id FROM customer c LEFT JOIN sale s ON s.customer_id = c.id AND s.id < 0", 60),
+        ("SELECT kind, count(*) FROM sale GROUP BY kind HAVING count(*) > (SELECT 99) LIMIT 1", 1),
+        ("SELECT count(*) FROM sale UNION ALL SELECT count(*) FROM customer", 2),
+        ("SELECT age FROM customer -- the last line\n;", 60),
     ],
 )
 def test_a_count_is_its_count_and_other_answers_their_rows(database: Database, sql: str, count: int) -> None:
@@ -49,6 +59,7 @@ def test_each_side_answers_for_itself(database: Database) -> None:
     [
         ("SELECT COUNT(*) FROM nothing", "nothing"),
         ("SELECT COUNT(*) FROM customer WHERE city::INTEGER = 1", "Ulm"),
+        ("SELECT COUNT(*) FROM `customer`", "not understood"),
         ("DROP TABLE customer", "not a single SELECT"),
         ("COPY customer TO 'here.csv'", "not a single SELECT"),
         ("SELECT COUNT(*) FROM read_csv('/etc/passwd')", "disabled"),

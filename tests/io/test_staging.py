@@ -23,7 +23,8 @@ def _names(folder: Path) -> list[str]:
 
 def _bundle(folder: Path) -> None:
     (folder / "data").mkdir(parents=True)
-    (folder / "schema.sql").write_text("old")
+    for name in ("schema.sql", "receipt.json", "SHA256SUMS"):
+        (folder / name).write_text("old")
 
 
 def test_a_file_and_a_folder_appear_only_at_the_end(tmp_path: Path) -> None:
@@ -105,9 +106,10 @@ def test_force_replaces_only_at_the_end(tmp_path: Path) -> None:
         fail()
     assert (tmp_path / "out" / "schema.sql").read_text() == "old"
     with staged(tmp_path / "out", force=True) as temp:
-        temp.write_text("new")
+        temp.mkdir()
+        (temp / "schema.sql").write_text("new")
         assert (tmp_path / "out" / "schema.sql").read_text() == "old"
-    assert (tmp_path / "out").read_text() == "new"
+    assert (tmp_path / "out" / "schema.sql").read_text() == "new"
     assert _names(tmp_path) == ["out"]
 
 
@@ -145,3 +147,28 @@ def test_a_missing_parent_is_named(tmp_path: Path) -> None:
         staged(tmp_path / "no-such-folder" / "x", force=False),
     ):
         pytest.fail("the block must not run")
+
+
+def test_data_in_the_layout_of_a_bundle_is_not_ours(tmp_path: Path) -> None:
+    """A folder of real data may look like a bundle, or hold a file of a common name: it is never replaced."""
+    real = tmp_path / "real"
+    (real / "data").mkdir(parents=True)
+    (real / "data" / "t.parquet").write_text("precious")
+    (real / "schema.sql").write_text("")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "result.json").write_text("{}")
+    (other / "thesis.txt").write_text("precious")
+    for folder in (real, other):
+        with pytest.raises(TargetError, match="not ours"), staged(folder, force=True) as temp:
+            temp.mkdir()
+    assert (real / "data" / "t.parquet").read_text() == (other / "thesis.txt").read_text() == "precious"
+
+
+def test_a_folder_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+    old = tmp_path / "report"
+    old.mkdir()
+    (old / "result.json").write_text("{}")
+    with pytest.raises(TargetError, match="is a folder"), staged(old, force=True) as temp:
+        temp.write_text("select 1")
+    assert (old / "result.json").read_text() == "{}"

@@ -44,6 +44,9 @@ def show_result(result: Result, folder: Path, *, as_json: bool) -> None:
         return
     echo(f"Wrote {folder / 'report.html'} and result.json. {WARNING}")
     print_table(("figure", "synthetic", "floor"), list(_rows(result)))
+    if result.q_errors is not None:
+        answered = sum(query.q_error is not None for query in result.queries)
+        echo(f"queries answered on both sides: {answered}, failed: {result.q_errors.failed}")
     for skip in result.skips:
         echo(f"skipped: {skip.what}: {skip.reason}")
 

@@ -80,9 +80,9 @@ def translate(queries: Path, model_path: Path, dialect: str, out: Path, force: b
     from privbench.workload.translate import translate as translate_workload
 
     spoken = QueryDialect(dialect)
-    translated, changes = translate_workload(
-        read_workload(queries, dialect=spoken), load_model(model_path), dialect=spoken
-    )
+    model = load_model(model_path)
+    given = read_workload(queries, dialect=spoken, schema=model.protection.schema)
+    translated, changes = translate_workload(given, model, dialect=spoken)
     write_workload(translated, out, force=force)
     rows = [
         (c.statement, c.outcome.value, c.column or "", c.before or "", c.after or "", c.reason or "") for c in changes
@@ -115,7 +115,8 @@ def estimate(model_path: Path, queries: Path, dialect: str, as_json: bool) -> No
 
     model = load_model(model_path)
     found = []
-    for statement in read_workload(queries, dialect=QueryDialect(dialect)).statements:
+    given = read_workload(queries, dialect=QueryDialect(dialect), schema=model.protection.schema)
+    for statement in given.statements:
         estimated, reason = None, statement.reason
         if statement.query is not None:
             try:

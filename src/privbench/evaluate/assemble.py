@@ -53,6 +53,7 @@ def _compared(alone: TableResult, table: CodedTable, plan: Plan, scores: Scores,
         pairs[first][second] = pairs[second][first] = measure(found[3]).value
     return replace(
         alone,
+        sampled_rows=(_sampled(table, Side.REAL), _sampled(table, Side.SYNTHETIC)),
         columns=tuple(
             _column_result(column, ones.get(at, np.full(4, np.nan)), floor.of_column(table.name, column.name))
             for at, column in enumerate(table.columns)
@@ -68,6 +69,10 @@ def _compared(alone: TableResult, table: CodedTable, plan: Plan, scores: Scores,
             for ways, found in figures.items()
         ),
     )
+
+
+def _sampled(table: CodedTable, side: Side) -> int | None:
+    return None if table.drawn[side] is None else table.rows[side]
 
 
 def _column_result(column: CodedColumn, figures: Figures, floor: Figures) -> ColumnResult:

@@ -80,12 +80,11 @@ def _answer(connection: duckdb.DuckDBPyConnection, statement: Statement) -> int:
 
 
 def _counts(sql: str) -> bool:
-    """Tell whether a statement's answer is one COUNT(*)."""
+    """Tell whether a statement's answer is one count. Raises ValueError for SQL that is not understood."""
     try:
-        tree = sqlglot.parse_one(sql, read="duckdb")
+        tree = sqlglot.parse_one(sql, read="duckdb").unnest()
     except sqlglot.errors.SqlglotError:
-        return False
+        raise ValueError("is not understood as DuckDB's SQL, so that its answer cannot be told from a count") from None
     if not isinstance(tree, exp.Select) or tree.args.get("group") or len(tree.selects) != 1:
         return False
-    selected = tree.selects[0].unalias()
-    return isinstance(selected, exp.Count) and isinstance(selected.this, exp.Star)
+    return isinstance(tree.selects[0].unalias(), exp.Count)

@@ -2,6 +2,7 @@
 
 DuckDB makes a dictionary of the distinct values of each column, in their order, and joins it to the rows; codes
 come back in row order. Only dictionaries' counts and the codes are held here, large ones in files of the folder.
+Of a table with very many rows only a sample is coded (`row_sample.py`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.evaluate.bins import Bins, Dictionary, make_bins
-from privbench.evaluate.database import Database, Side, qualified
+from privbench.evaluate.database import Database, Side
 from privbench.evaluate.distance import Codes, Paired
+from privbench.evaluate.row_sample import Positions, draw_rows, sample_table
 from privbench.io.names import quote_sql
 from privbench.schema.model import Column
 from privbench.schema.types import Kind
@@ -55,6 +57,9 @@ class CodedTable:
     name: str
     columns: tuple[CodedColumn, ...]
     rows: Mapping[Side, int]
+    """How many rows are coded."""
+    drawn: Mapping[Side, Positions | None]
+    """Which rows are coded; None for all."""
 
     def paired(self, other: Side | NDArray[np.int64]) -> tuple[list[Paired], list[Paired]]:
         """The real columns beside another side's, or beside real rows chosen by number; in value codes, and in bins.
@@ -73,17 +78,19 @@ def _pair(codes: Mapping[Side, Codes], other: Side | NDArray[np.int64], size: in
     return Paired(real=real, other=codes[other] if isinstance(other, Side) else real[other], size=size)
 
 
-def code_table(database: Database, name: str, columns: Sequence[tuple[Column, Column]]) -> CodedTable:
+def code_table(database: Database, name: str, columns: Sequence[tuple[Column, Column]], *, seed: int) -> CodedTable:
     """Code the given columns (as they are in the real table, and in the synthetic one)."""
-    rows = {side: loaded.rows for side in SIDES if (loaded := database.find(side, name))}
     database.connection.execute("CREATE SCHEMA IF NOT EXISTS coding")
+    drawn = {side: draw_rows(database.size(side, name), seed=seed) for side in SIDES}
+    rows = {side: database.size(side, name) if (some := drawn[side]) is None else len(some) for side in SIDES}
+    sources = {side: sample_table(database, side, name, drawn[side]) for side in SIDES}
     coding = []
     for at, (real, synthetic) in enumerate(columns):
         as_text = not _comparable(real, synthetic)
         values = {Side.REAL: _value(real, as_text=as_text), Side.SYNTHETIC: _value(synthetic, as_text=as_text)}
-        _write_dictionary(database, name, at, values)
+        _write_dictionary(database, sources, at, values)
         coding.append((values, _read_dictionary(database, at, real, rows, as_text=as_text)))
-    codes = {side: _codes(database, side, name, rows[side], coding) for side in SIDES}
+    codes = {side: _codes(database, side, sources[side], rows[side], coding) for side in SIDES}
     coded = []
     for at, ((real, synthetic), (_, dictionary)) in enumerate(zip(columns, coding, strict=True)):
         bins = make_bins(dictionary)
@@ -95,7 +102,7 @@ def code_table(database: Database, name: str, columns: Sequence[tuple[Column, Co
             )
         )
         database.connection.execute(f"DROP TABLE coding.d{at}")
-    return CodedTable(name=name, columns=tuple(coded), rows=rows)
+    return CodedTable(name=name, columns=tuple(coded), rows=rows, drawn=drawn)
 
 
 def _binned(database: Database, bins: Bins, codes: Codes) -> Codes:
@@ -118,9 +125,9 @@ def _value(column: Column, *, as_text: bool) -> str:
     return f"CAST({name} AS VARCHAR)" if as_text else name
 
 
-def _write_dictionary(database: Database, table: str, at: int, values: Mapping[Side, str]) -> None:
+def _write_dictionary(database: Database, sources: Mapping[Side, str], at: int, values: Mapping[Side, str]) -> None:
     real, synthetic = (
-        f"SELECT {values[side]} AS v, {counts} FROM {qualified(side, table)} t GROUP BY ALL"  # noqa: S608
+        f"SELECT {values[side]} AS v, {counts} FROM {sources[side]} t GROUP BY ALL"  # noqa: S608
         for side, counts in ((Side.REAL, "count(*) AS r, 0 AS s"), (Side.SYNTHETIC, "0 AS r, count(*) AS s"))
     )
     database.connection.execute(
@@ -159,7 +166,7 @@ def _read_dictionary(
 def _codes(
     database: Database,
     side: Side,
-    table: str,
+    source: str,
     rows: int,
     coding: Sequence[tuple[Mapping[Side, str], Dictionary]],
 ) -> list[Codes]:
@@ -168,7 +175,7 @@ def _codes(
         part = range(first, min(first + _JOINED, len(coding)))
         wanted = ", ".join(f"coalesce(d{at}.code, {coding[at][1].values}) AS c{at}" for at in part)
         joins = " ".join(f"LEFT JOIN coding.d{at} ON {coding[at][0][side]} = d{at}.v" for at in part)
-        query = f"SELECT {wanted} FROM {qualified(side, table)} t {joins} ORDER BY t.rowid"  # noqa: S608
+        query = f"SELECT {wanted} FROM {source} t {joins} ORDER BY t.rowid"  # noqa: S608
         read_columns(database, query, [codes[at] for at in part])
     return codes
 

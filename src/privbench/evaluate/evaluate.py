@@ -57,7 +57,7 @@ def evaluate(
     with _timed(seconds, "total"), open_pair(real, synthetic, progress) as database:
         owning = find_owning(database.schemas[Side.REAL], database.schemas[Side.SYNTHETIC], synthetic, model)
         with _timed(seconds, "code"):
-            tables, keys = code_tables(database, owning, progress), link_keys(database, owning)
+            tables, keys = code_tables(database, owning, progress, seed=seed), link_keys(database, owning)
             plan = make_plan(tables, keys, ways=ways, sample=sample or Sample(), seed=seed)
             compared = Compared(tables=tables, keys=keys, plan=plan)
         with _timed(seconds, "compare"):
@@ -120,6 +120,9 @@ def _floor(
     """Take the floor that was kept, or score a resample of the real data."""
     if sum(loaded.rows for loaded in database.tables[Side.REAL].values()) > MAX_ROWS:
         database.skip("floor", f"the real database has more than {MAX_ROWS:,} rows: no resample is scored")
+        return Floor()
+    if any(table.drawn[Side.REAL] is not None for table in compared.tables.values()):
+        database.skip("floor", "a real table is compared on a sample of its rows: no resample is scored")
         return Floor()
     settings = [compared.described(), [s.sql for s, _ in workload], repr(owning.owners), seed, timeout]
     name = fingerprint(database, settings)

@@ -79,7 +79,7 @@ def score_floor(
         )
         for key, both in compared.keys.items()
     }
-    scores = score_all(compared.plan, paired, linked, progress)
+    scores = score_all(compared.plan, paired, linked, linked, progress)
     return _floor(compared, scores, _q_errors(database, owning, drawn, workload, timeout, progress))
 
 

@@ -41,9 +41,10 @@ def write_floor(cache: Path | None, name: str, floor: Floor) -> None:
         return
     text = json.dumps(asdict(floor))
     try:
-        cache.mkdir(parents=True, exist_ok=True)
+        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
         staged = cache / f".floor-{name}.json"
         staged.write_text(text, encoding="utf-8")
+        staged.chmod(0o600)
         staged.replace(cache / f"floor-{name}.json")
     except OSError:
         return

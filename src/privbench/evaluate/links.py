@@ -15,11 +15,12 @@ from privbench.evaluate.database import Database, Side, qualified
 from privbench.evaluate.distance import Paired, count_distance
 from privbench.evaluate.distribution import Columns, Figures, score
 from privbench.evaluate.result import Histogram
+from privbench.evaluate.row_sample import Positions, places
 from privbench.io.names import quote_sql
 from privbench.schema.model import ForeignKey
 
-Positions = NDArray[np.signedinteger]
 FANOUT_BINS = 40
+_BLOCK = 1 << 22  # rows that are looked at together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,6 +72,16 @@ def choose_pairs(parent: CodedTable, child: CodedTable, *, limit: int, seed: int
     return [pairs[at] for at in sorted(chosen.choice(len(pairs), limit, replace=False))]
 
 
+def among_coded(linked: Linked, parent: CodedTable, child: CodedTable) -> Linked:
+    """The key among the coded rows of both tables; a row whose parent is not coded has none."""
+    real, other = (
+        places(positions if (rows := child.drawn[side]) is None else positions[rows], parent.drawn[side])
+        for side, positions in ((Side.REAL, linked.real), (Side.SYNTHETIC, linked.other))
+    )
+    parents = {side: parent.rows[side] for side in (Side.REAL, Side.SYNTHETIC)}
+    return Linked(real=real, other=other, real_parents=parents[Side.REAL], other_parents=parents[Side.SYNTHETIC])
+
+
 def score_pairs(
     parents: tuple[list[Paired], list[Paired]],
     children: tuple[list[Paired], list[Paired]],
@@ -101,15 +112,10 @@ def _taken(column: Paired, real: Positions | slice, other: Positions | slice) ->
 
 def fanouts(linked: Linked) -> Fanouts:
     """Compare how many children parents have."""
-    counts = [
-        np.bincount(positions[positions >= 0], minlength=parents)
-        for positions, parents in ((linked.real, linked.real_parents), (linked.other, linked.other_parents))
-    ]
-    starts = _starts(max(int(c.max(initial=0)) for c in counts))
-    real, other = (
-        np.bincount(np.searchsorted(starts, c, side="right") - 1, minlength=len(starts)).astype(np.int64)
-        for c in counts
-    )
+    real_parents = _parents_by_fanout(linked.real, linked.real_parents)
+    other_parents = _parents_by_fanout(linked.other, linked.other_parents)
+    starts = _starts(max(len(real_parents), len(other_parents)) - 1)
+    real, other = _in_bins(real_parents, starts), _in_bins(other_parents, starts)
     kld = tvd = np.nan
     if linked.real_parents and linked.other_parents:
         found = count_distance(real, other, rows=linked.real_parents, others=linked.other_parents)
@@ -122,6 +128,22 @@ def fanouts(linked: Linked) -> Fanouts:
         kld=kld,
         tvd=tvd,
     )
+
+
+def _parents_by_fanout(positions: Positions, parents: int) -> NDArray[np.int64]:
+    """How many parents have 0, 1, 2, ... children."""
+    children = np.zeros(parents, np.int32)
+    for start in range(0, len(positions), _BLOCK):
+        block = positions[start : start + _BLOCK]
+        np.add.at(children, block[block >= 0], 1)
+    return np.bincount(children)
+
+
+def _in_bins(parents: NDArray[np.int64], starts: list[int]) -> NDArray[np.int64]:
+    bins = np.searchsorted(starts, np.arange(len(parents)), side="right") - 1
+    found: NDArray[np.int64] = np.zeros(len(starts), np.int64)
+    np.add.at(found, bins, parents)
+    return found
 
 
 def _starts(largest: int) -> list[int]:

@@ -13,7 +13,7 @@ from privbench.methods.base import Progress
 from privbench.schema.model import Column
 
 
-def code_tables(database: Database, owning: Owning, progress: Progress) -> dict[str, CodedTable]:
+def code_tables(database: Database, owning: Owning, progress: Progress, *, seed: int) -> dict[str, CodedTable]:
     """Code the tables that both sides have."""
     coded = {}
     loaded = database.tables[Side.REAL]
@@ -22,13 +22,16 @@ def code_tables(database: Database, owning: Owning, progress: Progress) -> dict[
         columns = _compared(database, owning, name)
         if columns:
             try:
-                coded[name] = code_table(database, name, columns)
+                coded[name] = code_table(database, name, columns, seed=seed)
             except duckdb.Error as error:
                 database.skip(name, f"cannot be compared ({first_line(error)})")
                 continue
             for side, rows in coded[name].rows.items():
                 if not rows:
                     database.skip(name, f"{side.value}: has no row, so there is no distance")
+                if coded[name].drawn[side] is not None:
+                    whole = database.size(side, name)
+                    database.skip(name, f"{side.value}: columns are compared on {rows:,} of {whole:,} rows, by seed")
     return coded
 
 

@@ -78,6 +78,8 @@ class TableResult:
     """Public tables are copied; they are shown but not part of the means over tables."""
     real_rows: int
     synthetic_rows: int | None
+    sampled_rows: tuple[int | None, int | None] = (None, None)
+    """How many real and synthetic rows the columns were compared on, where that is not all of them."""
     columns: tuple[ColumnResult, ...] = ()
     pair_tvd: tuple[tuple[float | None, ...], ...] = ()
     marginals: tuple[Marginals, ...] = ()

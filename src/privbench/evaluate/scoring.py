@@ -11,7 +11,7 @@ from privbench.evaluate.coding import CodedTable
 from privbench.evaluate.database import Side
 from privbench.evaluate.distance import Paired
 from privbench.evaluate.distribution import Columns, Figures, Sample, choose_marginals, score
-from privbench.evaluate.links import Fanouts, Linked, choose_pairs, fanouts, score_pairs
+from privbench.evaluate.links import Fanouts, Linked, among_coded, choose_pairs, fanouts, score_pairs
 from privbench.methods.base import Progress
 from privbench.schema.model import ForeignKey
 
@@ -74,17 +74,23 @@ def make_plan(
         (name, key): choose_pairs(
             tables[key.table],
             tables[name],
-            limit=sample.pair_limit(len(linked.real) + len(linked.other)),
+            limit=sample.pair_limit(sum(tables[name].rows.values())),
             seed=seed,
         )
-        for (name, key), linked in keys.items()
+        for name, key in keys
         if name in tables and key.table in tables
     }
     return Plan(marginals=marginals, pairs=pairs)
 
 
-def score_all(plan: Plan, tables: Mapping[str, Both], keys: Mapping[Key, Linked], progress: Progress) -> Scores:
-    """Compute every figure of the plan."""
+def score_all(
+    plan: Plan,
+    tables: Mapping[str, Both],
+    keys: Mapping[Key, Linked],
+    coded: Mapping[Key, Linked],
+    progress: Progress,
+) -> Scores:
+    """Compute every figure of the plan; `coded` has the keys among the rows of `tables`."""
     marginals: dict[str, dict[int, Figures]] = {}
     for at, (name, chosen) in enumerate(plan.marginals.items()):
         progress("comparing tables", at, len(plan.marginals))
@@ -93,11 +99,15 @@ def score_all(plan: Plan, tables: Mapping[str, Both], keys: Mapping[Key, Linked]
     cross = {}
     for at, ((name, key), pairs) in enumerate(plan.pairs.items()):
         progress("comparing keys", at, len(plan.pairs))
-        cross[name, key] = score_pairs(tables[key.table], tables[name], keys[name, key], pairs)
+        cross[name, key] = score_pairs(tables[key.table], tables[name], coded[name, key], pairs)
     return Scores(marginals=marginals, cross=cross, fanouts={key: fanouts(linked) for key, linked in keys.items()})
 
 
 def score_synthetic(compared: Compared, progress: Progress) -> Scores:
     """Score the synthetic database."""
     paired = {name: table.paired(Side.SYNTHETIC) for name, table in compared.tables.items()}
-    return score_all(compared.plan, paired, compared.keys, progress)
+    coded = {
+        (name, key): among_coded(compared.keys[name, key], compared.tables[key.table], compared.tables[name])
+        for name, key in compared.plan.pairs
+    }
+    return score_all(compared.plan, paired, compared.keys, coded, progress)

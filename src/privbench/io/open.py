@@ -7,7 +7,7 @@ from privbench.io.base import Format, Source
 from privbench.io.duckdb_file import DuckDBSource
 from privbench.io.files import FolderSource, read_schema
 from privbench.io.sqlite_file import SQLiteSource
-from privbench.io.staging import is_bundle
+from privbench.io.staging import is_laid_out
 
 _KINDS = "a folder with one Parquet or CSV file per table, a DuckDB file or a SQLite file"
 
@@ -18,7 +18,7 @@ def open_source(location: str | Path) -> Source:
     if not path.exists():
         raise SourceError(f"{location}: does not exist. A source is {_KINDS}.")
     if path.is_dir():
-        return _open_bundle(path) if is_bundle(path) else FolderSource(path)
+        return _open_bundle(path) if is_laid_out(path) else FolderSource(path)
     try:
         with path.open("rb") as file:
             head = file.read(16)

@@ -14,15 +14,23 @@ from pathlib import Path
 
 from privbench.errors import TargetError
 
+_RESULTS = {"result.json", "report.html", "compare.json", "compare.csv", "compare.html"}
+"""What evaluations write."""
 
-def is_bundle(folder: Path) -> bool:
-    """Tell whether a folder is one that `generate` wrote."""
+
+def is_laid_out(folder: Path) -> bool:
+    """Tell whether a folder has its tables in data/ and its schema beside, as a bundle has."""
     return (folder / "data").is_dir() and (folder / "schema.sql").is_file()
 
 
+def is_bundle(folder: Path) -> bool:
+    """Tell whether a folder looks like one that `generate` wrote, with receipt and checksums."""
+    return is_laid_out(folder) and all((folder / name).is_file() for name in ("receipt.json", "SHA256SUMS"))
+
+
 def _is_ours(folder: Path) -> bool:
-    """Tell whether a folder is one that PrivBench wrote: a bundle, or the result of an evaluation."""
-    return is_bundle(folder) or any((folder / name).is_file() for name in ("result.json", "report.html"))
+    """Tell whether a folder is one that PrivBench wrote: a bundle, or what an evaluation wrote and nothing else."""
+    return is_bundle(folder) or {p.name for p in folder.iterdir()} <= _RESULTS
 
 
 @contextmanager
@@ -83,6 +91,8 @@ def _publish(temp: Path, target: Path, *, force: bool) -> None:
         temp.rename(target)
         return
     check_target(target, force=force)
+    if target.is_dir() and not temp.is_dir():
+        raise TargetError(f"{target}: is a folder, and a file is to be written. Choose another name.")
     old = temp.with_suffix(".old")
     target.rename(old)
     try:

@@ -8,6 +8,7 @@ from typing import Any
 
 from privbench.io.base import Format
 from privbench.io.render import Dialect, omitted_keys, render_ddl
+from privbench.io.staging import is_bundle
 from privbench.pipeline.keymaker import keeps_entity_keys
 from privbench.pipeline.model import Model
 from privbench.schema.model import Schema
@@ -51,6 +52,11 @@ def write_companions(
 def write_receipt(path: Path, receipt: Mapping[str, Any]) -> None:
     """Write a receipt as JSON that people can read."""
     path.write_text(json.dumps(receipt, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def is_untouched_bundle(folder: Path) -> bool:
+    """Tell whether a folder is a bundle whose files are those that `generate` wrote."""
+    return folder.is_dir() and is_bundle(folder) and not wrong_checksums(folder)
 
 
 def wrong_checksums(folder: Path) -> list[str]:

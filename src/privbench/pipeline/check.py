@@ -28,10 +28,10 @@ def verify(path: Path | str) -> Verdict:
     if not path.exists():
         raise ModelError(f"{path}: there is no such file or folder.")
     if not path.is_dir():
-        return verify_receipt(_receipt(path)) if path.suffix == ".json" else verify_model(load_unverified(path))
+        return verify_receipt(read_receipt(path)) if path.suffix == ".json" else verify_model(load_unverified(path))
     if not (path / RECEIPT).is_file():
         raise ModelError(f"{path}: is not a bundle: it has no {RECEIPT}.")
-    verdict = verify_receipt(_receipt(path / RECEIPT))
+    verdict = verify_receipt(read_receipt(path / RECEIPT))
     if not (path / CHECKSUMS).is_file():
         return _failed(verdict, [f"{CHECKSUMS} is missing"])
     wrong = wrong_checksums(path)
@@ -43,7 +43,8 @@ def _failed(verdict: Verdict, problems: list[str]) -> Verdict:
     return replace(verdict, status="failed", problems=(*verdict.problems, *problems))
 
 
-def _receipt(path: Path) -> Any:
+def read_receipt(path: Path) -> Any:
+    """Read a receipt.json; ModelError if it is none."""
     try:
         if path.stat().st_size > MAX_RECEIPT:
             raise ModelError(f"is larger than {MAX_RECEIPT // 2**20} MB, which no receipt is.")

@@ -19,7 +19,8 @@ from privbench.evaluate.result import Histogram
 from privbench.io.base import Source
 from privbench.io.names import find_name
 from privbench.io.open import open_source
-from privbench.io.staging import is_bundle
+from privbench.pipeline.bundle import RECEIPT, is_untouched_bundle
+from privbench.pipeline.check import read_receipt
 from privbench.pipeline.model import Model
 from privbench.report.data import plot, rounded
 from privbench.schema.model import Table
@@ -45,8 +46,13 @@ class Public:
 
 def read_public(location: Path | str, *, model: Model, seed: int = 0) -> Public:
     """Read a bundle of this model."""
-    if not is_bundle(Path(location)):
-        raise SpecError(f"{location}: is no bundle. A publishable report is made of one: see `privbench generate`.")
+    if not is_untouched_bundle(Path(location)):
+        raise SpecError(
+            f"{location}: is no bundle, or its files were changed. A publishable report is made of a bundle as "
+            "`privbench generate` wrote it."
+        )
+    if read_receipt(Path(location) / RECEIPT) != model.receipt:
+        raise SpecError(f"{location}: was not made from this model: its receipt is another. Give the bundle's model.")
     with open_source(location) as source:
         schema = source.schema()
         absent = [name for name in model.tables if find_name(name, [t.name for t in schema.tables]) is None]

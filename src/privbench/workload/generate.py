@@ -21,7 +21,7 @@ from privbench.encode.predicate import Between, In, IsNull, Predicate
 from privbench.errors import SourceError, SpecError
 from privbench.io.base import Source
 from privbench.io.open import open_source
-from privbench.io.staging import is_bundle
+from privbench.pipeline.bundle import is_untouched_bundle
 from privbench.schema.domain import Scalar
 from privbench.schema.model import ForeignKey, Schema, Table
 from privbench.schema.types import Kind
@@ -72,12 +72,12 @@ def generate_workload(
 ) -> Workload:
     """Make n queries from the rows of a database; the same source and seed make the same queries.
 
-    Without `literals` those of a bundle count as synthetic and all others as real.
+    Without `literals` those of a bundle whose files match its checksums count as synthetic, all others as real.
     """
     if n < 1 or seed < 0:
         raise SpecError(f"{n} queries with seed {seed}: ask for at least one, and a seed that is not negative.")
     if literals is None:
-        literals = Literals.SYNTHETIC if is_bundle(Path(location)) else Literals.REAL
+        literals = Literals.SYNTHETIC if is_untouched_bundle(Path(location)) else Literals.REAL
     with open_source(location) as source:
         queries = _Generator(source, np.random.default_rng(seed)).queries(n, style)
     statements = tuple(Statement(number=i, sql=render(q), query=q) for i, q in enumerate(queries, 1))
