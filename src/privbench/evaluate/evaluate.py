@@ -21,8 +21,10 @@ from privbench.evaluate.owning import Owning, find_owning
 from privbench.evaluate.q_error import summarise
 from privbench.evaluate.result import Result
 from privbench.evaluate.scoring import Compared, make_plan, score_synthetic
+from privbench.io.open import open_source
 from privbench.methods.base import Progress, silent
 from privbench.pipeline.model import Model
+from privbench.schema.model import Schema
 from privbench.workload.query import Statement
 from privbench.workload.sql import read_workload
 
@@ -51,7 +53,7 @@ def evaluate(
     """
     if not all(1 <= ways <= MAX_WAYS for ways in lambdas):
         raise SpecError(f"lambdas {tuple(lambdas)}: marginals have 1 to {MAX_WAYS} columns.")
-    statements = () if workload is None else read_workload(workload).statements
+    statements = () if workload is None else read_workload(workload, schema=_schema(real)).statements
     ways = {1, 2, *lambdas}
     seconds: dict[str, float] = {}
     with _timed(seconds, "total"), open_pair(real, synthetic, progress) as database:
@@ -97,6 +99,11 @@ def evaluate(
         skips=tuple(database.skips),
         seconds=seconds,
     )
+
+
+def _schema(location: Path | str) -> Schema:
+    with open_source(location) as source:
+        return source.schema()
 
 
 @contextmanager
