@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,17 +27,19 @@ from privbench.workload.parse import OutsideError
 from privbench.workload.usage import Usage
 
 _SAMPLE = 1024
+_TRIES = 64
 Order = Fraction | str
+_T = TypeVar("_T", bound=Scalar)
 
 
 class Mapper(Protocol):
     """Maps the literals of one column."""
 
-    def value(self, literal: Scalar, usage: Usage) -> Scalar:
-        """Give a public value for a literal; the literal itself if that is public."""
+    def value(self, literal: Scalar, usage: Usage) -> Scalar | None:
+        """Give a public value for a literal, another one if there is any; None if the literal itself is public."""
 
-    def prefix(self, text: str) -> str:
-        """Give a public prefix for the prefix of a LIKE."""
+    def prefix(self, text: str) -> str | None:
+        """Give a public prefix for the prefix of a LIKE; None if it is itself public."""
 
     def knows(self, fragments: Sequence[str]) -> bool:
         """Tell whether some public value holds all these pieces of text."""
@@ -77,12 +79,12 @@ class Listed:
     others: Sequence[str]
     """Made-up strings for text that is not listed."""
 
-    def value(self, literal: Scalar, usage: Usage) -> Scalar:
-        """The literal if it is listed; else for a range the next listed value with the same answer."""
+    def value(self, literal: Scalar, usage: Usage) -> Scalar | None:
+        """None if it is listed; else for a range the next listed value with the same answer."""
         wanted = self.column.order(literal)
         place = bisect_left(range(len(self.values)), wanted, key=self._order)
         if place < len(self.values) and self._order(place) == wanted:
-            return literal
+            return None
         if usage is Usage.EQUAL and isinstance(wanted, str):
             return self._made_up(literal)
         if not len(self.values):
@@ -92,11 +94,16 @@ class Listed:
             return self._scalar(min((below, above), key=lambda i: abs(Fraction(self._order(i)) - wanted)))
         return self._scalar(above if usage in (Usage.AT_LEAST, Usage.BELOW) else below)
 
-    def prefix(self, text: str) -> str:
-        """The prefix if a listed text has it."""
-        if any(str(v).startswith(text) for v in self.values.to_pylist()):
-            return text
-        return str(self._made_up(text))[: len(text)] if self.others else text[:0]
+    def prefix(self, text: str) -> str | None:
+        """None if a listed text has the prefix."""
+        if not text or any(str(v).startswith(text) for v in self.values.to_pylist()):
+            return None
+        if not self.others:
+            return ""
+        return _another(text, self.column.chosen(text, len(self.others)), len(self.others), self._other_prefix(text))
+
+    def _other_prefix(self, text: str) -> Callable[[int], str]:
+        return lambda place: self.others[place][: len(text)]
 
     def knows(self, fragments: Sequence[str]) -> bool:
         return any(all(f in str(v) for f in fragments) for v in self.values.to_pylist())
@@ -104,7 +111,8 @@ class Listed:
     def _made_up(self, literal: Scalar) -> Scalar:
         """Unlisted text: a made-up one, or, as the codec has it, the first listed one."""
         if self.others:
-            return self.others[self.column.chosen(literal, len(self.others))]
+            chosen = self.column.chosen(literal, len(self.others))
+            return _another(literal, chosen, len(self.others), lambda place: self.others[place])
         return self._scalar(0)
 
     def _order(self, place: int) -> Order:
@@ -121,19 +129,23 @@ class Cells:
     column: Column
     codec: IntervalCodec
 
-    def value(self, literal: Scalar, usage: Usage) -> Scalar:  # noqa: ARG002
-        """The literal if it is the start of a cell; an outer edge beyond the cells; else a fresh value of its cell."""
+    def value(self, literal: Scalar, usage: Usage) -> Scalar | None:  # noqa: ARG002
+        """None if it is the start of a cell; an outer edge beyond the cells; else a fresh value of its cell."""
         place = self._place(self.column.order(literal))
         first, end = int(self.codec.first[0]), int(self.codec.last[-1]) + 1
         cell = self._cell(place)
         if place in (end, int(self.codec.first[cell])):
-            return literal
+            return None
         if place < first:
             return self._written(self.codec.grid.scalar(first))
         if place > end:
             return self._written(self.codec.grid.scalar(min(end, self.codec.grid.high)))
         inside = self.column.ranked(literal, lambda o: self._is_inside(o, cell))
-        return self._written(self.codec.at(cell, inside))
+        value = self.codec.at(cell, inside)
+        tick = self._place(self.column.order(value))
+        if tick == place:  # by chance: its neighbour in the cell, which has at least two values
+            value = self.codec.grid.scalar(int(tick) + (1 if tick < int(self.codec.last[cell]) else -1))
+        return self._written(value)
 
     def prefix(self, text: str) -> str:  # noqa: ARG002
         raise OutsideError(f"compares {self.column.where} with text")
@@ -175,17 +187,22 @@ class MadeUp:
         """For equality a value chosen by hash; for ranges values that stand to each other as the literals do."""
         if usage is not Usage.EQUAL:
             inside = self.column.ranked(literal)
+            rows = max(self.rows, 1)
             if self.codec is None and self.column.type.kind is not Kind.TEXT:
-                return _scalar(self.make(int(inside * max(self.rows, 1))))
-            made = sorted(str(self.make(row)) for row in range(min(max(self.rows, 1), _SAMPLE)))
-            return made[int(inside * len(made))]
+                return _another(literal, int(inside * rows), rows, self._made)
+            made = sorted(str(self.make(row)) for row in range(min(rows, _SAMPLE)))
+            return _another(literal, int(inside * len(made)), len(made), lambda place: made[place])
         if self.codec is not None:
             return self._text(literal)
-        return _scalar(self.make(self.column.chosen(literal, self.rows)))
+        return _another(literal, self.column.chosen(literal, self.rows), self.rows, self._made)
 
-    def prefix(self, text: str) -> str:
-        made = self.make(self.column.chosen(text, self.rows)) if self.column.type.kind is Kind.TEXT else ""
-        return str(made)[: len(text)]
+    def prefix(self, text: str) -> str | None:
+        if not text:
+            return None
+        if self.column.type.kind is not Kind.TEXT:
+            return ""
+        chosen = self.column.chosen(text, self.rows)
+        return _another(text, chosen, self.rows, lambda row: str(self.make(row))[: len(text)])
 
     def knows(self, fragments: Sequence[str]) -> bool:  # noqa: ARG002
         return False
@@ -195,8 +212,26 @@ class MadeUp:
         assert self.codec is not None  # noqa: S101
         code = self.codec.encode(pa.array([str(literal)]))
         rows = (self.codec.distinct or self.rows) * self.shares[int(code[0])]
-        row = self.column.chosen(literal, round(rows))
-        return str(self.codec.decode(code, np.random.default_rng(row), first_row=row)[0].as_py())
+        codec, chosen = self.codec, self.column.chosen(literal, round(rows))
+        return _another(
+            str(literal),
+            chosen,
+            round(rows),
+            lambda row: str(codec.decode(code, np.random.default_rng(row), first_row=row)[0].as_py()),
+        )
+
+    def _made(self, row: int) -> Scalar:
+        return _scalar(self.make(row))
+
+
+def _another(literal: Scalar, place: int, among: int, make: Callable[[int], _T]) -> _T:
+    """The value at a place; if that is the literal by chance, the next one that is not."""
+    found = make(place)
+    for step in range(1, min(among, _TRIES)):
+        if found != literal:
+            break
+        found = make((place + step) % among)
+    return found
 
 
 def _scalar(value: Any) -> Scalar:

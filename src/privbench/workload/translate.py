@@ -1,14 +1,14 @@
 """A publisher's own queries with their literals mapped to public values, so that the queries can be published.
 
 Works on the syntax tree. Each literal is traced to the column that it is compared with, and mapped by that column's
-mapper; a query with a literal that cannot be traced is left out. A literal stays as it is only if the model, which is
-public, holds it: listed values, edges and spikes of a domain in the spec (also one taken from the data, which the
-publisher kept and the receipt names), values of public tables, and public ids.
+mapper; a query with a literal that cannot be traced, or of a form that could carry other words, is left out. A literal
+stays as it is only if the model, which is public, holds it: listed values, edges and spikes of a domain in the spec
+(also one taken from the data, which the publisher kept and the receipt names), values of public tables, public ids.
 """
 
 import io
 import secrets
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -22,6 +22,7 @@ from sqlglot import exp
 from privbench.encode.interval import IntervalCodec
 from privbench.encode.lengths import LengthCodec
 from privbench.encode.listed import OrderedList, TextList, unlisted
+from privbench.encode.scalar import number_of
 from privbench.errors import SpecError
 from privbench.pipeline.generate import planned_rows
 from privbench.pipeline.keymaker import KeyMaker, keeps_entity_keys
@@ -31,6 +32,7 @@ from privbench.schema.domain import Scalar
 from privbench.schema.types import Kind
 from privbench.schema.unit import Role
 from privbench.spn.infer import marginal
+from privbench.workload.form import check_form, drop_qualifiers, rename
 from privbench.workload.literal import QueryDialect, like, literal_of, pattern_parts
 from privbench.workload.parse import OutsideError, query_of, read_statement
 from privbench.workload.public_values import Cells, Column, Listed, MadeUp, Mapper
@@ -40,6 +42,8 @@ from privbench.workload.usage import Found, Usage, literals_of
 
 _CODES = 4096
 """How many codes of free text are drawn to make up strings from."""
+_SHOWN = 3
+"""How many reasons an error gives."""
 
 
 class Outcome(Enum):
@@ -80,16 +84,19 @@ def translate(
     """Map every literal to a public value. Returns what can be published, and the changes, which cannot.
 
     Stated cardinalities and comments are left out: they are facts of the private data. The secret that picks made-up
-    values is fresh unless there is a seed; who knows the seed can test guesses of the original literals.
+    values is fresh unless there is a seed; who knows the seed can test guesses of the original literals. SpecError if
+    every statement is left out.
     """
+    mappers = _Mappers(model, seed=seed, dialect=dialect)
     traced: list[_Traced] = []
     changes: list[Change] = []
     for statement in workload.statements:
         try:
-            traced.append(_trace(statement, model, dialect))
-        except OutsideError as error:
+            item = _trace(statement, model, dialect)
+            mappers.admit(item.literals)
+            traced.append(item)
+        except (OutsideError, SpecError) as error:
             changes.append(_left_out(statement, error))
-    mappers = _Mappers(model, traced, seed=seed, dialect=dialect)
     published: list[Statement] = []
     for item in traced:
         try:
@@ -99,6 +106,8 @@ def translate(
         except (OutsideError, SpecError) as error:
             changes.append(_left_out(item.statement, error))
     changes.sort(key=lambda change: change.statement)
+    if not published:
+        raise SpecError(_nothing_left(changes))
     return Workload(statements=tuple(published), literals=Literals.SYNTHETIC), tuple(changes)
 
 
@@ -106,8 +115,14 @@ def _left_out(statement: Statement, error: Exception) -> Change:
     return Change(statement=statement.number, outcome=Outcome.LEFT_OUT, before=statement.sql, reason=str(error))
 
 
+def _nothing_left(changes: Sequence[Change]) -> str:
+    reasons = "; ".join(f"statement {c.statement} {c.reason}".rstrip(".") for c in changes[:_SHOWN])
+    return f"no query is left to publish: {len(changes)} left out ({reasons}{'; ..' if len(changes) > _SHOWN else ''})."
+
+
 def _trace(statement: Statement, model: Model, dialect: QueryDialect) -> _Traced:
     tree = read_statement(statement.sql, dialect)
+    drop_qualifiers(tree)
     resolver = Resolver(tree, model.protection.schema)
     for node in tree.find_all(exp.Column):
         if not node.is_star:
@@ -118,6 +133,8 @@ def _trace(statement: Statement, model: Model, dialect: QueryDialect) -> _Traced
         if isinstance(base, Derived):
             raise OutsideError(f"compares a literal with {found.column.name}, which the query computes")
         literals.append((found, base))
+    check_form(tree)
+    rename(tree, model.protection.schema)
     return _Traced(statement=statement, tree=tree, literals=tuple(literals))
 
 
@@ -133,7 +150,7 @@ def _rewritten(item: _Traced, model: Model, dialect: QueryDialect) -> Statement:
 class _Mappers:
     """The mapper of each column that the workload compares with a literal."""
 
-    def __init__(self, model: Model, traced: Iterable[_Traced], *, seed: int | None, dialect: QueryDialect) -> None:
+    def __init__(self, model: Model, *, seed: int | None, dialect: QueryDialect) -> None:
         self._model = model
         self._dialect = dialect
         self._secret = secrets.token_bytes(32) if seed is None else seed.to_bytes(32)
@@ -143,26 +160,34 @@ class _Mappers:
         self._stale = stale_links(model.protection, keep_entity_keys=self._kept)
         self._literals: dict[Base, set[Scalar]] = {}
         self._made: dict[Base, Mapper] = {}
-        for item in traced:
-            for found, base in item.literals:
-                if found.usage is not Usage.PATTERN:
-                    self._literals.setdefault(self._origin(*base), set()).add(found.value)
+
+    def admit(self, literals: Sequence[tuple[Found, Base]]) -> None:
+        """Take in the literals of one statement, all or none: SpecError if one does not fit its column."""
+        compared = [(self._origin(*base), f.value) for f, base in literals if f.usage is not Usage.PATTERN]
+        for (table, name), value in compared:
+            column = self._model.protection.schema.table(table).column(name)
+            if column.type.kind is not Kind.TEXT:
+                number_of(f"{table}.{name}", column.type, value)
+        for origin, value in compared:
+            self._literals.setdefault(origin, set()).add(value)
 
     def apply(self, number: int, found: Found, base: Base) -> Change:
         """Replace a literal in its tree."""
         mapper = self._mapper(self._origin(*base))
         before = found.node.sql(dialect=self._dialect.value)
         if found.usage is Usage.PATTERN:
-            after = self._pattern(found, mapper)
+            new = self._pattern(found, mapper)
         else:
             value = mapper.value(found.value, found.usage)
-            node = found.node if value is found.value else literal_of(value)
-            found.node.replace(node)
-            after = node.sql(dialect=self._dialect.value)
-        outcome = Outcome.KEPT if after == before else Outcome.MAPPED
+            new = None if value is None else literal_of(value)
+            if new is not None:
+                found.node.replace(new)
+        outcome = Outcome.KEPT if new is None else Outcome.MAPPED
+        after = before if new is None else new.sql(dialect=self._dialect.value)
         return Change(statement=number, outcome=outcome, column=".".join(base), before=before, after=after)
 
-    def _pattern(self, found: Found, mapper: Mapper) -> str:
+    def _pattern(self, found: Found, mapper: Mapper) -> exp.Expr | None:
+        """Replace a LIKE by one with a public prefix; None if the pattern is public."""
         test = found.node.parent
         assert test is not None  # noqa: S101  a pattern stands in a LIKE
         declared = test.parent if isinstance(test.parent, exp.Escape) else None
@@ -172,14 +197,14 @@ class _Mappers:
             pieces = "".join("\0" if wild else c for c, wild in parts).split("\0")
             if not mapper.knows(pieces):
                 raise OutsideError("has a LIKE whose pattern is neither a prefix nor part of a public value")
-            return found.node.sql(dialect=self._dialect.value)
+            return None
         text = "".join(c for c, _ in parts[:-1])
         prefix = mapper.prefix(text)
-        if prefix == text:
-            return found.node.sql(dialect=self._dialect.value)
+        if prefix is None:
+            return None
         new = like(found.column.copy(), prefix)
         (declared or test).replace(new)
-        return new.find(exp.Literal).sql(dialect=self._dialect.value)  # type: ignore[union-attr]
+        return new.find(exp.Literal)
 
     def _origin(self, table: str, column: str) -> Base:
         """The column whose values a foreign key's are."""

@@ -10,7 +10,6 @@ from privbench.workload.literal import scalar_of_literal
 from privbench.workload.parse import OutsideError
 
 _WRAPPERS = (exp.Neg, exp.Paren, exp.Cast)
-_FORM = (exp.Limit, exp.Offset, exp.Ordered, exp.Group, exp.Fetch, exp.Escape)
 _CONSTANTS = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Case, exp.If, exp.Count, exp.Select, exp.Coalesce)
 _OPAQUE = (exp.HexString, exp.BitString, exp.ByteString, exp.RawString, exp.National, exp.UnicodeString, exp.Heredoc)
 
@@ -63,7 +62,7 @@ def _found(node: exp.Expr) -> Found | None:
     while isinstance(node.parent, _WRAPPERS):
         node = node.parent
     parent, value = node.parent, scalar_of_literal(node)
-    if isinstance(parent, _FORM) or (isinstance(parent, _CONSTANTS) and value in (0, 1) and not isinstance(value, str)):
+    if _is_form(parent, value):
         return None
     column, usage = _compared(node, parent)
     while isinstance(column, exp.Paren):
@@ -71,6 +70,23 @@ def _found(node: exp.Expr) -> Found | None:
     if value is None or usage is None or not isinstance(column, exp.Column):
         raise OutsideError("holds a literal that is not compared with a column")
     return Found(node=node, value=value, column=column, usage=usage)
+
+
+def _is_form(parent: exp.Expr | None, value: Scalar | None) -> bool:
+    """Whether a literal says nothing about values: a number of rows, the number of a column, 0 or 1, an escape."""
+    if isinstance(parent, exp.Escape):
+        return isinstance(value, str) and len(value) == 1 and not value.isalnum()
+    if isinstance(value, str | None):
+        return False
+    if isinstance(parent, _CONSTANTS):
+        return value in (0, 1)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return False
+    if isinstance(parent, exp.Limit | exp.Offset):
+        return value >= 0
+    clause = parent.parent if isinstance(parent, exp.Ordered) else parent
+    query = clause.parent if isinstance(clause, exp.Group | exp.Order) else None
+    return isinstance(query, exp.Query) and 1 <= value <= len(query.selects)
 
 
 def _compared(node: exp.Expr, parent: exp.Expr | None) -> tuple[exp.Expr | None, Usage | None]:
