@@ -42,7 +42,7 @@ def scaled(counts: Counts, rows: float) -> Counts:
     ([2.0, 6.0], [4.0, 4.0])
     """
     total = counts.sum()
-    return counts * (rows / total) if total > 0 else np.full(len(counts), rows / len(counts))
+    return counts / total * rows if total > 0 else np.full(len(counts), rows / len(counts))
 
 
 def _likelihood(noisy: Counts, grid: Counts, scale: float) -> Counts:
