@@ -12,7 +12,6 @@ from privbench.pipeline.check import verify
 from privbench.pipeline.generate import generate, planned_rows
 from privbench.pipeline.model import Model
 from privbench.pipeline.order import colliding_keys
-from privbench.pipeline.spans import most_rows_per_owner
 
 from .checks import broken_promises, read_bundle
 from .shapes import SHAPES
@@ -33,18 +32,14 @@ def _check(model: Model, out: Path, *, scale: float, form: Format) -> None:
 
 
 def _check_sizes(model: Model, rows: dict[str, int], scale: float) -> None:
-    """As planned, but for rows whose key cannot be made unique, and where owners have nearly all that they may have."""
+    """As planned, but for rows whose key cannot be made unique, and where owners have all that they may have."""
     planned = planned_rows(model, scale)
     for name in model.protection.order:
         assert rows[name] <= planned[name]
         if colliding_keys(model.spec, model.protection.schema.table(name)):
             continue
-        owner = model.protection.owners.get(name)
-        most = most_rows_per_owner(model, name, rows)
-        if owner is not None and planned[name] > rows[owner.table] * most * 0.6:
-            assert rows[name] >= planned[name] * 0.6
-        else:
-            assert rows[name] == planned[name]
+        fewest = planned[name] * 0.6 if name in model.protection.owners else planned[name]
+        assert rows[name] >= fewest
 
 
 @pytest.mark.parametrize("scale", SCALES)
