@@ -193,3 +193,11 @@ def test_wrong_use_is_refused(make: Make, tmp_path: Path) -> None:
         evaluate(path, tmp_path / "nowhere")
     with pytest.raises(SourceError, match=r"queries\.sql"):
         evaluate(path, path, workload=tmp_path / "queries.sql")
+
+
+def test_databases_without_a_common_table_are_refused(make: Make, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "weather.csv").write_text("day,rain\n1,2\n")
+    with pytest.raises(SpecError, match="share no table"):
+        evaluate(make("real", REAL), other, floor=False)

@@ -60,6 +60,8 @@ def evaluate(
         owning = find_owning(database.schemas[Side.REAL], database.schemas[Side.SYNTHETIC], synthetic, model)
         with _timed(seconds, "code"):
             tables, keys = code_tables(database, owning, progress, seed=seed), link_keys(database, owning)
+            if not tables:
+                raise SpecError(f"{real} and {synthetic} share no table, so that there is nothing to compare.")
             plan = make_plan(tables, keys, ways=ways, sample=sample or Sample(), seed=seed)
             compared = Compared(tables=tables, keys=keys, plan=plan)
         with _timed(seconds, "compare"):
