@@ -21,7 +21,7 @@ from privbench.evaluate.evaluate import evaluate
 from privbench.evaluate.result import Result
 from privbench.evaluate.synthesizer import OwnMethod
 from privbench.pipeline.draft import draft
-from privbench.pipeline.fit import parse_epsilon
+from privbench.pipeline.promise import parse_epsilon
 
 WAYS = (2, 3, 4)
 QUANTILES = ("mean", "median", "p75", "p95", "max")

@@ -11,6 +11,7 @@ import pytest
 from privbench.cli.commands import cli
 from privbench.methods.independent import IndependentSettings
 from privbench.methods.paper.settings import PaperSettings
+from privbench.methods.tree.settings import TreeSettings
 from privbench.pipeline.model import compile_codecs
 from privbench.schema.spec import ColumnSpec, Spec, TableSpec, read_spec
 
@@ -52,6 +53,8 @@ def test_every_word_of_the_spec_is_described() -> None:
         assert f"`{setting.name}" in (ROOT / "docs/method-paper.md").read_text("utf-8"), setting.name
     for setting in fields(IndependentSettings):
         assert f"`{setting.name}" in (ROOT / "docs/method-independent.md").read_text("utf-8"), setting.name
+    for setting in fields(TreeSettings):
+        assert f"| `{setting.name}` |" in (ROOT / "docs/method-tree.md").read_text("utf-8"), setting.name
 
 
 def test_the_example_spec_is_one(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 The functions mirror the commands: `draft` a spec, `fit` a model, `generate` a bundle, `verify` it; `synth` does the
 first three in one go. docs/api.md has an example of each.
 
-    spec = privbench.draft("shop", unit="customer", domains="data")
+    spec = privbench.draft("shop", unit="customer")
     model = privbench.fit(spec, epsilon="3.2")
     privbench.generate(model, "bundle", scale=10)
     privbench.verify("bundle").status
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from privbench.pipeline.generate import generate
     from privbench.pipeline.model import Model
     from privbench.pipeline.model_file import load_model, save_model
+    from privbench.pipeline.plan import Plan, plan
     from privbench.pipeline.synth import synth
     from privbench.privacy.verify import Verdict
     from privbench.schema.spec import Orphans, Sizes, Spec, read_spec, write_spec
@@ -40,6 +41,7 @@ _HOMES = {
     "Model": "pipeline.model",
     "Neighbours": "schema.unit",
     "Orphans": "schema.spec",
+    "Plan": "pipeline.plan",
     "PrivBenchError": "errors",
     "Sizes": "schema.spec",
     "Spec": "schema.spec",
@@ -48,6 +50,7 @@ _HOMES = {
     "fit": "pipeline.fit",
     "generate": "pipeline.generate",
     "load_model": "pipeline.model_file",
+    "plan": "pipeline.plan",
     "read_spec": "schema.spec",
     "save_model": "pipeline.model_file",
     "selectivity": "pipeline.estimate",
@@ -64,6 +67,7 @@ __all__ = [
     "Model",
     "Neighbours",
     "Orphans",
+    "Plan",
     "PrivBenchError",
     "Sizes",
     "Spec",
@@ -72,6 +76,7 @@ __all__ = [
     "fit",
     "generate",
     "load_model",
+    "plan",
     "read_spec",
     "save_model",
     "selectivity",

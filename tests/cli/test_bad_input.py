@@ -152,10 +152,18 @@ def test_scale(scale: str, model: Path, shop: Path, refused: Refused, tmp_path: 
     assert "it must lie between" in refused(*common, "--scale", scale)
 
 
-def test_domains_that_are_not_there_yet(shop: Path, refused: Refused, tmp_path: Path) -> None:
-    flags = ("--unit", "person", "--domains", "private", "-o", tmp_path / "s")
-    assert "not there yet. Use `data`, and review the spec." in refused("draft", shop, *flags)
-    assert "'magic' is not 'data'" in refused("draft", shop, "--domains", "magic", "-o", tmp_path / "s")
+def test_domains_of_texts_cannot_be_found(shop: Path, run: Run, refused: Refused, tmp_path: Path) -> None:
+    assert "'magic' is not one of 'private', 'data'" in refused(
+        "draft", shop, "--domains", "magic", "-o", tmp_path / "s"
+    )
+    message = refused("synth", shop, "--unit", "person", "--epsilon", "9", "-o", tmp_path / "b")
+    assert "no domain for person.city: a list of texts cannot be found" in message
+    drafted = run("draft", shop, "--unit", "person", "-o", tmp_path / "s")
+    assert "domains will be found with budget" in drafted.out
+    assert "`drop: true`: person.city." in drafted.out
+    assert "taken from the data" not in drafted.out
+    assert "person.city" in refused("fit", tmp_path / "s", "--epsilon", "9", "-o", tmp_path / "m")
+    assert not (tmp_path / "m").exists()
 
 
 def test_wrong_flags(model: Path, refused: Refused, tmp_path: Path) -> None:
@@ -207,6 +215,12 @@ def test_a_spec_that_is_not_there_or_names_no_source(spec: Path, refused: Refuse
 def test_method_mistakes(spec: Path, refused: Refused, tmp_path: Path) -> None:
     text = spec.read_text()
     spec.write_text(text + "method: {name: magic}\n")
-    assert "there is no such method. Methods: paper" in refused("fit", spec, "--epsilon", "3", "-o", tmp_path / "m")
-    spec.write_text(text + "method: {apha: 0.5}\n")
-    assert "apha" in refused("fit", spec, "--epsilon", "3", "-o", tmp_path / "m")
+    message = refused("fit", spec, "--epsilon", "3", "-o", tmp_path / "m")
+    assert "there is no such method. Methods: tree, paper, independent." in message
+    for name, settings in (("tree", "parents"), ("paper", "min_rows")):
+        spec.write_text(text + f"method: {{name: {name}, apha: 0.5}}\n")
+        message = refused("fit", spec, "--epsilon", "3", "-o", tmp_path / "m")
+        assert f"method.apha: the method {name} has no such setting" in message
+        assert settings in message
+    spec.write_text(text + "method: {parents: 9}\n")
+    assert "method.parents is 9: it must lie" in refused("fit", spec, "--epsilon", "3", "-o", tmp_path / "m")

@@ -52,16 +52,25 @@ def test_synth_does_all_in_one_go(shop: Path, run: Run, tmp_path: Path) -> None:
 
 def test_show(model: Path, run: Run) -> None:
     assert "epsilon 5 for replacing one entity of person" in run("show", model).out
-    assert "key visit.person_id" in run("show", model, "--ledger").out
+    for table in ("person", "visit"):
+        assert f"table {table}" in run("show", model, "--ledger").out
     assert "city" in run("show", model, "--tree", "person").out
+    assert "#rows visit.person_id" in run("show", model, "--tree", "person").out
     assert json.loads(run("show", model, "--tree", "person", "--json").out)["table"] == "person"
-    assert "#part: which part of the table" in run("show", model, "--tree", "person").out
     both = run("show", model, "--tree", "person", "--ledger")
     assert (both.code, both.out) == (2, "")
     assert "Choose one of them" in both.err
     wrong = run("show", model, "--tree", "persn")
     assert (wrong.code, wrong.out) == (2, "")
     assert "Did you mean person?" in wrong.err
+
+
+def test_show_a_model_of_the_paper(spec: Path, run: Run, tmp_path: Path) -> None:
+    model = tmp_path / "paper.model"
+    assert run("fit", spec, "--epsilon", "5", "--method", "paper", "-o", model).code == 0
+    assert "key visit.person_id" in run("show", model, "--ledger").out
+    assert "network of person" in run("show", model, "--ledger").out
+    assert "#part: which part of the table" in run("show", model, "--tree", "person").out
 
 
 def test_verify_takes_a_bundle_a_model_and_a_receipt(bundle: Path, model: Path, run: Run) -> None:

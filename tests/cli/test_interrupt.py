@@ -53,7 +53,8 @@ def _interrupt(
 def test_generate(
     how: signal.Signals, expected: int, form: str, after: float, shop: Path, run: Run, tmp_path: Path
 ) -> None:
-    (shop / "person.csv").write_text("id,city,age\n" + "".join(f"{i},{'xyz'[i % 3]},{i % 50}\n" for i in range(5000)))
+    people = "".join(f"{i},{'xyz'[i % 3]},{i % 50}\n" for i in range(25_000))  # to generate for ten seconds and more
+    (shop / "person.csv").write_text("id,city,age\n" + people)
     spec, model = tmp_path / "s", tmp_path / "m"
     assert run("draft", shop, *DRAFT, "-o", spec).code == 0
     assert run("fit", spec, "--epsilon", "9", "-o", model).code == 0

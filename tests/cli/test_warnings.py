@@ -11,20 +11,39 @@ from privbench.cli.output import shortened
 from privbench.pipeline.cautions import fit_cautions, lost_rows
 from privbench.privacy.noise import TestEntropy as FixedEntropy
 
-from .conftest import DRAFT, Run
+from .conftest import DRAFT, Refused, Run
 
 
-def test_tables_that_are_mostly_noise(spec: Path, run: Run, tmp_path: Path) -> None:
-    fitted = run("fit", spec, "--epsilon", "0.1", "-o", tmp_path / "m")
-    assert "warning: person: its columns are mostly noise: about" in fitted.err
-    assert "how its rows are spread over person by the key person_id is in good part noise" in fitted.err
+@pytest.mark.parametrize(
+    ("method", "more"),
+    [
+        ("tree", ["warning: visit: its columns are mostly noise: about", "to share a value for it to stand out"]),
+        (
+            "paper",
+            [
+                "how its rows are spread over person by the key person_id is in good part noise",
+                "`rows_per_entity` (visit)",
+            ],
+        ),
+    ],
+)
+def test_tables_that_are_mostly_noise(method: str, more: list[str], spec: Path, run: Run, tmp_path: Path) -> None:
+    fitted = run("fit", spec, "--epsilon", "0.1", "--method", method, "-o", tmp_path / "m")
+    for words in ("warning: person: its columns are mostly noise: about", *more):
+        assert words in fitted.err
     assert "Ways out of noise: a larger epsilon, fewer tables and columns" in fitted.err
-    assert "`rows_per_entity` (visit)" in fitted.err
+    assert ("rows_per_entity" in fitted.err) == (method == "paper")
     assert "warning" not in fitted.out
     shown = run("show", tmp_path / "m")
     assert shown.err == fitted.err
     said = json.loads(run("show", tmp_path / "m", "--json").out)["warnings"]
     assert [f"warning: {line}" for line in said] == shown.err.splitlines()
+
+
+def test_a_budget_too_small_for_anything_is_refused(spec: Path, refused: Refused, tmp_path: Path) -> None:
+    message = refused("fit", spec, "--epsilon", "0.001", "-o", tmp_path / "m")
+    assert "too little budget: the noise of every count of person would be about" in message
+    assert "`privbench fit --dry-run` shows what a budget buys" in message
 
 
 def test_no_warning_where_noise_is_small(shop: Path, run: Run, tmp_path: Path) -> None:
@@ -54,7 +73,7 @@ def test_a_share_of_null_within_its_noise(shop: Path, tmp_path: Path) -> None:
     )
     (shop / "note.csv").write_text("id,visit_id\n" + "".join(f"{i},{i if i else ''}\n" for i in range(100)))
     spec = privbench.draft(shop, unit="person", domains="data")
-    said = fit_cautions(privbench.fit(spec, epsilon=2, entropy=FixedEntropy(1)))
+    said = fit_cautions(privbench.fit(spec, epsilon=2, method="paper", entropy=FixedEntropy(1)))
     assert any(line.startswith("note: ") and "by the key visit_id" in line for line in said)
 
 
@@ -67,7 +86,7 @@ def test_lost_rows_are_told(shop: Path, run: Run, tmp_path: Path) -> None:
     )
     (shop / "visit.csv").write_text("person_id,kind\n" + "".join(f"{i // 2},{'ab'[i % 2]}\n" for i in range(120)))
     spec = privbench.draft(shop, unit="person", domains="data")
-    model = privbench.fit(spec, epsilon=900)
+    model = privbench.fit(spec, epsilon=900, method="paper")
     wanted = round(model.tables["visit"].rows)
     said = lost_rows(model, {"person": 60, "visit": wanted}, {"person": 60, "visit": wanted - 5})
     assert len(said) == 1

@@ -27,11 +27,15 @@ class Shape:
     rows: Callable[[Rng], Mapping[str, Columns]]
     choices: Mapping[str, Any] = field(default_factory=dict)
 
+    def data(self, *, seed: int = 0) -> Mapping[str, Columns]:
+        """The rows of each table, column by column."""
+        return self.rows(np.random.default_rng(seed))
+
     def write(self, folder: Path, *, seed: int = 0) -> Path:
         """Write the database as a folder of Parquet files with its schema."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "schema.sql").write_text(self.ddl, encoding="utf-8")
-        data = self.rows(np.random.default_rng(seed))
+        data = self.data(seed=seed)
         tables = parse_ddl(self.ddl, where="schema.sql").tables
         stems = file_stems(t.name for t in tables)
         for table in tables:
@@ -291,7 +295,7 @@ def _lookup(rng: Rng) -> Mapping[str, Columns]:
         "city": {"id": cities, "name": [f"city {i}" for i in cities]},
         "address": {"id": addresses, "city": _pick(rng, cities, 150), "zip": rng.integers(0, 99, 150).tolist()},
         "person": {"id": people, "address": rng.permutation(addresses).tolist(), "age": _pick(rng, [1, 2], 150)},
-        "visit": {"id": _ids(300), "person": _pick(rng, people, 300, null=0.3), "place": _pick(rng, addresses, 300)},
+        "visit": {"id": _ids(300), "person": _pick(rng, people, 300, null=0.3), "guide": _pick(rng, people, 300)},
     }
 
 
@@ -299,7 +303,7 @@ LOOKUP = Shape(
     ddl="""CREATE TABLE city (id SMALLINT PRIMARY KEY, name VARCHAR);
 CREATE TABLE address (id INTEGER PRIMARY KEY, city SMALLINT NOT NULL REFERENCES city, zip SMALLINT);
 CREATE TABLE person (id INTEGER PRIMARY KEY, address INTEGER NOT NULL REFERENCES address, age SMALLINT);
-CREATE TABLE visit (id INTEGER PRIMARY KEY, person INTEGER REFERENCES person, place INTEGER REFERENCES address);""",
+CREATE TABLE visit (id INTEGER PRIMARY KEY, person INTEGER REFERENCES person, guide INTEGER REFERENCES person);""",
     rows=_lookup,
     choices={
         "unit": "person",

@@ -11,16 +11,17 @@ from privbench.pipeline.draft import draft
 from privbench.pipeline.fit import fit
 from privbench.pipeline.generate import generate
 
+from ..seeded import SeededEntropy
 from .checks import broken_promises, read_bundle
 from .random_shapes import random_shape
 
 
-def _check(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
+def _check(seed: int, method: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether the shape went through; False if its keys were refused."""
     shape = random_shape(seed)
     try:
         spec = draft(shape.write(folder / "source"), domains="data", **shape.choices)
-        model = fit(spec, epsilon=500)
+        model = fit(spec, epsilon=500, method=method, entropy=SeededEntropy(seed))
     except SchemaError:
         return False
     schema = model.protection.schema
@@ -35,11 +36,13 @@ def _check(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
     return True
 
 
-def test_a_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert sum(_check(seed, tmp_path / str(seed), monkeypatch) for seed in range(5)) >= 4
+@pytest.mark.parametrize(("method", "shapes"), [("tree", 8), ("paper", 4)])
+def test_a_few(method: str, shapes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sum(_check(seed, method, tmp_path / str(seed), monkeypatch) for seed in range(shapes)) >= 0.7 * shapes
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(100, 200, 10))
-def test_many(first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert sum(_check(seed, tmp_path / str(seed), monkeypatch) for seed in range(first, first + 10)) >= 5
+@pytest.mark.parametrize("method", ["tree", "paper"])
+def test_many(method: str, first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sum(_check(seed, method, tmp_path / str(seed), monkeypatch) for seed in range(first, first + 10)) >= 5

@@ -116,7 +116,7 @@ def test_an_own_method_runs_in_a_process_that_is_measured(real: Path, tmp_path: 
     method = OwnMethod(name="independent")
     cost = method(spec, source=str(real), epsilon=Fraction(16, 5), out=tmp_path / "out", seed=1)
     assert (tmp_path / "out" / "receipt.json").exists()
-    assert 0 < cost.cpu_seconds < 60
+    assert 0 < cost.cpu_seconds < 300
     assert 10**7 < cost.peak_bytes < 10**10
 
 

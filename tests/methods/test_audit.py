@@ -10,7 +10,7 @@ from privbench.encode.keys import own_entities
 from privbench.methods.base import silent
 from privbench.methods.paper.method import learn
 from privbench.methods.paper.settings import PaperSettings
-from privbench.privacy import vault as vault_module
+from privbench.privacy import door as door_module
 from privbench.privacy.facts import ColumnFacts, Facts, TableFacts
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy, discrete_laplace
@@ -49,6 +49,6 @@ def loss() -> float:
 def test_whole_runs_lose_no_more_than_epsilon_and_half_the_noise_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert loss() <= 1
     monkeypatch.setattr(
-        vault_module, "discrete_laplace", lambda size, scale, entropy: discrete_laplace(size, scale / 4, entropy)
+        door_module, "discrete_laplace", lambda size, scale, entropy: discrete_laplace(size, scale / 4, entropy)
     )
     assert loss() > 1

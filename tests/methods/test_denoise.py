@@ -61,3 +61,11 @@ def test_clear_counts_stay() -> None:
 def test_scaled_counts_add_up(counts: list[float], rows: float) -> None:
     found = scaled(np.array(counts), rows)
     assert found.sum() == pytest.approx(rows, rel=1e-6, abs=1e-6)
+
+
+def test_gaussian_noise_is_taken_out_by_its_own_law() -> None:
+    real = np.repeat([0, 0, 0, 6, 40], 60)
+    noisy = real + np.random.default_rng(4).normal(0, 8, real.size).round().astype(np.int64)
+    own, other = (distance(denoise(noisy, 8.0, gaussian=law), real) for law in (True, False))
+    assert own < other
+    assert own < distance(np.maximum(noisy, 0).astype(float), real) / 1.5

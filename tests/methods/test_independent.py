@@ -18,7 +18,6 @@ from privbench.pipeline.fit import fit, method_settings, with_method
 from privbench.pipeline.generate import generate
 from privbench.pipeline.model_file import save_model
 from privbench.privacy.facts import Facts
-from privbench.privacy.noise import OsEntropy
 from privbench.privacy.vault import Vault
 from privbench.privacy.verify import verify_receipt
 from privbench.schema.spec import Spec
@@ -28,6 +27,7 @@ from privbench.spn.links import COMPONENT
 from privbench.spn.nodes import Leaf, scope, walk
 
 from ..e2e.shapes import SHAPES
+from ..seeded import SeededEntropy
 from .made import COLUMNS, EPSILON, database, facts, receipt, released, vault_of
 
 
@@ -53,7 +53,7 @@ def test_a_run_is_repeated_from_its_answers_without_data(public: Facts) -> None:
 
 @pytest.mark.parametrize("neighbours", Neighbours)
 def test_a_whole_run_spends_its_budget_and_the_verifier_agrees(neighbours: Neighbours) -> None:
-    vault = vault_of(database(5), public=facts(neighbours), entropy=OsEntropy())
+    vault = vault_of(database(5), public=facts(neighbours), entropy=SeededEntropy())
     run(vault)
     verdict = verify_receipt(receipt(vault))
     assert (verdict.status, verdict.problems) == ("verified", ())
@@ -136,5 +136,5 @@ def test_wrong_settings_are_refused(spec: Spec) -> None:
         independent_settings({"network_share": 1})
     with pytest.raises(SpecError, match="must be of type float"):
         independent_settings({"network_share": "half"})
-    with pytest.raises(SpecError, match="Methods: paper, independent"):
+    with pytest.raises(SpecError, match="Methods: tree, paper, independent"):
         method_settings(with_method(spec, "magic"))

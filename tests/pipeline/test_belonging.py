@@ -80,3 +80,27 @@ def test_a_nullable_key_without_nulls_is_drafted_as_never_null(tmp_path: Path, i
     spec = draft(tmp_path / "d", unit="customer", lookups={"address": "customer"}, domains="data")
     said = spec.column("purchase", "customer_id")
     assert (said.null, said.origin.value) == (False, "data")
+
+
+def test_rows_that_a_copy_names_are_copied_too(tmp_path: Path) -> None:
+    """Two customers share an address, and it a region: a lookup of a lookup, which stands first in the schema."""
+    (tmp_path / "schema.sql").write_text(
+        "CREATE TABLE region (id INTEGER PRIMARY KEY, size INTEGER);"
+        "CREATE TABLE address (id INTEGER PRIMARY KEY, region_id INTEGER REFERENCES region (id));"
+        "CREATE TABLE customer (id INTEGER PRIMARY KEY, address_id INTEGER REFERENCES address (id));"
+    )
+    tables = {
+        "region": {"id": [1, 2], "size": [5, 6]},
+        "address": {"id": [10, 11], "region_id": [1, 1]},
+        "customer": {"id": [1, 2, 3], "address_id": [10, 10, 11]},
+    }
+    for name, columns in tables.items():
+        pq.write_table(pa.table({n: pa.array(v, pa.int32()) for n, v in columns.items()}), tmp_path / f"{name}.parquet")
+    lookups = {"region": "address", "address": "customer"}
+    spec = draft(tmp_path, unit="customer", lookups=lookups, domains="data")
+    protection = spec.protection()
+    with open_source(tmp_path) as source:
+        codecs = compile_codecs(spec, protection)
+        found = read_database(source, protection, codecs, orphans_as_null=False, progress=silent).private
+    named = found["address"].keys["address.region_id"][found["customer"].keys["customer.address_id"]]
+    assert found["region"].entities[named].tolist() == found["customer"].entities.tolist()

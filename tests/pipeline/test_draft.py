@@ -77,6 +77,6 @@ def test_keys_nulls_and_implied_domains(tmp_path: Path) -> None:
     assert columns["c"].domain == Values(values=("x", "y"))
 
 
-def test_domains_by_budget_are_not_there_yet(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="from the data only"):
-        draft(tmp_path, domains="private")
+def test_an_unknown_origin_of_domains_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="found with budget"):
+        draft(tmp_path, domains="guess")

@@ -4,7 +4,13 @@ import pytest
 
 from privbench.errors import SchemaError
 from privbench.io.ddl import parse_ddl
-from privbench.pipeline.order import colliding_keys, generation_order, stale_links
+from privbench.pipeline.order import (
+    colliding_keys,
+    declared_order,
+    generation_order,
+    named_ahead,
+    stale_links,
+)
 from privbench.schema.spec import ColumnSpec, ForeignKeySpec, Spec, TableSpec
 
 
@@ -85,3 +91,39 @@ def test_stale_links_follow_the_ids_that_are_made_anew() -> None:
     protection = _spec(ddl, "e", public=("p", "q", "r")).protection()
     assert [k.table for k in stale_links(protection, keep_entity_keys=False)] == ["p", "q"]
     assert stale_links(protection, keep_entity_keys=True) == ()
+
+
+def test_owners_come_first_where_rows_are_born_with_them() -> None:
+    """Then a cycle that the table which may lose rows would have to begin is refused."""
+    spec = _spec(CYCLE.format(a="", b=""), "a")
+    assert generation_order(spec, spec.protection(), born=True) == ("a", "b")
+    losing = _spec(CYCLE.format(a="", b=", UNIQUE (x, y)"), "a")
+    with pytest.raises(SchemaError, match="a, b: their keys form a cycle"):
+        generation_order(losing, losing.protection(), born=True)
+
+
+def test_promised_are_tables_named_before_they_are_made_and_what_they_need() -> None:
+    ddl = """CREATE TABLE a (id INT PRIMARY KEY, c INT REFERENCES c (id));
+    CREATE TABLE b (id INT PRIMARY KEY, a INT REFERENCES a (id));
+    CREATE TABLE c (id INT PRIMARY KEY, b INT REFERENCES b (id), d INT NOT NULL REFERENCES d (id),
+      f INT REFERENCES f (id));
+    CREATE TABLE d (id INT PRIMARY KEY, a INT REFERENCES a (id));
+    CREATE TABLE e (id INT PRIMARY KEY, a INT REFERENCES a (id));
+    CREATE TABLE f (id INT PRIMARY KEY, a INT REFERENCES a (id));"""
+    spec = _spec(ddl, "a")
+    spec = spec.model_copy(
+        update={"tables": spec.tables | {"c": spec.tables["c"].model_copy(update={"owner": ("b",)})}}
+    )
+    protection = spec.protection()
+    order = generation_order(spec, protection, born=True)
+    assert order[0] == "a"
+    assert named_ahead(protection, order) == {"a", "b", "c", "d"}
+    tree = _spec("CREATE TABLE b (a INT REFERENCES a (id)); CREATE TABLE a (id INT PRIMARY KEY);", "a")
+    assert named_ahead(tree.protection(), ("a", "b")) == frozenset()
+
+
+def test_the_declared_order_ends_at_the_key_that_is_numbered_by_it() -> None:
+    spec = _spec("CREATE TABLE a (id INT PRIMARY KEY, x INT, y INT);", "a")
+    ordered = {"a": spec.tables["a"].model_copy(update={"order": ("y", "gone", "x", "id", "x")})}
+    spec = spec.model_copy(update={"tables": ordered})
+    assert declared_order(spec, spec.schema().table("a")) == ["y", "x"]

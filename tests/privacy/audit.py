@@ -16,6 +16,7 @@ from scipy import stats
 
 Samples = NDArray[np.int64]
 Event = Callable[[Samples], NDArray[np.bool_]]
+Pmf = Callable[[Samples, Fraction | float], NDArray[np.float64]]
 
 ALPHA = 1e-4
 
@@ -66,16 +67,29 @@ def laplace_pmf(values: NDArray[np.int64], scale: Fraction | float) -> NDArray[n
     return law
 
 
-def goodness(samples: Samples, scale: Fraction | float) -> float:
-    """The p-value of a chi-square test of samples against the discrete Laplace law, about 60 cells and two tails."""
+def gaussian_pmf(values: NDArray[np.int64], scale: Fraction | float) -> NDArray[np.float64]:
+    """The discrete Gaussian law, normalised over all integers that matter."""
+    reach = math.ceil(40 * float(scale)) + 2
+    whole = np.exp(-((np.arange(-reach, reach + 1) / float(scale)) ** 2) / 2).sum()
+    law: NDArray[np.float64] = np.exp(-((values / float(scale)) ** 2) / 2) / whole
+    return law
+
+
+def renyi(left: NDArray[np.float64], right: NDArray[np.float64], order: float) -> float:
+    """The Renyi divergence of two laws over the same outputs, from their probabilities."""
+    return float(np.log(np.sum(right * (left / right) ** order)) / (order - 1))
+
+
+def goodness(samples: Samples, scale: Fraction | float, *, pmf: Pmf = laplace_pmf) -> float:
+    """The p-value of a chi-square test of samples against a law, about 60 cells and two tails."""
     edge = max(2, math.ceil(4 * float(scale)))
     width = max(1, edge // 30)
     cells = np.arange(-edge, edge + 1)
     groups = (cells + edge) // width
-    law = np.bincount(groups, weights=laplace_pmf(cells, scale))
+    law = np.bincount(groups, weights=pmf(cells, scale))
     inside = np.abs(samples) <= edge
     seen = np.bincount((samples[inside] + edge) // width, minlength=law.size)
-    tail = (1 - law.sum()) / 2
+    tail = max(1 - law.sum(), 1e-12) / 2
     expected = np.array([tail, *law, tail]) * samples.size
     observed = np.array([np.sum(samples < -edge), *seen, np.sum(samples > edge)])
     return float(stats.chisquare(observed, expected).pvalue)

@@ -13,18 +13,19 @@ from privbench.methods import links
 from privbench.methods.paper import tree
 from privbench.methods.paper.colsplit import choose_halves
 from privbench.methods.size import Size
+from privbench.privacy import door as door_module
+from privbench.privacy import price as price_module
 from privbench.privacy import queries
-from privbench.privacy import vault as vault_module
-from privbench.privacy.events import Event
+from privbench.privacy.events import Currency, Event
 from privbench.privacy.ledger import Ledger, Scope
-from privbench.privacy.noise import OsEntropy, TestEntropy, discrete_laplace
-from privbench.privacy.price import price
+from privbench.privacy.noise import TestEntropy, discrete_laplace, round_scale
 from privbench.privacy.sealed import Sealed
 from privbench.privacy.vault import Vault
 from privbench.privacy.verify import verify_receipt
 from privbench.spn.links import SlotCounts
 
 from ..methods import made
+from ..seeded import SeededEntropy
 from . import tiny
 from .audit import loss_bound
 from .tiny import GONE, KEY_QUERIES, ONE, ROW_QUERIES, Silence, databases_by_keys, databases_by_rows, worst_change
@@ -198,10 +199,10 @@ def test_scores_that_do_not_move_the_same_way_are_not_monotone(monkeypatch: pyte
 
 
 def half_the_noise_of_a_choice(patch: pytest.MonkeyPatch) -> None:
-    def cheap(*arguments: Any, **options: Any) -> Event:
-        return price(*arguments, **{**options, "factor": Fraction(1)})
+    def cheap(_: Currency, amount: Fraction, *, sensitivity: int, monotone: bool) -> Fraction:
+        return round_scale(sensitivity / amount)
 
-    patch.setattr(vault_module, "price", cheap)
+    patch.setattr(price_module, "choice_scale", cheap)
 
 
 def test_an_event_refuses_a_choice_without_factor_two(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +214,7 @@ def test_an_event_refuses_a_choice_without_factor_two(monkeypatch: pytest.Monkey
 def test_the_verifier_finds_a_choice_without_factor_two(monkeypatch: pytest.MonkeyPatch) -> None:
     half_the_noise_of_a_choice(monkeypatch)
     monkeypatch.setattr(Event, "_check_cost", lambda _: None)
-    vault = made.vault_of(made.database(5), entropy=OsEntropy())
+    vault = made.vault_of(made.database(5), entropy=SeededEntropy())
     made.run(vault)
     verdict = verify_receipt(made.receipt(vault))
     assert verdict.status == "failed"
@@ -279,6 +280,6 @@ def test_an_audit_of_the_vault_passes_it_and_catches_half_the_noise(monkeypatch:
     runs = 2000
     assert loss_bound(sizes_with(0, runs, 1), sizes_with(2, runs, 2)) <= 1
     monkeypatch.setattr(
-        vault_module, "discrete_laplace", lambda n, scale, entropy: discrete_laplace(n, scale / 2, entropy)
+        door_module, "discrete_laplace", lambda n, scale, entropy: discrete_laplace(n, scale / 2, entropy)
     )
     assert loss_bound(sizes_with(0, runs, 1), sizes_with(2, runs, 2)) > 1

@@ -24,6 +24,8 @@ from privbench.privacy.noise import (
 from .audit import goodness, laplace_pmf
 
 ALPHA = 1e-6
+UNSEEDED = 1e-10
+"""For noise that is other in every run: so rarely does a sound sampler fail."""
 RUNS = 200_000
 SCALES = [Fraction(1, 3), Fraction(2, 3), Fraction(1), Fraction(7, 2), Fraction(20), Fraction(2000)]
 
@@ -53,7 +55,7 @@ def test_the_sampler_follows_the_closed_form(scale: Fraction) -> None:
 @pytest.mark.parametrize("wrong", [0.7, 1.3])
 def test_the_test_sees_thirty_percent(scale: Fraction, wrong: float) -> None:
     samples = discrete_laplace(RUNS, scale, TestEntropy(12))
-    assert goodness(samples, float(scale) * wrong) < ALPHA
+    assert goodness(samples, float(scale) * wrong) < UNSEEDED
 
 
 def test_a_rounded_scale_is_drawn_with_many_digits() -> None:
@@ -63,7 +65,7 @@ def test_a_rounded_scale_is_drawn_with_many_digits() -> None:
 
 
 def test_the_operating_system_gives_the_same_law() -> None:
-    assert goodness(discrete_laplace(RUNS, Fraction(5, 2), OsEntropy()), 2.5) > ALPHA
+    assert goodness(discrete_laplace(RUNS, Fraction(5, 2), OsEntropy()), 2.5) > UNSEEDED
 
 
 def test_opendp_gives_the_same_law() -> None:
@@ -75,8 +77,8 @@ def test_opendp_gives_the_same_law() -> None:
     ours = discrete_laplace(20_000, Fraction(3), TestEntropy(14))
     cells = np.arange(-9, 11)  # the outer bins take the tails
     counts = [np.bincount(np.searchsorted(cells, x), minlength=21) for x in (ours, theirs)]
-    assert stats.chi2_contingency(counts).pvalue > ALPHA
-    assert goodness(theirs, 3) > ALPHA
+    assert stats.chi2_contingency(counts).pvalue > UNSEEDED
+    assert goodness(theirs, 3) > UNSEEDED
 
 
 def test_draws_are_independent_of_their_neighbours() -> None:

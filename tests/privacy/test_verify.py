@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privbench.privacy import verify, verify_tree
+from privbench.privacy import verify, verify_events, verify_read, verify_tree, verify_zcdp
 from privbench.privacy.blocks import Boxes
 from privbench.privacy.events import Event, Mechanism
 from privbench.privacy.ledger import Ledger
@@ -62,7 +62,7 @@ def test_a_test_source_is_stamped_and_never_verified() -> None:
 
 def test_a_claim_as_printed_is_stamped_and_never_verified() -> None:
     ledger = spent_ledger()
-    facts = {"query": "row split", "table": "person", "epsilon": Fraction(1, 8), "draws": 5}
+    facts = {"query": "row split", "table": "person", "amount": Fraction(1, 8), "draws": 5}
     ledger.root.charge(
         Event(mechanism=Mechanism.AS_PRINTED, sensitivity=Fraction(9), scale=Fraction(1), **facts)  # type: ignore[arg-type]
     )
@@ -86,7 +86,21 @@ MUTANTS: dict[str, tuple[Change, str]] = {
     "factor is true": (lambda r: r["budget"].update(factor=True), "budget.factor is True"),
     "neighbours changed": (lambda r: r.update(neighbours="add-remove"), "budget.factor is 2"),
     "neighbours unknown": (lambda r: r.update(neighbours="bounded"), "neither 'replace' nor"),
-    "delta": (lambda r: r.update(delta="1/1000000"), "delta must be"),
+    "delta": (lambda r: r.update(delta="1/1000000"), "rho is None"),
+    "weights inside a block": (
+        lambda r: find(r, "event", 1).update(weighted=True, sensitivity="1048576/1", scale="4194304/1"),
+        "weights are counted inside a block of person",
+    ),
+    "weighted as a text": (lambda r: find(r, "event").update(weighted="yes"), "neither true nor false"),
+    "weights of less than an entity": (
+        lambda r: find(r, "event").update(weighted=True, query="choice", sensitivity="1048575/1", scale="104857500/1"),
+        "not a whole number of at least 1048576",
+    ),
+    "weights in other units": (lambda r: r["unit"].update(units_per_entity=1), "is 1, not 1048576"),
+    "weights in no units": (
+        lambda r: [r["unit"].pop("units_per_entity"), find(r, "event").update(weighted=True)],
+        "does not say how much an entity weighs",
+    ),
     "version": (lambda r: r.update(version=2), "version 2"),
     "scale too small": (lambda r: find(r, "event", 2).update(scale="199/100"), "too small for epsilon"),
     "scale zero": (lambda r: find(r, "event", 2).update(scale="0/1"), "not positive"),
@@ -305,14 +319,18 @@ def test_what_is_no_receipt_fails(paper: object) -> None:
     assert verify_receipt(paper).status == "failed"
 
 
-@pytest.mark.parametrize(("module", "own"), [(verify, {"privbench.privacy.verify_tree"}), (verify_tree, set())])
-def test_the_verifier_stands_alone(module: ModuleType, own: set[str]) -> None:
+VERIFIER = [verify, verify_events, verify_read, verify_tree, verify_zcdp]
+
+
+@pytest.mark.parametrize("module", VERIFIER)
+def test_the_verifier_stands_alone(module: ModuleType) -> None:
     tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     assert all(node.level == 0 for node in imports if isinstance(node, ast.ImportFrom))
     names = {alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
     names |= {str(node.module) for node in imports if isinstance(node, ast.ImportFrom)}
-    assert names > own
-    assert {name.partition(".")[0] for name in names - own} <= sys.stdlib_module_names
+    others = names - {other.__name__ for other in VERIFIER}
+    assert others
+    assert {name.partition(".")[0] for name in others} <= sys.stdlib_module_names
     called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
     assert not called & {"__import__", "eval", "exec", "compile"}

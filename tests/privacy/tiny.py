@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from privbench.encode.coded import CodedDatabase, CodedTable
 from privbench.encode.keys import MISSING, NULL, entities_by_owner, own_entities
-from privbench.privacy import vault as vault_module
+from privbench.privacy import door as door_module
+from privbench.privacy.events import Currency
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, TableFacts
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy
@@ -121,6 +122,7 @@ class Measured:
     answer: NDArray[np.int64]
     sensitivity: int
     monotone: bool = False
+    additive: bool = False
 
 
 Ask = Callable[[Vault], object]
@@ -131,8 +133,10 @@ class Silence:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.scores: NDArray[np.int64] | None = None
-        patch.setattr(vault_module, "discrete_laplace", lambda size, *_: np.zeros(size, np.int64))
-        patch.setattr(vault_module, "permute_and_flip", self._choose)
+        patch.setattr(door_module, "discrete_laplace", lambda size, *_: np.zeros(size, np.int64))
+        patch.setattr(door_module, "discrete_gaussian", lambda size, *_: np.zeros(size, np.int64))
+        patch.setattr(door_module, "permute_and_flip", self._choose)
+        patch.setattr(door_module, "exponential_mechanism", self._choose)
 
     def _choose(self, scores: NDArray[np.int64], **_: Any) -> int:
         self.scores = scores
@@ -144,12 +148,22 @@ class Silence:
         query(vault)
         event = vault.ledger.to_json()["nodes"][-1]
         answer = vault.answers[-1] if self.scores is None else self.scores
-        return Measured(answer=answer, sensitivity=int(Fraction(event["sensitivity"])), monotone=event["monotone"])
+        return Measured(
+            answer=answer,
+            sensitivity=int(Fraction(event["sensitivity"])),
+            monotone=event["monotone"],
+            additive=event.get("additive", False),
+        )
 
 
-def open_vault(data: CodedDatabase, caps: Mapping[str, int], public: Facts | None = None) -> Vault:
+def open_vault(
+    data: CodedDatabase,
+    caps: Mapping[str, int],
+    public: Facts | None = None,
+    currency: Currency = Currency.EPSILON,
+) -> Vault:
     """A vault with rows capped and more budget than any test needs."""
-    vault = Vault(public or facts(), data, ledger=Ledger(Fraction(10**6)), entropy=TestEntropy(0))
+    vault = Vault(public or facts(), data, ledger=Ledger(Fraction(10**6), currency), entropy=TestEntropy(0))
     for table, cap in caps.items():
         vault.cap_rows(table, cap)
     return vault
@@ -176,7 +190,8 @@ def _parts(vault: Vault) -> Any:
 def _slots(name: str) -> Ask:
     def ask(vault: Vault) -> object:
         of = link(name, vault.facts)
-        parts = _parts(vault) if of.table == "visit" else (_whole(vault, of.table),)
+        parted = of.table == "visit" and vault.ledger.currency is Currency.EPSILON
+        parts = _parts(vault) if parted else (_whole(vault, of.table),)
         return vault.slot_counts(of, parts, scope=vault.ledger.root, epsilon=ONE)
 
     return ask
@@ -223,11 +238,12 @@ def worst_change(
     queries: Mapping[str, Ask],
     caps: Mapping[str, int],
     public: Facts | None = None,
+    currency: Currency = Currency.EPSILON,
 ) -> dict[str, tuple[int, int]]:
     """For each query the largest change between neighbours, and what is charged; asserts that it is enough."""
     worst = dict.fromkeys(queries, (0, 0))
     for data in databases:
-        vaults = [open_vault(d, caps, public) for d in (data, *neighbours_of(data))]
+        vaults = [open_vault(d, caps, public, currency) for d in (data, *neighbours_of(data))]
         for name, query in queries.items():
             before, *after = (silence.ask(v, query) for v in vaults)
             for found in after:
@@ -235,6 +251,7 @@ def worst_change(
                 moved = int(change.max() if silence.scores is not None else change.sum())
                 assert moved <= before.sensitivity == found.sensitivity, f"{name}: {moved} > {before.sensitivity}"
                 assert not before.monotone or (before.answer <= found.answer).all(), f"{name}: not monotone"
+                assert not before.additive or (before.answer >= found.answer).all(), f"{name}: not additive"
                 worst[name] = max(worst[name], (moved, before.sensitivity))
     return worst
 

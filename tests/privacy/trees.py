@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from privbench.errors import BudgetError
 from privbench.privacy.blocks import Boxes, Centres, intervals
-from privbench.privacy.events import Event, Mechanism, quantise
+from privbench.privacy.events import UNITS, Event, Mechanism, quantise
 from privbench.privacy.ledger import Ledger, Scope
 from privbench.privacy.noise import Entropy, OsEntropy, round_scale
-from privbench.privacy.receipt import PublicFacts, add_remove_budget, make_receipt
+from privbench.privacy.price import price_choice, price_noise
+from privbench.privacy.receipt import PublicFacts, add_remove_budget, make_receipt, open_ledger
 from privbench.schema.domain import Origin
 from privbench.schema.model import Column, ForeignKey, Schema, Table
 from privbench.schema.types import parse_type
@@ -22,6 +23,7 @@ from privbench.schema.unit import Neighbours, Protection, protect
 ROWS = {"person": 1, "visit": 3}
 WIDTH = 64
 EPSILON = Fraction(16, 5)
+DELTA = Fraction(1, 10**9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,7 @@ def event(table: str, epsilon: Fraction, *, chooses: bool = False, query: str = 
         table=table,
         sensitivity=sensitivity,
         scale=round_scale((2 if chooses else 1) * sensitivity / epsilon),
-        epsilon=epsilon,
+        amount=epsilon,
         draws=1,
     )
 
@@ -127,17 +129,19 @@ def receipt(
     ledger: Ledger,
     *,
     epsilon: Fraction,
+    delta: Fraction = Fraction(0),
     neighbours: Neighbours = Neighbours.REPLACE,
+    cap: int | None = ROWS["visit"],
     entropy: Entropy | None = None,
     origin: Origin = Origin.DECLARED,
     orphans: str = "error",
 ) -> dict[str, Any]:
     """The receipt of a ledger over persons and visits."""
-    assert ledger.budget == add_remove_budget(epsilon, neighbours)
+    assert ledger.budget == open_ledger(epsilon, delta, neighbours).budget
     facts = PublicFacts(
         domains={"visit.cost": origin, **dict.fromkeys(("person.age", "person.sex", "visit.age"), Origin.SCHEMA)},
         sizes={"person": 120} if neighbours is Neighbours.REPLACE else {},
-        rows_per_entity={"visit": ROWS["visit"]},
+        rows_per_entity={"visit": cap},
         declared_caps=["visit"],
         orphans=orphans,
         parameters={"method": "paper", "alpha": 0.5, "beta": 10_000},
@@ -146,6 +150,7 @@ def receipt(
         protection=protection(neighbours),
         facts=facts,
         epsilon=epsilon,
+        delta=delta,
         ledger=ledger,
         entropy=entropy or OsEntropy(),
         software="privbench 0.1.0",
@@ -170,4 +175,35 @@ def spent_ledger(neighbours: Neighbours = Neighbours.REPLACE) -> Ledger:
 def good(**options: Any) -> dict[str, Any]:
     """An honest receipt, as it comes back from a file."""
     read: dict[str, Any] = json.loads(json.dumps(receipt(spent_ledger(), epsilon=EPSILON, **options)))
+    return read
+
+
+def weigh(ledger: Ledger, *, table: str = "visit") -> None:
+    """Charge weighted counts and a weighted choice, a hundredth of the budget each."""
+    share = {"amount": ledger.budget / 100, "sensitivity": UNITS, "weighted": True}
+    scope = ledger.root.sequential(f"weights of {table}")
+    scope.charge(price_noise(ledger.currency, table, "weights of cost", draws=4, additive=True, **share))  # type: ignore[arg-type]
+    scope.charge(price_choice(ledger.currency, table, "one of 3 pairs", **share))  # type: ignore[arg-type]
+
+
+def rho_ledger(neighbours: Neighbours = Neighbours.REPLACE) -> Ledger:
+    """A ledger of rho with one event of every kind: a monotone choice, counts that an entity lowers, weights."""
+    ledger = open_ledger(EPSILON, DELTA, neighbours)
+    fifth = ledger.budget / 5
+    ledger.root.charge(
+        price_choice(ledger.currency, "visit", "rows per entity", sensitivity=1, amount=fifth, monotone=True)
+    )
+    keys = price_noise(ledger.currency, "visit", BY_GUESTS, sensitivity=7, amount=fifth, draws=4)
+    ledger.root.sequential("keys").charge(keys)
+    weigh(ledger)
+    return ledger
+
+
+BY_GUESTS = "rows of person by number of visit.guest"
+
+
+def good_rho(neighbours: Neighbours = Neighbours.REPLACE) -> dict[str, Any]:
+    """An honest receipt with a delta, as it comes back from a file."""
+    made = receipt(rho_ledger(neighbours), epsilon=EPSILON, delta=DELTA, neighbours=neighbours)
+    read: dict[str, Any] = json.loads(json.dumps(made))
     return read

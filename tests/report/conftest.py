@@ -12,6 +12,8 @@ from privbench.evaluate.evaluate import evaluate
 from privbench.evaluate.result import Result
 from privbench.spn.nodes import Leaf, Product, Sum
 
+from ..seeded import SeededEntropy
+
 EVIL = "</script><img src=x onerror=alert(1)><!--"
 QUERIES = f"""
 SELECT COUNT(*) FROM customer WHERE age <= 3 AND "{EVIL}" = '{EVIL}';
@@ -25,6 +27,8 @@ SELECT COUNT(*) FROM nowhere WHERE '{EVIL}' = 'x';
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shop:
     model: privbench.Model
+    paper: privbench.Model
+    """The same by the paper's method."""
     model_file: Path
     bundle: Path
     result: Result
@@ -46,7 +50,15 @@ INSERT INTO sale SELECT i, (i * i) % 120, i // 4, ['a', 'b'][1 + i % 2] FROM ran
     privbench.generate(model, folder / "bundle", seed=1)
     (folder / "q.sql").write_text(QUERIES)
     result = evaluate(real, folder / "bundle", workload=folder / "q.sql", model=model)
-    return Shop(model=with_sum(model), model_file=folder / "shop.model", bundle=folder / "bundle", result=result)
+    blocks = spec.model_copy(update={"method": {"name": "paper", "min_rows": 20, "dependence_threshold": 0.01}})
+    paper = privbench.fit(blocks, epsilon="60", entropy=SeededEntropy())
+    return Shop(
+        model=with_sum(model),
+        paper=paper,
+        model_file=folder / "shop.model",
+        bundle=folder / "bundle",
+        result=result,
+    )
 
 
 def with_sum(model: privbench.Model) -> privbench.Model:

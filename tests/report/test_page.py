@@ -30,9 +30,19 @@ def test_everything_is_drawn_without_network_and_without_errors(shop: Shop, tmp_
     for name in ("columns", "pairs", "fanout", "queries", "heat"):
         assert "<svg" in section(dom, name), name
     assert section(dom, "columns").count('class="plot ') == 2
-    assert "network of customer" in section(dom, "ledger")
+    assert "table customer" in section(dom, "ledger")
+    assert ">age <" in section(dom, "ledger")
+    assert "Blocks of disjoint rows" not in section(dom, "ledger")
     assert "not measured yet" in section(dom, "runtime")
     assert "queries without an answer" in section(dom, "queries")
+
+
+def test_the_ledger_of_the_paper(shop: Shop) -> None:
+    """Budget by budget for networks and keys, and blocks that run in parallel."""
+    drawn = section(render_report(shop.result, model=shop.paper), "ledger")
+    assert "network of customer" in drawn
+    assert "key sale.customer_id" in drawn
+    assert "Blocks of disjoint rows" in drawn
 
 
 @pytest.mark.parametrize("wrong", ["nothing.at.all()", "console.error('no')", "new Image().src = 'http://localhost/x'"])

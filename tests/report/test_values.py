@@ -11,7 +11,8 @@ from privbench.encode.codec import Codec, compile_codec
 from privbench.encode.predicate import Between, In, IsNull, Predicate, Prefix
 from privbench.errors import SpecError
 from privbench.evaluate.result import Histogram, Measure, Quantiles, Summary, TableResult
-from privbench.report.heat import MAX_NODES, network, read_queries
+from privbench.report.drawn import MAX_NODES, network
+from privbench.report.heat import read_queries
 from privbench.report.ledger import budget_bars
 from privbench.report.public import read_public
 from privbench.report.share import real_share

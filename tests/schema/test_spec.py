@@ -108,10 +108,31 @@ def test_defaults(tmp_path: Path) -> None:
 
 
 def test_missing_domains_are_named_at_once() -> None:
-    columns = {"id": ColumnSpec(type="INTEGER"), "a": ColumnSpec(type="DATE"), "b": ColumnSpec(type="VARCHAR")}
-    spec = Spec(unit="t", tables={"t": TableSpec(key=("id",), columns=columns)})
+    def spec(origin: Origin) -> Spec:
+        kinds = {"id": "INTEGER", "a": "DATE", "b": "VARCHAR", "c": "BOOLEAN"}
+        columns = {name: ColumnSpec(type=kind, origin=origin) for name, kind in kinds.items()}
+        return Spec(unit="t", tables={"t": TableSpec(key=("id",), columns=columns)})
+
     with pytest.raises(SpecError, match=r"no domain for t\.a, t\.b\."):
-        spec.protection()
+        spec(Origin.DATA).protection()
+    for origin in (Origin.DECLARED, Origin.PRIVATE):
+        left = spec(origin)
+        assert left.wanted(left.protection()) == (("t", "a"), ("t", "b"))
+        assert left.origins(left.protection()) == {
+            "t.a": Origin.PRIVATE,
+            "t.b": Origin.PRIVATE,
+            "t.c": Origin.SCHEMA,
+        }
+
+
+def test_private_is_a_domain_of_the_file(tmp_path: Path) -> None:
+    spec = read(tmp_path, "tables: {t: {columns: {a: {type: DATE, domain: private}}}}")
+    assert spec.column("t", "a") == ColumnSpec(type="DATE", origin=Origin.PRIVATE)
+    write_spec(spec, tmp_path / "again.yaml")
+    assert "domain: private}" in (tmp_path / "again.yaml").read_text()
+    assert read_spec(tmp_path / "again.yaml") == spec
+    with pytest.raises(SpecError, match=r"line 1, tables\.t\.columns\.a: `domain: private` .* take `from` out"):
+        read(tmp_path, "tables: {t: {columns: {a: {type: DATE, domain: private, from: data}}}}")
 
 
 @pytest.mark.parametrize("domain", [Range(range=(0, 9)), Values(values=("x",)), Text(text=(0, 9), distinct=3)])
@@ -214,6 +235,7 @@ def tables(draw: st.DrawFn) -> TableSpec:
         unique=draw(st.lists(some, max_size=2).map(tuple)),
         indexes=draw(st.dictionaries(names, st.builds(IndexSpec, columns=some, unique=st.booleans()), max_size=2)),
         rows_per_entity=draw(st.one_of(st.none(), st.integers(1, 99))),
+        order=draw(st.one_of(st.none(), some)),
         owned_by=None,
         columns=held,
     )

@@ -6,7 +6,7 @@ from privbench.errors import SpecError
 from privbench.schema.spec import read_spec
 from privbench.schema.yaml_lines import MAX_BYTES
 
-WANTED = "domain: a domain is a mapping with one of these words: range, bins, values, text, serial"
+WANTED = "domain: a domain is `private`, or a mapping with one of these words: range, bins, values, text, serial"
 HEAD = "version: 1\ntables:\n  t:\n"
 
 
@@ -41,6 +41,7 @@ def refused(tmp_path: Path, text: str | bytes) -> str:
         ),
         (HEAD + "    public: true\n    drop: true", "line 3, tables.t: public and drop exclude each other"),
         (HEAD + "    drop: true\n    rows_per_entity: 3", "rows_per_entity has no meaning beside drop"),
+        (HEAD + "    drop: true\n    order: [a]", "order has no meaning beside drop"),
         (HEAD + "    columns:\n      a: {typ: DATE}", "line 5, tables.t.columns.a.typ: not a word"),
         (HEAD + "    columns:\n      a: {typ: DATE}", "line 5, tables.t.columns.a.type: is missing."),
         (HEAD + "    columns:\n      a: {typ: DATE}", "Did you mean type? Allowed: type, null, domain, from, drop."),
@@ -57,7 +58,7 @@ def test_the_shape_of_the_file(tmp_path: Path, text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("from: nowhere", "from: Input should be 'declared', 'schema' or 'data'"),
+        ("from: nowhere", "from: Input should be 'declared', 'schema', 'private' or 'data'"),
         (
             "domain: {}",
             WANTED + "; found a mapping of nothing.",

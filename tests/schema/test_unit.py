@@ -138,7 +138,7 @@ def test_tables_that_do_not_reach_the_entity_are_named_at_once(db: Db) -> None:
 
 
 def test_lookups_belong_to_the_row_that_references_them(db: Db) -> None:
-    schema = db("customer: id* a>address", "address: id* c>city", "city: id*", "pet: id* o>customer v>address")
+    schema = db("customer: id* a>address", "address: id* c>city", "city: id*", "pet: id* o>customer")
     found = protect(schema, entity="customer", lookups={"address": "customer", "city": "address"})
     assert roles(found) == {"customer": "entity", "address": "lookup", "city": "lookup", "pet": "owned"}
     assert found.lookups["address"] == ("customer", schema.table("customer").foreign_keys[0])
@@ -167,6 +167,14 @@ def test_a_lookup_owns_nothing(db: Db) -> None:
     assert "shop (referenced by no table)" in refused(schema, entity="c", lookups={"address": "c"})
     message = refused(schema, entity="c", lookups={"address": "c"}, owners={"shop": ("a",)})
     assert "shop.a: named as owner key, but it points at address" in message
+
+
+def test_only_its_owner_names_a_lookup(db: Db) -> None:
+    """Whose copy another key names would depend on who else is there."""
+    schema = db("c: id* a>address", "address: id*", "visit: id* c_id>c at>address")
+    message = refused(schema, SchemaError, entity="c", lookups={"address": "c"})
+    assert "visit: its key" in message
+    assert "--drop visit.at" in message
 
 
 def test_public_tables_may_point_at_private_keys_under_replace_only(db: Db) -> None:

@@ -2,6 +2,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from privbench.spn.clique import CliqueTree, Conditional, Given
 from privbench.spn.draw import tree_text
 from privbench.spn.nodes import Leaf, Node, Product, Sum
 
@@ -28,6 +29,35 @@ def test_the_drawing() -> None:
     node = Product(children=(mixed, leaf("paid", 1, 3)))
     labels = {"city": ["Oslo", "Rome"], "age": ["0..19", "20..39", "40..59", "60..79", "NULL"]}
     assert tree_text(node, labels=labels) == GOLDEN
+
+
+CLIQUES = """\
+product over 4 columns
+├── paid: 1 75.0%, 0 25.0%
+└── clique tree over 3 columns, given #owner age, #rank
+    ├── city given #owner age (1.00 bits): Oslo 50.0%, Rome 50.0%
+    ├── sex in 2 bins: m 50.0%, f 25.0%, NULL 25.0%
+    └── flag given sex (0.05 bits), #rank (0.00 bits): 1 62.5%, 0 37.5%"""
+
+
+def clique_tree() -> CliqueTree:
+    city = Conditional(
+        column="city", bins=np.arange(2), counts=np.ones(2), parents=("#owner age",), factors=(np.eye(2),)
+    )
+    sex = Conditional(column="sex", bins=np.array([0, 1, 1]), counts=np.array([2.0, 1.0, 1.0]))
+    factors = (np.ones((1, 2)), np.array([[1.0, 3.0], [1.0, 1.0]]))
+    flag = Conditional(column="flag", bins=np.arange(2), counts=np.ones(2), parents=("#rank", "sex"), factors=factors)
+    known = (Given(column="#owner age", bins=np.arange(2)), Given(column="#rank", bins=np.zeros(1, np.int64)))
+    return CliqueTree(
+        columns=(city, sex, flag), given=known, contexts=np.array([[0, 0], [1, 0]]), weights=np.array([0.5, 0.5])
+    )
+
+
+def test_a_clique_tree_shows_parents_and_dependence() -> None:
+    labels = {"city": ["Oslo", "Rome"], "sex": ["m", "f", "NULL"]}
+    node = Product(children=(leaf("paid", 1, 3), clique_tree()))
+    assert tree_text(node, labels=labels) == CLIQUES
+    assert tree_text(node, max_lines=2).splitlines()[-1] == "... 4 more nodes"
 
 
 def test_a_long_drawing_is_cut_and_says_so() -> None:

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from privbench.errors import ModelError
-from privbench.spn.nodes import MAX_CODES, Leaf, Node, Product, Sum, distribution, fold, scope, walk
+from privbench.spn.checks import MAX_CODES
+from privbench.spn.nodes import Leaf, Node, Product, Sum, distribution, fold, scope, walk
 
 
 def leaf(column: str, *counts: float) -> Leaf:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from privbench.errors import ModelError
+from privbench.spn.clique import CliqueTree
 from privbench.spn.nodes import Leaf, Node, Product, Sum, walk
 from privbench.spn.store import MAX_COLUMNS, pack, unpack
 
@@ -24,12 +25,33 @@ def assert_same(found: Node, expected: Node) -> None:
             assert left.counts.tobytes() == right.counts.tobytes()
         elif isinstance(left, Sum) and isinstance(right, Sum):
             assert left.weights.tobytes() == right.weights.tobytes()
+        elif isinstance(left, CliqueTree) and isinstance(right, CliqueTree):
+            assert_same_tree(left, right)
+
+
+def assert_same_tree(left: CliqueTree, right: CliqueTree) -> None:
+    assert left.contexts.tolist() == right.contexts.tolist()
+    assert left.weights.tobytes() == right.weights.tobytes()
+    assert [(g.column, g.bins.tolist()) for g in left.given] == [(g.column, g.bins.tolist()) for g in right.given]
+    for one, other in zip(left.columns, right.columns, strict=True):
+        assert (one.column, one.parents) == (other.column, other.parents)
+        assert one.bins.tolist() == other.bins.tolist()
+        assert one.counts.tobytes() == other.counts.tobytes()
+        assert [f.tobytes() for f in one.factors] == [f.tobytes() for f in other.factors]
 
 
 @given(data=st.data())
 def test_unpack_undoes_pack(data: st.DataObject, networks: st.SearchStrategy[Node]) -> None:
     node = data.draw(networks)
     header, arrays = pack(node)
+    assert_same(unpack(json.loads(json.dumps(header)), arrays), node)
+
+
+@given(data=st.data())
+def test_given_columns_are_stored(data: st.DataObject, given_networks: st.SearchStrategy[Node]) -> None:
+    node = data.draw(given_networks)
+    header, arrays = pack(node)
+    assert header["version"] == 2
     assert_same(unpack(json.loads(json.dumps(header)), arrays), node)
 
 
@@ -67,7 +89,8 @@ A, B = {"name": "a", "codes": 2}, {"name": "b", "codes": 3}
         (None, "no version"),
         ([], "no version"),
         ({"columns": [A, B]}, "no version"),
-        ({"version": 2, "columns": [A, B]}, "format 2"),
+        ({"version": 3, "columns": [A, B]}, "format 3"),
+        ({"version": 2, "columns": [A, B]}, "consists of the arrays .*factors"),
         ({"version": True, "columns": [A, B]}, "format True"),
         ({"version": "1" * 999, "columns": [A, B]}, "format '1{30,39}"),
         ({"version": 1}, "list of 1 to"),
@@ -92,8 +115,8 @@ def test_a_damaged_header_is_refused(header: object, message: str) -> None:
 @pytest.mark.parametrize(
     ("name", "array", "message"),
     [
-        ("kind", np.array([], np.uint8), "needs nodes"),
-        ("kind", np.array([2, 1, 0, 0, 1, 0, 3], np.uint8), "needs nodes"),
+        ("kind", np.array([], np.uint8), "nodes of known kinds"),
+        ("kind", np.array([2, 1, 0, 0, 1, 0, 3], np.uint8), "nodes of known kinds"),
         ("kind", np.array([2, 1, 0, 0, 1, 0, 1], np.uint8), "numbers of nodes"),
         ("kind", np.array([2, 0, 0, 0, 0, 1, 1], np.uint8), "more children than follow"),
         ("kind", np.array([[2, 1, 0, 0, 1, 0, 0]], np.uint8), "list of uint8"),

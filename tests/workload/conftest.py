@@ -8,6 +8,7 @@ from privbench.pipeline.draft import draft
 from privbench.pipeline.fit import fit
 from privbench.pipeline.generate import generate
 from privbench.pipeline.model import Model
+from privbench.privacy.noise import TestEntropy as FixedEntropy
 
 from .made import write_source
 
@@ -19,8 +20,9 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def model(source: Path) -> Model:
-    """Little noise, so that what is there is learnt."""
-    return fit(draft(source, domains="data", unit="person", public=["town"]), epsilon=2000)
+    """Little noise, so that what is there is learnt; always the same, so that estimates are judged on one model."""
+    spec = draft(source, domains="data", unit="person", public=["town"])
+    return fit(spec, epsilon=2000, entropy=FixedEntropy(1))
 
 
 @pytest.fixture(scope="session")

@@ -172,9 +172,14 @@ def counts(bundle: Path, queries: list[str]) -> list[int]:
 
 
 def test_estimates_agree_with_generated_databases(model: Model, bundle: Path, tmp_path: Path) -> None:
-    """A query's count varies between databases by about its own size over the root of its rows; the mean less so."""
+    """A query's count varies between databases by about its own size over the root of its rows; the mean less so.
+
+    The count of a large join hangs on a few busy persons: the spread of a dozen such counts is often too small, so a
+    single one may be far from its expectation. Joins are judged by their median, which an error of one tenth moves
+    out of bounds; counts in one table are close one by one, and an error of 3 % shows.
+    """
     statements = generate_workload(bundle, n=60, seed=1, style=Style.MSCN).statements
-    free = [s for s in statements if "mail" not in s.sql]
+    free = [s for s in statements if s.query is not None and "mail" not in s.sql]
     found = [counts(bundle, [s.sql for s in free])]
     for seed in range(1, 12):
         generate(model, tmp_path / str(seed), seed=seed)
@@ -183,7 +188,9 @@ def test_estimates_agree_with_generated_databases(model: Model, bundle: Path, tm
     guesses = np.array([estimate_cardinality(model, s.query) for s in free if s.query is not None])
     errors = np.abs(guesses - means) / (np.maximum(spreads, 0.5) / np.sqrt(len(found)) + 0.01 * means)
     assert np.mean(errors < 3) > 0.9
-    assert errors.max() < 8
-    joined = np.array([len(s.query.tables) > 2 for s in free if s.query is not None])
-    assert joined.sum() > 10
-    assert np.sqrt(np.mean(errors[joined] ** 2)) < 2
+    tables = np.array([len(s.query.tables) for s in free if s.query is not None])
+    assert (tables == 1).sum() > 5
+    assert errors[tables == 1].max() < 2.5
+    joins = (tables > 2) & (means > 20)
+    assert joins.sum() > 8
+    assert np.median(guesses[joins] / means[joins]) == pytest.approx(1, abs=0.05)

@@ -58,7 +58,7 @@ def test_keys_become_keys_that_are_there(model: Model) -> None:
     fresh = {
         literals(translated(model, "SELECT COUNT(*) FROM person WHERE id = 1014", seed=None)[0][0])[0] for _ in range(9)
     }
-    assert len(fresh) > 4
+    assert len(fresh) > 3  # fewer by chance once in 10**12 runs
 
 
 @pytest.mark.parametrize("column", ["wage", "born", "age"])

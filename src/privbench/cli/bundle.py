@@ -5,8 +5,8 @@ from pathlib import Path
 
 from privbench.cli.output import echo, print_json, print_table, program, shell, warn
 from privbench.pipeline.cautions import fit_cautions, lost_rows
-from privbench.pipeline.generate import planned_rows
 from privbench.pipeline.model import Model
+from privbench.pipeline.planned import planned_rows
 
 
 def show_bundle(out: Path, model: Model, rows: Mapping[str, int], *, scale: float, fitted: bool, as_json: bool) -> None:

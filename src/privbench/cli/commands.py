@@ -18,13 +18,17 @@ import privbench
 from privbench.cli.compare import compare
 from privbench.cli.flags import (
     SOURCE_HELP,
+    delta_flag,
     draft_choices,
     draft_flags,
+    dry_run_flag,
     epsilon_flag,
     force_flag,
+    guessed_rows,
     json_flag,
     method_flag,
     out_flag,
+    rows_flag,
     scale_flag,
     seed_flag,
     to_flag,
@@ -40,7 +44,7 @@ def cli() -> None:
 
     \b
     Try:      privbench demo
-    Your own: privbench synth FOLDER --unit customer --epsilon 3.2 --domains data -o bundle
+    Your own: privbench synth FOLDER --unit customer --epsilon 3.2 -o bundle
     """
 
 
@@ -71,7 +75,7 @@ def draft(source: str, unit: str | None, domains: str, out: Path, force: bool, a
     """Draft a spec of SOURCE for you to review.
 
     \b
-    Example: privbench draft shop/ --unit customer --domains data --public product -o spec.yaml
+    Example: privbench draft shop/ --unit customer --public product -o spec.yaml
     """
     from privbench.cli.drafted import show_draft
     from privbench.cli.progress import progress_line
@@ -88,18 +92,41 @@ def draft(source: str, unit: str | None, domains: str, out: Path, force: bool, a
 @click.argument("spec", type=click.Path(path_type=Path))
 @click.option("--source", help="Read this database instead of the one that the spec names.")
 @epsilon_flag
+@delta_flag
 @method_flag
-@out_flag("Where to write the model file.")
+@out_flag("Where to write the model file.", required=False)
+@dry_run_flag
+@rows_flag
 @force_flag
 @json_flag
 def fit(
-    spec: Path, source: str | None, epsilon: str, method: str | None, out: Path, force: bool, as_json: bool
+    spec: Path,
+    source: str | None,
+    epsilon: str,
+    delta: str,
+    method: str | None,
+    out: Path | None,
+    dry_run: bool,
+    rows: tuple[str, ...],
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Learn a model of the database that SPEC describes, spending epsilon.
 
     \b
     Example: privbench fit spec.yaml --epsilon 3.2 -o shop.model
+    First:   privbench fit spec.yaml --epsilon 3.2 --dry-run --rows customer=50000
     """
+    if dry_run:
+        from privbench.cli.planned import show_plan
+
+        plan = privbench.plan(spec, epsilon=epsilon, delta=delta, method=method, rows=guessed_rows(rows))
+        show_plan(plan, as_json=as_json)
+        return
+    if rows:
+        raise click.UsageError("--rows is a guess for --dry-run: a fit counts the rows that it reads.")
+    if out is None:
+        raise click.UsageError("Missing option '-o' / '--out': where to write the model file (or --dry-run).")
     check_target(out, force=force)
     with _if_stopped("no model was written, so nothing was released."):
         from privbench.cli.output import echo, program, shell
@@ -107,7 +134,7 @@ def fit(
         from privbench.cli.show import show_model
 
         with progress_line(quiet=as_json) as progress:
-            model = privbench.fit(spec, source=source, epsilon=epsilon, method=method, progress=progress)
+            model = privbench.fit(spec, source=source, epsilon=epsilon, delta=delta, method=method, progress=progress)
         privbench.save_model(model, out, force=force)
     show_model(model, as_json=as_json)
     if not as_json:
@@ -142,6 +169,7 @@ def generate(model: Path, out: Path, scale: float, seed: int | None, format_: st
 @click.argument("source")
 @draft_flags
 @epsilon_flag
+@delta_flag
 @method_flag
 @out_flag("The bundle's folder.")
 @scale_flag
@@ -153,9 +181,9 @@ def synth(source: str, out: Path, epsilon: str, format_: str, force: bool, as_js
     """Draft, fit and generate in one go: SOURCE in, a bundle out.
 
     \b
-    Example: privbench synth shop/ --unit customer --epsilon 3.2 --domains data -o bundle
+    Example: privbench synth shop/ --unit customer --epsilon 3.2 -o bundle
     """
-    given = {name: flags.pop(name) for name in ("unit", "domains", "method", "scale", "seed")}
+    given = {name: flags.pop(name) for name in ("unit", "domains", "delta", "method", "scale", "seed")}
     with _if_stopped("no bundle was written, so nothing was released."):
         from privbench.cli.bundle import show_bundle
         from privbench.cli.progress import progress_line

@@ -32,7 +32,7 @@ def compare(source: str, methods: str, epsilons: str, out: Path, force: bool, as
     """Compare methods on SOURCE. The figures are exact facts of the data, and every run spends its own epsilon.
 
     \b
-    Example: privbench compare shop/ --unit customer --domains data --epsilon 0.4,3.2 --runs 3 -o compare
+    Example: privbench compare shop/ --unit customer --epsilon 0.4,3.2 --runs 3 -o compare
     """
     from privbench.cli.progress import progress_line
     from privbench.evaluate.compare import compare as compare_methods

@@ -6,13 +6,16 @@ from privbench.cli.output import echo, print_json, program, shell
 from privbench.io.open import open_source
 from privbench.schema.domain import Origin
 from privbench.schema.spec import Spec
+from privbench.schema.types import Kind
 
 
 def show_draft(spec: Spec, source: str, out: Path, *, as_json: bool) -> None:
     """Print what a drafted spec holds."""
-    taken, left_out, lost = _from_data(spec), _left_out(spec), _lost_keys(spec, source)
+    taken, left_out, lost = _of_origin(spec, Origin.DATA), _left_out(spec), _lost_keys(spec, source)
+    wanted, texts = _wanted(spec)
     if as_json:
-        words = {"domains_from_data": taken, "left_out": left_out, "left_out_with_dropped_tables": lost}
+        found = {"domains_from_data": taken, "domains_to_find": wanted, "domains_to_declare": texts}
+        words = {**found, "left_out": left_out, "left_out_with_dropped_tables": lost}
         print_json({"spec": str(out), "unit": spec.unit, **words})
         return
     echo(f"Wrote {out}: unit {spec.unit}, tables {', '.join(n for n, t in spec.tables.items() if not t.drop)}.")
@@ -21,17 +24,35 @@ def show_draft(spec: Spec, source: str, out: Path, *, as_json: bool) -> None:
         echo(f"Left out, as `drop: true` in the spec: {listed}.")
     if lost:
         echo(f"Left out, since their key points at what is dropped: {', '.join(lost)}.")
-    echo(f"{len(taken)} domains were taken from the data. By keeping them you declare them public: review them.")
+    if taken:
+        echo(f"{len(taken)} domains were taken from the data. By keeping them you declare them public: review them.")
+    if wanted:
+        echo(f"{len(wanted)} domains will be found with budget. To declare what is public knowledge costs nothing.")
+    if texts:
+        echo(
+            f"Before you fit: a list of texts cannot be found with budget. Say in {out}, under each of these, `domain:"
+        )
+        echo(f"{{values: [..], other: true}}`, `domain: {{text: [0, 8, 16]}}` or `drop: true`: {', '.join(texts)}.")
     echo(f"Next: {program()} fit {shell(out)} --epsilon 3.2 -o my.model")
 
 
-def _from_data(spec: Spec) -> list[str]:
+def _of_origin(spec: Spec, origin: Origin) -> list[str]:
     return [
         f"{table}.{column}"
         for table, said in spec.tables.items()
         for column, words in said.columns.items()
-        if words.origin is Origin.DATA
+        if words.origin is origin
     ]
+
+
+def _wanted(spec: Spec) -> tuple[list[str], list[str]]:
+    """The columns whose domain is to be found, and those that need one to be declared: text."""
+    protection = spec.protection()
+    texts = {(t, c): protection.schema.table(t).column(c).type.kind is Kind.TEXT for t, c in spec.wanted(protection)}
+    found, declared = (
+        [f"{t}.{c}" for (t, c), is_text in texts.items() if is_text is wanted] for wanted in (False, True)
+    )
+    return found, declared
 
 
 def _left_out(spec: Spec) -> dict[str, str]:

@@ -18,7 +18,13 @@ SOURCE_HELP = "SOURCE is a folder with one Parquet or CSV file per table (and sc
 json_flag = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 force_flag = click.option("--force", is_flag=True, help="Replace what is there.")
 epsilon_flag = click.option("--epsilon", required=True, metavar="E", help="The privacy budget, such as 3.2.")
-METHODS = ("paper", "independent")
+delta_flag = click.option(
+    "--delta",
+    default="0",
+    metavar="D",
+    help="The chance that epsilon may fail, such as 1e-9: well below one over the number of entities. Less noise.",
+)
+METHODS = ("tree", "paper", "independent")
 method_flag = click.option("--method", type=click.Choice(METHODS), help="How to learn the model.")
 seed_flag = click.option("--seed", type=int, help="The same seed gives the same data; noise has none.")
 scale_flag = click.option("--scale", type=float, default=1.0, show_default=True, help="Scale factor, 0.01 to 1000.")
@@ -32,18 +38,32 @@ to_flag = click.option(
 )
 
 
-class _Domains(click.Choice):  # type: ignore[type-arg]
-    """Where domains come from; says of what is planned that it is not there."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value == "private":
-            self.fail("finding domains with budget is not there yet. Use `data`, and review the spec.", param, ctx)
-        return super().convert(value, param, ctx)
+def out_flag(what: str, *, required: bool = True) -> Callable[[Command], Command]:
+    """`-o`."""
+    return click.option("-o", "--out", required=required, type=click.Path(path_type=Path), metavar="PATH", help=what)
 
 
-def out_flag(what: str) -> Callable[[Command], Command]:
-    """`-o`, required."""
-    return click.option("-o", "--out", required=True, type=click.Path(path_type=Path), metavar="PATH", help=what)
+dry_run_flag = click.option(
+    "--dry-run", is_flag=True, help="Only show the plan: who gets how much, what will be noise. Reads no data."
+)
+rows_flag = click.option(
+    "--rows", multiple=True, metavar="T=N", help="With --dry-run: about how many rows table T has. Again for each."
+)
+
+
+def guessed_rows(texts: Iterable[str]) -> dict[str, int]:
+    """The values of `--rows`.
+
+    >>> guessed_rows(["customer=50_000", "a=b=3"])
+    {'customer': 50000, 'a=b': 3}
+    """
+    rows = {}
+    for text in texts:
+        table, _, count = text.rpartition("=")
+        if not table or not count.strip().isascii() or not count.strip().replace("_", "").isdigit():
+            raise SpecError(f"--rows {text}: write T=N, a table and a number of rows, such as customer=50000.")
+        rows[table] = int(count.replace("_", ""))
+    return rows
 
 
 def draft_flags(command: Command) -> Command:
@@ -87,11 +107,12 @@ def draft_flags(command: Command) -> Command:
         ),
         click.option(
             "--domains",
-            type=_Domains(["data"]),
-            required=True,
-            help="Write `data`: ranges and lists of values that the schema does not give are read from the data, "
-            "without noise. It has to be said, since the promise then holds given that they are public: review them "
-            "in the drafted spec.",
+            type=click.Choice(["private", "data"]),
+            default="private",
+            show_default=True,
+            help="Where ranges and lists of values come from that the schema does not give. `private`: found with "
+            "budget when the model is fitted (not lists of texts). `data`: read from the data, without noise; the "
+            "promise then holds given that they are public, so review them in the drafted spec.",
         ),
         click.option("--unit", metavar="T", help="The table with one row for each entity to protect."),
     ):

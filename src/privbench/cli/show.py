@@ -12,6 +12,7 @@ from privbench.pipeline.cautions import fit_cautions
 from privbench.pipeline.model import Model
 from privbench.privacy.verify import Verdict
 from privbench.schema.choices import closest
+from privbench.spn.clique import CliqueTree
 from privbench.spn.draw import tree_text
 from privbench.spn.links import COMPONENT
 from privbench.spn.nodes import Leaf, Product, Sum, walk
@@ -19,7 +20,7 @@ from privbench.spn.nodes import Leaf, Product, Sum, walk
 
 def show_model(model: Model, *, as_json: bool) -> None:
     """Print the tables of a model, what it promises, and warnings."""
-    promise = {key: model.receipt[key] for key in ("epsilon", "neighbours", "condition", "stamp")}
+    promise = {key: model.receipt[key] for key in ("epsilon", "delta", "neighbours", "condition", "stamp")}
     tables = [{"table": name, **_summary(model, name)} for name in model.protection.order]
     cautions = fit_cautions(model)
     if as_json:
@@ -27,13 +28,14 @@ def show_model(model: Model, *, as_json: bool) -> None:
         print_json({**promise, **words, "warnings": cautions})
         return
     what = {"replace": "replacing", "add-remove": "adding or removing"}[promise["neighbours"]]
-    echo(f"epsilon {decimal(promise['epsilon']):g} for {what} one entity of {model.protection.entity}")
+    echo(f"{_promised(model.receipt)} for {what} one entity of {model.protection.entity}")
     if promise["stamp"]:
         echo(promise["stamp"])
     if promise["condition"]:
         echo(shortened(promise["condition"]))
     click.echo()
-    print_table([name.replace("_", " ") for name in tables[0]], [list(t.values()) for t in tables])
+    cells = [["any" if value is None else value for value in t.values()] for t in tables]
+    print_table([name.replace("_", " ") for name in tables[0]], cells)
     if model.public:
         echo(f"public, copied: {', '.join(model.public)}")
     warn(cautions)
@@ -59,11 +61,14 @@ def show_ledger(receipt: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(ledger)
         return
-    budget = Fraction(receipt["budget"]["add_remove"])
-    rows = list(_spending(ledger["nodes"], budget))
-    factor = receipt["budget"]["factor"]
-    click.echo(f"epsilon {decimal(receipt['epsilon']):g} = {factor} x {float(budget):g} (adding or removing an entity)")
-    print_table(("spent on", "draws", "epsilon", "share %"), rows)
+    if "rho" in receipt["budget"]:
+        currency, budget = "rho", Fraction(receipt["budget"]["rho"])
+        click.echo(f"{_promised(receipt)}: follows from rho {float(budget):.6g} (zCDP, {receipt['neighbours']})")
+    else:
+        currency, budget = "epsilon", Fraction(receipt["budget"]["add_remove"])
+        factor = receipt["budget"]["factor"]
+        click.echo(f"{_promised(receipt)} = {factor} x {float(budget):g} (adding or removing an entity)")
+    print_table(("spent on", "draws", currency, "share %"), _spending(ledger["nodes"], currency, budget))
 
 
 def show_verdict(verdict: Verdict, *, as_json: bool) -> None:
@@ -73,6 +78,7 @@ def show_verdict(verdict: Verdict, *, as_json: bool) -> None:
             {
                 "status": verdict.status,
                 "epsilon": None if verdict.epsilon is None else str(verdict.epsilon),
+                "delta": None if verdict.delta is None else str(verdict.delta),
                 "spent": None if verdict.spent is None else str(verdict.spent),
                 "condition": verdict.condition,
                 "problems": list(verdict.problems),
@@ -83,19 +89,26 @@ def show_verdict(verdict: Verdict, *, as_json: bool) -> None:
     for problem in verdict.problems:
         echo(f"problem: {problem}")
     if verdict.epsilon is not None and verdict.spent is not None:
-        click.echo(f"epsilon promised {float(verdict.epsilon):g}, spent {float(verdict.spent):.6g}")
+        chance = f" with delta {float(verdict.delta):g}" if verdict.delta else ""
+        click.echo(f"epsilon promised {float(verdict.epsilon):g}{chance}, spent {float(verdict.spent):.6g}")
     if verdict.condition:
         echo(shortened(verdict.condition))
 
 
-def _spending(nodes: list[dict[str, Any]], budget: Fraction) -> Iterator[tuple[str, int, float, float]]:
+def _promised(receipt: Mapping[str, Any]) -> str:
+    """Epsilon, and delta where there is one."""
+    delta = decimal(receipt["delta"])
+    return f"epsilon {decimal(receipt['epsilon']):g}" + (f", delta {delta:g}" if delta else "")
+
+
+def _spending(nodes: list[dict[str, Any]], currency: str, budget: Fraction) -> Iterator[tuple[str, int, float, float]]:
     """The scopes and queries right below the root, with what each cost and how many draws it took."""
     draws = [node.get("draws", 0) for node in nodes]
     for at in range(len(nodes) - 1, 0, -1):
         draws[nodes[at]["parent"]] += draws[at]
     for at, node in enumerate(nodes):
         if node["parent"] == 0:
-            cost = Fraction(node["epsilon"] if node["kind"] == "event" else node["total"])
+            cost = Fraction(node[currency] if node["kind"] == "event" else node["total"])
             what = f"{node['table']}: {node['query']}" if node["kind"] == "event" else node["label"]
             if cost:
                 yield what, draws[at], float(cost), float(100 * cost / budget)
@@ -112,5 +125,6 @@ def _summary(model: Model, name: str) -> dict[str, Any]:
         "sums": sum(isinstance(n, Sum) for n in nodes),
         "products": sum(isinstance(n, Product) for n in nodes),
         "leaves": sum(isinstance(n, Leaf) and n.column != COMPONENT for n in nodes),
+        "in_cliques": sum(len(n.columns) for n in nodes if isinstance(n, CliqueTree)),
         "keys": len(model.tables[name].links),
     }

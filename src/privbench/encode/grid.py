@@ -116,12 +116,12 @@ class Grid:
         on_grid = np.abs(places - nearest) <= slack
         return np.where(on_grid, nearest, np.floor(places)).astype(np.int64)
 
-    def holds(self, numbers: NDArray[np.float64]) -> bool:
-        """Tell whether finite floats all lie on the grid, as far as their precision can tell."""
-        with np.errstate(over="ignore"):
+    def lies_on(self, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Tell which finite floats lie on the grid, as far as their precision can tell."""
+        with np.errstate(over="ignore", invalid="ignore"):
             places = np.abs(numbers / float(self.step))
-        slack = _TOLERANCE[self.type.bits] * places
-        return bool(slack.max() < _MAX_SLACK and (np.abs(places - np.rint(places)) <= slack).all())
+            slack = _TOLERANCE[self.type.bits] * places
+            return np.asarray((slack < _MAX_SLACK) & (np.abs(places - np.rint(places)) <= slack))
 
     def _floats(self, ticks: NDArray[np.int64]) -> NDArray[np.float64]:
         """Multiply before dividing: t * 1 / 100 is the double nearest to t hundredths, t * 0.01 is not."""

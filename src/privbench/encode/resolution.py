@@ -67,7 +67,7 @@ def _float_step(kind: SqlType, numbers: NDArray[np.float64]) -> Fraction:
     """Return 1, 0.1, 0.01 .. where all numbers lie on it, else a power of ten fine enough for their bulk."""
     for decimals in range(_MAX_DECIMALS + 1):
         step = Fraction(1, 10**decimals)
-        if Grid(type=kind, step=step).holds(numbers):
+        if Grid(type=kind, step=step).lies_on(numbers).all():
             return step
     low = float(np.quantile(numbers, _TAIL, method="lower"))
     high = float(np.quantile(numbers, 1 - _TAIL, method="higher"))

@@ -8,15 +8,14 @@ returns makes the guarantee conditional until the publisher declares it.
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from privbench.encode.codec import compile_codec
 from privbench.encode.cuts import cut
-from privbench.encode.grid import Grid, typed
+from privbench.encode.grid import typed
 from privbench.encode.layout import one_array
+from privbench.encode.on_grid import bins_on, range_on
 from privbench.encode.resolution import coarsest_grid, round_units
-from privbench.encode.scalar import step_scalar
-from privbench.schema.domain import Bins, Domain, Range, Scalar, Serial, Text, Values, implied_by_type
+from privbench.schema.domain import Domain, Serial, Text, Values, implied_by_type
 from privbench.schema.types import Kind, SqlType
 
 NARROW = 256
@@ -67,21 +66,13 @@ def _ordered(kind: SqlType, values: pa.Array, *, listable: int) -> Domain:
         values = _stand_in(kind)
     grid = coarsest_grid(kind, values)
     ticks, counts = np.unique(np.clip(grid.ticks(values), grid.low, grid.high), return_counts=True)
-    step = None if grid.step == 1 and kind.kind is not Kind.FLOAT else step_scalar(kind, grid.step)
     first, last = int(ticks[0]), int(ticks[-1])
     if last - first < NARROW:
-        return Range(range=(grid.scalar(first), grid.scalar(last)), step=step)
+        return range_on(grid, first, last)
     if len(ticks) <= listable and counts.sum() >= _ROWS_PER_LISTED_NUMBER * len(ticks):
         return Values(values=tuple(grid.scalar(int(t)) for t in ticks))
-    return _bins(grid, ticks, counts, step=step)
-
-
-def _bins(grid: Grid, ticks: NDArray[np.int64], counts: NDArray[np.int64], *, step: Scalar | None) -> Bins:
     cuts = cut(ticks, counts, units=round_units(grid))
-    beyond = grid.type.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.TIME)  # others cannot write one tick beyond the last
-    edges = sorted({min(max(e, grid.low), grid.high + beyond) for e in cuts.edges})
-    spikes = tuple(grid.scalar(s) for s in cuts.spikes if s < edges[-1])
-    return Bins(bins=tuple(grid.scalar(e) for e in edges), spikes=spikes, step=step)
+    return bins_on(grid, cuts.edges, cuts.spikes)
 
 
 def _stand_in(kind: SqlType) -> pa.Array:

@@ -18,7 +18,8 @@ from privbench.evaluate.synthesizer import OwnMethod, Synthesizer
 from privbench.methods.base import Progress, silent
 from privbench.methods.registry import METHODS
 from privbench.pipeline.draft import draft
-from privbench.pipeline.fit import parse_epsilon
+from privbench.pipeline.private_domains import check_wanted
+from privbench.pipeline.promise import parse_epsilon
 from privbench.schema.choices import closest
 from privbench.schema.spec import Spec
 from privbench.workload.sql import read_workload
@@ -46,6 +47,7 @@ def compare(
     if workload is not None:
         read_workload(workload)
     spec = draft(source, progress=progress, **choices)
+    check_wanted(spec, spec.protection())
     jury = _Jury(spec=spec, source=str(source), workload=workload, seed=seed)
     plan = list(product(synthesizers, budgets, range(1, runs + 1)))
     found = []

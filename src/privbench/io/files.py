@@ -175,7 +175,10 @@ def _table_of_file(file: _File) -> Table:
     types = infer_types(file.path, file.table) if file.is_csv else _parquet_types(file)
     # A CSV's types are guessed from its values, so that they imply nothing.
     implied = {n: None if file.is_csv else implied_by_type(t.kind) for n, t in types.items()}
-    return Table(name=file.table, columns=tuple(Column(name=n, type=t, implied=implied[n]) for n, t in types.items()))
+    return Table(
+        name=file.table,
+        columns=tuple(Column(name=n, type=t, implied=implied[n], guessed=file.is_csv) for n, t in types.items()),
+    )
 
 
 def _parquet_types(file: _File) -> dict[str, SqlType]:

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar
 
+from privbench.methods.forecast import Forecast, Outset
 from privbench.methods.size import Size
 from privbench.privacy.partition import Block
 from privbench.privacy.vault import Vault
-from privbench.spn.links import LinkCounts
 from privbench.spn.nodes import Node
+from privbench.spn.tree_links import LinkModel
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is; none of it private."""
@@ -25,7 +25,7 @@ class TableModel:
 
     network: Node
     rows: float
-    links: Mapping[str, LinkCounts] = field(default_factory=dict)
+    links: Mapping[str, LinkModel] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +39,6 @@ class Learnt:
 
 class Settings(Protocol):
     """What the settings of every method say; the fields of a method's own settings stand in the receipt."""
-
-    @property
-    def network_share(self) -> Fraction:
-        """Share of the budget for networks; the rest goes to keys."""
 
     @property
     def as_printed(self) -> bool:
@@ -60,3 +56,7 @@ class Method(Generic[S]):
     read_settings: Callable[[Mapping[str, Any]], S]
     """The settings that a spec declares; SpecError for one that the method does not have."""
     learn: Callable[[Vault, S, Progress], dict[str, TableModel]]
+    parts_rows: bool = False
+    """Whether it charges disjoint blocks of rows in parallel, which only pure epsilon allows."""
+    foresee: Callable[[Outset, S], Forecast] | None = None
+    """How it is going to divide a budget, and what will come of it; None: it decides while it spends."""

@@ -1,9 +1,9 @@
 """Denoised histograms: what counts probably were, given noisy ones and that counts of one histogram are alike.
 
 Empirical Bayes: the distribution of the counts of a histogram is estimated from its noisy counts by EM
-(deconvolution of the discrete Laplace noise, on a grid of counts that is even in logarithms), and each count is
-replaced by its posterior mean. Many small counts are so told from none at all, where clipping at 0 keeps half of
-the noise. All of it is post-processing.
+(deconvolution of the noise, on a grid of counts that is even in logarithms), and each count is replaced by its
+posterior mean. Many small counts are so told from none at all, where clipping at 0 keeps half of the noise. All of it
+is post-processing.
 """
 
 import numpy as np
@@ -22,14 +22,17 @@ EMPTY = 0.5
 """The share of codes without rows, by the first guess."""
 
 
-def denoise(noisy: NDArray[np.int64], scale: float) -> Counts:
-    """Posterior means of the counts behind noisy ones; `scale` is that of the noise, its pmf ~ exp(-|x| / scale)."""
+def denoise(noisy: NDArray[np.int64], scale: float, *, gaussian: bool = False) -> Counts:
+    """Posterior means of the counts behind noisy ones.
+
+    The noise has the law exp(-|x| / scale), or exp(-x**2 / (2 scale**2)) if it is Gaussian.
+    """
     values, where, times = np.unique(noisy, return_inverse=True, return_counts=True)
     means = values.astype(np.float64)
     unclear = means < CLEAR * scale
     if unclear.any():
         grid = np.append(0.0, np.geomspace(0.25, max(1.5 * CLEAR * scale, 20.0), GRID_POINTS))
-        likelihood = _likelihood(means[unclear], grid, scale)  # (distinct noisy counts, grid)
+        likelihood = _likelihood(means[unclear], grid, scale, gaussian=gaussian)  # (distinct noisy counts, grid)
         posterior = likelihood * _distribution(likelihood, times[unclear], grid)
         means[unclear] = posterior @ grid / posterior.sum(axis=1)
     return means[where.reshape(noisy.shape)]
@@ -45,9 +48,11 @@ def scaled(counts: Counts, rows: float) -> Counts:
     return counts / total * rows if total > 0 else np.full(len(counts), rows / len(counts))
 
 
-def _likelihood(noisy: Counts, grid: Counts, scale: float) -> Counts:
+def _likelihood(noisy: Counts, grid: Counts, scale: float, *, gaussian: bool) -> Counts:
     """How likely each noisy count is for each count of the grid, up to a factor per noisy count."""
     distance = np.abs(noisy[:, None] - grid) / scale
+    if gaussian:
+        distance = distance**2 / 2
     likelihood: Counts = np.exp(distance.min(axis=1, keepdims=True) - distance)
     return likelihood
 

@@ -15,7 +15,7 @@ from privbench.methods.base import Learnt, Method, Progress, TableModel
 from privbench.methods.database import learn_database
 from privbench.methods.denoise import denoise, scaled
 from privbench.methods.settings import check_share, declared_settings
-from privbench.methods.size import Size, noise_variance, pooled
+from privbench.methods.size import Size, pooled
 from privbench.privacy.partition import Block
 from privbench.privacy.vault import Vault
 from privbench.spn.links import COMPONENT
@@ -60,11 +60,11 @@ def learn_columns(vault: Vault, block: Block, size: Size, *, epsilon: Fraction, 
     for at, column in enumerate(columns):
         progress(f"learning {block.table}", at, len(columns))
         noisy[column] = vault.histogram(block, column, epsilon=share)
-    noise = noise_variance(cap, share)
-    total = pooled([Size(rows=float(y.sum()), variance=len(y) * noise) for y in noisy.values()])
+    noise = vault.noise(share, sensitivity=cap, additive=True, unit=1)
+    total = pooled([Size(rows=float(y.sum()), variance=len(y) * noise.variance) for y in noisy.values()])
     rows = max(pooled([size, total]).rows, 0.0)
-    scale = float(cap / share)
-    leaves = (Leaf(column=c, counts=scaled(denoise(y, scale), rows)) for c, y in noisy.items())
+    denoised = {c: denoise(y, noise.scale, gaussian=noise.gaussian) for c, y in noisy.items()}
+    leaves = (Leaf(column=c, counts=scaled(y, rows)) for c, y in denoised.items())
     network = Product(children=(*leaves, Leaf(column=COMPONENT, counts=np.ones(1))))
     return Learnt(network=network, size=total, parts=(block,))
 

@@ -7,7 +7,6 @@ measured instead.
 
 from collections.abc import Mapping
 from fractions import Fraction
-from math import log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from privbench.methods.base import Learnt, Progress, TableModel
 from privbench.privacy.facts import LinkFacts
 from privbench.privacy.ledger import Scope
+from privbench.privacy.price import Noise
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import LinkKind
 from privbench.spn.links import DegreeCounts, LinkCounts, SlotCounts
@@ -55,26 +55,24 @@ def learn_link(
     if link.nullable:
         part = epsilon * NULL_PART
         epsilon -= part
-        nulls = _clear_share(
-            vault.null_keys(link, scope=scope, epsilon=part), learnt.size.rows, noise=vault.cap(link.table) / part
-        )
+        noise = vault.noise(part, sensitivity=vault.cap(link.table), additive=True, unit=1)
+        nulls = _clear_share(vault.null_keys(link, scope=scope, epsilon=part), learnt.size.rows, noise=noise.scale)
     counts = vault.degree_histogram(link, cap=_most_degrees(vault, link), scope=scope, epsilon=epsilon)
     mean = max(learnt.size.rows, 0.0) * (1 - nulls) / max(targets, 1.0)
-    noise = vault.degree_sensitivity(link) / epsilon
-    return DegreeCounts(counts=clear_degrees(counts, noise=float(noise), mean=mean), null_share=nulls)
+    owned, sensitivity = link.kind is LinkKind.OWNER, vault.degree_sensitivity(link)
+    noise = vault.noise(epsilon, sensitivity=sensitivity, additive=owned, unit=1)
+    return DegreeCounts(counts=clear_degrees(counts, noise=noise, mean=mean), null_share=nulls)
 
 
-def clear_degrees(counts: NDArray[np.int64], *, noise: float, mean: float) -> NDArray[np.float64]:
+def clear_degrees(counts: NDArray[np.int64], *, noise: Noise, mean: float) -> NDArray[np.float64]:
     """The degrees that stand out of the noise; if none does, the two next to the mean.
 
-    Of so many counts of pure noise about one in two times one is above noise * log(counts).
-
-    >>> clear_degrees(np.array([90, 40, -3, 4]), noise=2.0, mean=0.4).tolist()
+    >>> clear_degrees(np.array([90, 40, -3, 4]), noise=Noise(gaussian=False, scale=2.0), mean=0.4).tolist()
     [90.0, 40.0, 0.0, 4.0]
-    >>> clear_degrees(np.array([2, -1, 1, 0]), noise=9.0, mean=1.25).tolist()
+    >>> clear_degrees(np.array([2, -1, 1, 0]), noise=Noise(gaussian=False, scale=9.0), mean=1.25).tolist()
     [0.0, 0.75, 0.25, 0.0]
     """
-    clear = np.where(counts > noise * log(len(counts)), counts, 0).astype(np.float64)
+    clear = np.where(counts > noise.highest(len(counts)), counts, 0).astype(np.float64)
     if clear[1:].any():
         return clear
     low = min(int(mean), len(counts) - 1)
@@ -87,15 +85,15 @@ def clear_degrees(counts: NDArray[np.int64], *, noise: float, mean: float) -> ND
 def _slots(vault: Vault, link: LinkFacts, learnt: Learnt, *, scope: Scope, epsilon: Fraction) -> SlotCounts:
     counts = vault.slot_counts(link, learnt.parts, scope=scope, epsilon=epsilon)
     found = np.maximum(counts, 0).astype(np.float64)
-    unclear = CLEAR * float(vault.cap(link.table) / epsilon)
+    unclear = CLEAR * vault.noise(epsilon, sensitivity=vault.cap(link.table), additive=True, unit=1).scale
     if not link.nullable or found[:, 0].sum() < unclear:
         found[:, 0] = 0
     return SlotCounts(counts=found)
 
 
-def _clear_share(nulls: int, rows: float, *, noise: Fraction) -> float:
+def _clear_share(nulls: int, rows: float, *, noise: float) -> float:
     """The share of NULL keys; none where their count does not stand out, or all rows would not either."""
-    unclear = CLEAR * float(noise)
+    unclear = CLEAR * noise
     return 0.0 if nulls < unclear or rows < unclear else min(nulls / rows, 1.0)
 
 

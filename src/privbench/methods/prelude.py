@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from privbench.methods.base import Progress
-from privbench.methods.size import Size, noise_variance
+from privbench.methods.size import Size
 from privbench.privacy.facts import Facts
 from privbench.privacy.ledger import Scope
 from privbench.privacy.vault import Vault
@@ -35,7 +35,7 @@ class Sized:
 
 def cap_and_size(vault: Vault, progress: Progress) -> Sized:
     """Cap the rows of each entity and size the tables."""
-    budget, entity = vault.ledger.budget, vault.facts.entity
+    budget, entity = vault.ledger.budget - vault.ledger.total, vault.facts.entity
     sizing = vault.ledger.root.sequential("sizes")
     hidden = sum(facts.rows is None for facts in vault.facts.tables.values())
     share = budget * SIZE_SHARE / max(hidden, 1)
@@ -52,7 +52,8 @@ def _cap_all(vault: Vault, entities: Size, epsilon: Fraction, progress: Progress
     owned = [t for t in facts.tables if t != facts.entity]
     unknown = [t for t in owned if facts.tables[t].cap is None and _shared_cap(facts, t) is None]
     share = epsilon / max(len(unknown), 1)
-    penalties = cap_penalties(round(entities.rows), share)
+    noise = vault.choice_noise(share, sensitivity=1, monotone=True, unit=1) if unknown else 0.0
+    penalties = cap_penalties(round(entities.rows), noise)
     scope = vault.ledger.root.sequential("rows per entity")
     for at, table in enumerate(owned):
         progress("rows per entity", at, len(owned))
@@ -63,13 +64,13 @@ def _cap_all(vault: Vault, entities: Size, epsilon: Fraction, progress: Progress
     return share * len(unknown)
 
 
-def cap_penalties(entities: int, epsilon: Fraction) -> list[int]:
-    """What each cap of CAPS costs in its choice with that budget: public, and in proportion to the cap.
+def cap_penalties(entities: int, noise: float) -> list[int]:
+    """What each cap of CAPS costs in its choice with so much noise: public, and in proportion to the cap.
 
-    >>> cap_penalties(16_000, Fraction(1, 10))[:3], cap_penalties(0, Fraction(1, 100))[:3]
+    >>> cap_penalties(16_000, 10.0)[:3], cap_penalties(0, 100.0)[:3]
     ([10, 20, 30], [12, 25, 37])
     """
-    per_row = max(Fraction(entities, ENTITIES_PER_ROW), 1 / (ROWS_PER_NOISE * epsilon))
+    per_row = max(entities / ENTITIES_PER_ROW, noise / ROWS_PER_NOISE)
     return [int(cap * per_row) for cap in CAPS]
 
 
@@ -85,4 +86,5 @@ def _size(vault: Vault, table: str, scope: Scope, epsilon: Fraction) -> Size:
     if known is not None:
         return Size(rows=known, variance=1e-9)
     rows = vault.size(vault.whole(table, scope), epsilon=epsilon)
-    return Size(rows=max(rows, 0), variance=noise_variance(vault.cap(table), epsilon))
+    noise = vault.noise(epsilon, sensitivity=vault.cap(table), additive=True, unit=1)
+    return Size(rows=max(rows, 0), variance=noise.variance)

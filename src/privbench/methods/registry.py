@@ -6,6 +6,7 @@ from typing import Any
 from privbench.methods.base import Method
 from privbench.methods.independent import INDEPENDENT
 from privbench.methods.paper.method import PAPER
+from privbench.methods.tree.method import TREE
 
-DEFAULT = PAPER.name
-METHODS: Mapping[str, Method[Any]] = {method.name: method for method in (PAPER, INDEPENDENT)}
+DEFAULT = TREE.name
+METHODS: Mapping[str, Method[Any]] = {method.name: method for method in (TREE, PAPER, INDEPENDENT)}

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.encode.coded import CodedTable
@@ -28,16 +29,18 @@ class KeyPositions:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class RawTable:
-    """A private table as it was read: codes by column and positions by key."""
+    """A private table as it was read: codes by column, values of columns without codes, and positions by key."""
 
     codes: dict[str, NDArray[np.unsignedinteger]]
+    values: dict[str, pa.Array]
     keys: dict[str, KeyPositions]
     rows: int
 
 
 def assign_entities(protection: Protection, tables: Mapping[str, RawTable]) -> dict[str, CodedTable]:
     """Find the entity of every row, owners first; keys to missing rows become NULL."""
-    for table, (owner, key) in protection.lookups.items():
+    for table in (t for t in protection.order if t in protection.lookups):  # owners first: copies name rows, too
+        owner, key = protection.lookups[table]
         name = key_name(owner, key)
         tables[owner].keys[name] = _copy_shared(tables[table], tables[owner].keys[name])
     entities = {protection.entity: own_entities(tables[protection.entity].rows)}
@@ -81,6 +84,7 @@ def _copy_shared(lookup: RawTable, names: KeyPositions) -> KeyPositions:
     later = np.delete(holders, first)
     originals = names.rows[later]
     lookup.codes = {name: np.concatenate([codes, codes[originals]]) for name, codes in lookup.codes.items()}
+    lookup.values = {name: pa.concat_arrays([v, v.take(pa.array(originals))]) for name, v in lookup.values.items()}
     lookup.keys = {
         name: KeyPositions(
             rows=np.concatenate([key.rows, key.rows[originals]]),

@@ -140,10 +140,12 @@ def _readme(
 
 def _promise(receipt: Mapping[str, Any], *, kept_ids: bool) -> list[str]:
     relation = {"replace": "replacing", "add-remove": "adding or removing"}[receipt["neighbours"]]
+    delta = _decimal(receipt["delta"])
+    chance = "" if delta == "0" else f", delta = {delta}"
     lines = [
         "## What is promised",
         "",
-        f"epsilon = {_decimal(receipt['epsilon'])} for {relation} one entity: a row of "
+        f"epsilon = {_decimal(receipt['epsilon'])}{chance} for {relation} one entity: a row of "
         f"`{receipt['unit']['entity']}` with every row that belongs to it.",
     ]
     if receipt["stamp"]:

@@ -9,16 +9,25 @@ from fractions import Fraction
 from statistics import median
 from typing import Any
 
+from privbench.methods.domains.forecast import POOR, SEEN
+from privbench.methods.forecast import WAYS_OUT
 from privbench.pipeline.model import Model
 from privbench.pipeline.order import colliding_keys
+from privbench.pipeline.plan import forecast_of
 from privbench.pipeline.spans import most_rows_per_owner
+from privbench.privacy.domain_vault import magnitudes_query
 from privbench.schema.model import Table
 from privbench.schema.unit import Link, LinkKind
 from privbench.spn.links import DegreeCounts
+from privbench.spn.tree_links import Fanouts
 
 NOISY = 0.5
 """A table or key is worth a warning if the noise of its counts adds up to more than this share of its rows."""
 MOST_EPSILON = 20
+MEAN_NOISE = {"discrete-laplace": 1.0, "discrete-gaussian": 0.8}
+"""The size of the noise on a count, without its sign, in scales of its law."""
+BORN = 0.8
+"""A table whose rows are born with their owners is worth a word if it has a smaller share of the rows expected."""
 SMALL_SHARE = 0.01
 """An uncertainty of the share of NULL keys that nobody minds."""
 
@@ -26,16 +35,45 @@ SMALL_SHARE = 0.01
 def fit_cautions(model: Model) -> list[str]:
     """Say which tables and keys are in good part noise, with the ways out; and if epsilon protects little."""
     noise = _noise(model.receipt)
+    forecast = forecast_of(model)
     said = [line for name in model.protection.order for line in _of_table(model, name, noise)]
+    said += forecast.cautions if forecast is not None else ()
     if said:
         said.append(f"Ways out of noise: {', '.join(_ways(model))}.")
+    said += _of_domains(model)
     epsilon = Fraction(model.receipt["epsilon"])
     if epsilon > MOST_EPSILON:
         said.append(
             f"epsilon {float(epsilon):g} protects little: one entity may make an output e^{float(epsilon):g} times as "
             "likely. Usual values lie between 0.1 and 10."
         )
+    entities, delta = round(model.tables[model.protection.entity].rows), Fraction(model.receipt["delta"])
+    if delta * entities > 1:
+        said.append(
+            f"delta {float(delta):g} is above one over the {entities:,} entities: to publish one of them as it is "
+            "would keep such a promise. Choose one far below, such as 1e-9."
+        )
     return said
+
+
+def _of_domains(model: Model) -> list[str]:
+    """Say which domains were found with so much noise that good parts of a column may lie outside."""
+    queries = {(t, magnitudes_query(c)): f"{t}.{c}" for t in model.protection.order for c in model.codecs[t]}
+    entities, unit = model.tables[model.protection.entity].rows, model.receipt["unit"].get("units_per_entity", 1)
+    unseen: dict[str, float] = {}
+    for node in model.receipt["ledger"]["nodes"]:
+        place = (node.get("table"), node.get("query"))
+        if node["kind"] == "event" and place in queries:
+            unseen[queries[place]] = SEEN * float(Fraction(node["scale"]) / unit)
+    poor = {name: most for name, most in unseen.items() if most > POOR * entities}
+    if not poor:
+        return []
+    most = min(max(poor.values()), entities)
+    return [
+        f"The domains of {', '.join(poor)} were found with little budget: what fewer than about {most:,.0f} of "
+        f"{entities:,.0f} entities have may lie outside. Declare them in the spec if they are public knowledge "
+        "(`domain: {range: [0, 120]}`), which costs nothing, or raise epsilon."
+    ]
 
 
 def lost_rows(model: Model, planned: Mapping[str, int], written: Mapping[str, int]) -> list[str]:
@@ -45,19 +83,34 @@ def lost_rows(model: Model, planned: Mapping[str, int], written: Mapping[str, in
         links = [link for link in protection.links if link.table == name]
         table = protection.schema.table(name)
         wanted = planned[name] or round(model.tables[name].rows)
-        if written[name] < wanted:
+        if written[name] < _fewest(model, table, links, wanted, written):
             why = _why_lost(model, table, links, wanted, written)
             said.append(f"{name}: {written[name]:,} of {wanted:,} rows were made: {why}.")
     return said
+
+
+def _fewest(model: Model, table: Table, links: list[Link], wanted: int, written: Mapping[str, int]) -> float:
+    """The fewest rows of a table of which none was lost. Where rows are born with their owners, any number may be."""
+    if not any(isinstance(link, Fanouts) for link in model.tables[table.name].links.values()):
+        return wanted
+    at_risk = colliding_keys(model.spec, table) or any(_is_stuck(table, link, written) for link in links)
+    return BORN * wanted - 3 * wanted**0.5 if at_risk else 0.0
+
+
+def _is_stuck(table: Table, link: Link, written: Mapping[str, int]) -> bool:
+    """Whether a key must name a row of a table that has none."""
+    return written[link.key.table] == 0 and not any(table.column(c).nullable for c in link.key.columns)
 
 
 def _noise(receipt: Mapping[str, Any]) -> dict[tuple[str, str], float]:
     """The expected sum of absolute noise of each query of each table, over all blocks of rows."""
     noise: dict[tuple[str, str], float] = {}
     for node in receipt["ledger"]["nodes"]:
-        if node["kind"] == "event" and node["mechanism"] == "discrete-laplace":
+        if node["kind"] == "event" and node["mechanism"] in MEAN_NOISE:
             place = node["table"], node["query"]
-            noise[place] = noise.get(place, 0.0) + float(Fraction(node["scale"])) * node["draws"]
+            unit = receipt["unit"]["units_per_entity"] if node.get("weighted") else 1
+            mean = MEAN_NOISE[node["mechanism"]] * float(Fraction(node["scale"]) / unit)
+            noise[place] = noise.get(place, 0.0) + mean * node["draws"]
     return noise
 
 
@@ -91,14 +144,12 @@ def _of_key(model: Model, link: Link, noise: Mapping[tuple[str, str], float]) ->
 def _ways(model: Model) -> list[str]:
     unit = model.receipt["unit"]["tables"]
     chosen = [name for name, said in unit.items() if said["rows_per_entity_from"] == "chosen"]
-    ways = ["a larger epsilon", "fewer tables and columns (`drop`)", "domains with fewer cells"]
-    return [*ways, f"a declared `rows_per_entity` ({', '.join(chosen)})"] if chosen else ways
+    return [*WAYS_OUT, f"a declared `rows_per_entity` ({', '.join(chosen)})"] if chosen else list(WAYS_OUT)
 
 
 def _why_lost(model: Model, table: Table, links: list[Link], wanted: int, written: Mapping[str, int]) -> str:
     for link in links:
-        nullable = any(table.column(c).nullable for c in link.key.columns)
-        if written[link.key.table] == 0 and not nullable:
+        if _is_stuck(table, link, written):
             return (
                 f"its NOT NULL key {', '.join(link.key.columns)} needs a row of {link.key.table}, which came out empty"
             )

@@ -1,7 +1,8 @@
-"""A first spec from a source: types and keys from its catalogue, domains from its schema or from its data.
+"""A first spec from a source: types and keys from its catalogue, domains from its schema, or where they come from.
 
-Domains taken from the data are marked as such, for the publisher to review: by keeping one, they declare it
-public, and the receipt says so. Columns of a type without a codec are left out, as `drop: true` in the spec.
+Where the schema gives none, a domain is left to the budget (`private`), and no value is looked at; or it is taken
+from the data (`data`) and marked as such, for the publisher to review: by keeping it, they declare it public, and the
+receipt says so. Columns of a type without a codec are left out, as `drop: true` in the spec.
 """
 
 from collections.abc import Collection, Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from privbench.encode.made_up import made_up_domain
 from privbench.encode.suggest import suggest_domain
 from privbench.errors import SchemaError, SpecError
 from privbench.io.base import Source
@@ -24,15 +26,16 @@ from privbench.schema.spec import ColumnSpec, ForeignKeySpec, IndexSpec, Orphans
 from privbench.schema.types import Kind
 from privbench.schema.unit import Neighbours, Protection, Role, protect
 
-DOMAINS = ("data",)
-"""Where `draft` can take domains from that neither spec nor schema gives."""
+PRIVATE, DATA = Origin.PRIVATE.value, Origin.DATA.value
+DOMAINS = (PRIVATE, DATA)
+"""Where domains can come from that the schema does not give: found with budget by `fit`, or read from the data."""
 
 
 def draft(
     source: Path | str,
     *,
     unit: str | None = None,
-    domains: str,
+    domains: str = PRIVATE,
     neighbours: Neighbours = Neighbours.REPLACE,
     public: Collection[str] = (),
     drop: Collection[str] = (),
@@ -44,18 +47,20 @@ def draft(
 ) -> Spec:
     """Draft a spec. Raises SpecError where the unit, an owner key or a table's role has to be named.
 
-    `public` and `drop` are lists of tables, `drop_columns` columns, each as (table, column). `owners` names the owner
-    key of a table by its columns, `lookups` the table whose rows reference those of a lookup.
+    `domains` says where domains come from that the schema does not give: "private" leaves them to `fit`, which finds
+    them with budget; "data" reads them from the data. `public` and `drop` are lists of tables, `drop_columns` columns,
+    each as (table, column). `owners` names the owner key of a table by its columns, `lookups` the table whose rows
+    reference those of a lookup.
 
     Example::
 
-        spec = privbench.draft("shop", unit="customer", domains="data", public=["product"], drop=["audit"])
+        spec = privbench.draft("shop", unit="customer", public=["product"], drop=["audit"])
     """
     check_lists(
         public=public, drop=drop, **{f"owners of {table}": columns for table, columns in (owners or {}).items()}
     )
     if domains not in DOMAINS:
-        raise SpecError(f"domains {domains!r}: this version can take domains from the data only (`--domains data`).")
+        raise SpecError(f"domains {domains!r}: they can be found with budget (`private`) or read from the `data`.")
     with open_source(source) as opened:
         schema = opened.schema()
         places = {*_named(schema, drop_columns), *_without_codec(schema, drop)}
@@ -68,14 +73,24 @@ def draft(
             lookups=lookups or {},
             drop=drop,
         )
-        entities = opened.rows(protection.entity)
+        if domains == PRIVATE:
+            _refuse_guesses(protection)
+        look = _Private() if domains == PRIVATE else _Data(opened, entities=opened.rows(protection.entity))
         tables = {}
         for at, table in enumerate(schema.tables):
             progress(f"drafting {table.name}", at, len(schema.tables))
-            tables[table.name] = _table(
-                opened, protection, table, dropped=table.name in drop, places=places, entities=entities
-            )
+            tables[table.name] = _table(look, protection, table, dropped=table.name in drop, places=places)
     return Spec(source=str(source), unit=protection.entity, neighbours=neighbours, orphans=orphans, tables=tables)
+
+
+def _refuse_guesses(protection: Protection) -> None:
+    """Refuse private tables whose types depend on their values: they would be published without noise."""
+    private = [protection.schema.table(name) for name in protection.order]
+    if guessed := [table.name for table in private if any(column.guessed for column in table.columns)]:
+        raise SpecError(
+            f"{', '.join(guessed)}: the types of a CSV file are guessed from its values, which are private. Put a "
+            "schema.sql with CREATE TABLE statements beside it, or say `--domains data` and review the types, too."
+        )
 
 
 def _named(schema: Schema, places: Collection[Place]) -> Collection[Place]:
@@ -107,20 +122,14 @@ def _without_codec(schema: Schema, drop: Collection[str]) -> list[Place]:
 
 
 def _table(
-    source: Source,
-    protection: Protection,
-    table: Table,
-    *,
-    dropped: bool,
-    places: Collection[Place],
-    entities: int,
+    look: "_Private | _Data", protection: Protection, table: Table, *, dropped: bool, places: Collection[Place]
 ) -> TableSpec:
     if dropped:
         return TableSpec(drop=True)
     role = protection.roles[table.name]
     kept = protection.schema.table(table.name)
     private = role is not Role.PUBLIC
-    columns = _columns(source, kept, entities=entities) if private else {c.name: _plain(c) for c in kept.columns}
+    columns = look.columns(kept) if private else {c.name: _plain(c) for c in kept.columns}
     left_out = [c for c in table.columns if (table.name, c.name) in places]
     columns |= {c.name: ColumnSpec(type=c.type.sql, null=c.nullable, drop=True) for c in left_out}
     return TableSpec(
@@ -137,17 +146,39 @@ def _table(
     )
 
 
-def _columns(source: Source, table: Table, *, entities: int) -> dict[str, ColumnSpec]:
-    """What to say of the columns of a private table; reads those whose domain the schema does not give."""
-    learnt = [c for c in table.columns if _needs_data(table, c)]
-    data = _read(source, Table(name=table.name, columns=tuple(learnt))) if learnt else None
-    specs = {}
-    for column in table.columns:
-        if data is not None and column in learnt:
-            specs[column.name] = _from_data(table, column, data.column(column.name), entities=entities)
-        else:
-            specs[column.name] = _plain(column, implied=column.implied if column.name in table.attributes else None)
-    return specs
+class _Private:
+    """Domains from the schema, else left to the budget. Looks at no value."""
+
+    def columns(self, table: Table) -> dict[str, ColumnSpec]:
+        return {column.name: self._column(table, column) for column in table.columns}
+
+    def _column(self, table: Table, column: Column) -> ColumnSpec:
+        if column.name not in table.attributes:
+            return _plain(column)
+        if column.implied is not None:
+            return _plain(column, implied=column.implied)
+        if (column.name,) in table.keys:
+            return _plain(column, implied=made_up_domain(column.type))
+        return ColumnSpec(type=column.type.sql, null=column.nullable, origin=Origin.PRIVATE)
+
+
+class _Data:
+    """Domains from the schema, else from the data; reads the columns whose domain the schema does not give."""
+
+    def __init__(self, source: Source, *, entities: int) -> None:
+        self._source = source
+        self._entities = entities
+
+    def columns(self, table: Table) -> dict[str, ColumnSpec]:
+        learnt = [c for c in table.columns if _needs_data(table, c)]
+        data = _read(self._source, Table(name=table.name, columns=tuple(learnt))) if learnt else None
+        specs = {}
+        for column in table.columns:
+            if data is not None and column in learnt:
+                specs[column.name] = _from_data(table, column, data.column(column.name), entities=self._entities)
+            else:
+                specs[column.name] = _plain(column, implied=column.implied if column.name in table.attributes else None)
+        return specs
 
 
 def _needs_data(table: Table, column: Column) -> bool:

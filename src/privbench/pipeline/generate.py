@@ -4,14 +4,13 @@ All of it is post-processing: only the model is read, so it can be repeated, wit
 formats, at no cost in privacy. The same model, scale and seed give the same data files, byte for byte.
 """
 
-import io
 import secrets
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from privbench.errors import SpecError
 from privbench.io.base import Format
@@ -20,12 +19,17 @@ from privbench.io.staging import check_target, staged
 from privbench.methods.base import Progress, silent
 from privbench.pipeline.bundle import write_companions
 from privbench.pipeline.cautions import lost_rows
+from privbench.pipeline.draws import Draws
 from privbench.pipeline.given import format_of, model_of
 from privbench.pipeline.keymaker import KeyMaker, keeps_entity_keys
-from privbench.pipeline.model import Model
-from privbench.pipeline.order import generation_order
+from privbench.pipeline.model import Model, has_births
+from privbench.pipeline.order import generation_order, named_ahead
+from privbench.pipeline.planned import planned_rows, within_reach
 from privbench.pipeline.private_rows import PrivateRows
+from privbench.pipeline.public_counts import public_counts
 from privbench.pipeline.public_rows import PublicRows
+from privbench.pipeline.spools import Spools
+from privbench.schema.model import Table
 from privbench.schema.unit import Role
 
 SCALES = (0.01, 1000.0)
@@ -57,7 +61,7 @@ def generate(
     with staged(Path(out), force=force) as folder, tempfile.TemporaryDirectory() as spool:
         (folder / "data").mkdir(parents=True)
         run = _Run(model, scale=scale, seed=seed, spool=Path(spool))
-        with open_sink(folder / "data", schema=model.protection.schema, format=form) as sink:
+        with closing(run), open_sink(folder / "data", schema=model.protection.schema, format=form) as sink:
             for table, batch in run.batches(progress):
                 sink.write(table, batch)
         write_companions(folder, model, rows=run.written, form=form, lost=run.lost(), scale=scale, seed=seed)
@@ -78,13 +82,20 @@ class _Run:
     def __init__(self, model: Model, *, scale: float, seed: int, spool: Path) -> None:
         self._model = model
         self._seed = seed
+        self._scale = scale
         self._keep_keys = keeps_entity_keys(model, scale)
         self._keys = KeyMaker(model, keep_entity_keys=self._keep_keys, folder=spool)
-        self._order = generation_order(model.spec, model.protection)
-        self._planned = planned_rows(model, scale)
+        self._spools = Spools(model, spool / "carried")
+        self._order = generation_order(model.spec, model.protection, born=has_births(model))
+        self._promised = named_ahead(model.protection, self._order) if has_births(model) else frozenset()
+        self._planned = within_reach(model, planned_rows(model, scale), self._promised)
         self.written: dict[str, int] = {}
         for name in model.protection.order:
             self._keys.check_room(model.protection.schema.table(name), self._planned[name], scale)
+
+    def close(self) -> None:
+        """Let go of all files that are open for what tables carry."""
+        self._spools.close()
 
     def lost(self) -> list[str]:
         """What to say of tables that came out smaller than planned."""
@@ -95,36 +106,37 @@ class _Run:
         for name in self._order:
             self.written[name] = 0
             table = self._model.protection.schema.table(name)
-            for batch in self._table(name):
+            for batch in self._table(table):
                 self.written[name] += batch.num_rows
                 self._keys.spool(table, batch)
                 yield name, batch
                 progress(f"writing {name}", self.written[name], max(self._planned.get(name, 0), self.written[name]))
             self._keys.finish(name)
+            if name in self._model.tables:
+                self._spools.finish(name)
 
-    def _table(self, name: str) -> Iterator[pa.RecordBatch]:
-        sizes = self._planned | self.written | {name: self._planned[name]}
-        if self._model.protection.roles[name] is Role.PUBLIC:
+    def _table(self, table: Table) -> Iterator[pa.RecordBatch]:
+        sizes = self._planned | self.written | {table.name: self._planned[table.name]}
+        if self._model.protection.roles[table.name] is Role.PUBLIC:
             public = PublicRows(
-                self._model, name, sizes=sizes, keys=self._keys, keep_entity_keys=self._keep_keys, seed=self._seed
+                self._model, table.name, sizes=sizes, keys=self._keys, keep_entity_keys=self._keep_keys, seed=self._seed
             )
             return public.batches()
-        rows = PrivateRows(self._model, name, rows=self._planned[name], sizes=sizes, keys=self._keys, seed=self._seed)
+        draws = Draws(
+            self._model,
+            table.name,
+            rows=self._planned[table.name],
+            scale=self._scale,
+            sizes=sizes,
+            spools=self._spools,
+            seed=self._seed,
+            exact=table.name in self._promised,
+            known=public_counts(self._model, table.name) if self._keep_keys else None,
+        )
+        self._keys.check_room(table, draws.rows, self._scale)
+        sort = not (self._keep_keys and table.name == self._model.protection.entity)
+        sizes[table.name] = draws.rows
+        rows = PrivateRows(
+            self._model, table.name, draws=draws, sizes=sizes, keys=self._keys, spools=self._spools, sort=sort
+        )
         return rows.batches()
-
-
-def planned_rows(model: Model, scale: float) -> dict[str, int]:
-    """How many rows each table is to have. One that has rows keeps at least one at any scale.
-
-    A table with a NOT NULL key into a table without rows has none either.
-    """
-    schema, private = model.protection.schema, model.protection.order
-    planned = {n: pq.ParquetFile(io.BytesIO(content)).metadata.num_rows for n, content in model.public.items()}
-    for name in private:
-        rows = model.tables[name].rows
-        planned[name] = max(round(rows * scale), 1 if rows >= 0.5 else 0)
-    for _ in private:
-        for link in (k for k in model.protection.links if k.table in private and planned[k.key.table] == 0):
-            if not any(schema.table(link.table).column(c).nullable for c in link.key.columns):
-                planned[link.table] = 0
-    return planned

@@ -1,6 +1,6 @@
 """The model: everything that was released, and nothing else. Safe to publish; `model_file` writes and reads it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ from privbench.methods.base import TableModel
 from privbench.schema.domain import implied_by_type
 from privbench.schema.spec import Spec
 from privbench.schema.unit import Protection
+from privbench.spn.tree_links import Blocks, Fanouts, Named
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,10 +37,27 @@ class Model:
         return compile_codecs(self.spec, self.protection)
 
 
-def compile_codecs(spec: Spec, protection: Protection) -> dict[str, dict[str, Codec]]:
-    """A codec for each modelled column of each private table."""
+def stands_in_networks(model: Model) -> bool:
+    """Whether links of some table stand in the networks, rather than hold counts of their own."""
+    links = (link for table in model.tables.values() for link in table.links.values())
+    return any(isinstance(link, Fanouts | Named | Blocks) for link in links)
+
+
+def has_births(model: Model) -> bool:
+    """Whether rows of some table are born with their owners."""
+    return any(isinstance(link, Fanouts) for table in model.tables.values() for link in table.links.values())
+
+
+def compile_codecs(
+    spec: Spec, protection: Protection, *, without: Collection[tuple[str, str]] = ()
+) -> dict[str, dict[str, Codec]]:
+    """A codec for each modelled column of each private table, but for those named by table and column."""
     return {
-        table: {column: _codec(spec, protection, table, column) for column in protection.attributes(table)}
+        table: {
+            column: _codec(spec, protection, table, column)
+            for column in protection.attributes(table)
+            if (table, column) not in without
+        }
         for table in protection.order
     }
 

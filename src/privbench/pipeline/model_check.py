@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 
 from privbench.errors import ModelError
 from privbench.io.base import arrow_schema
+from privbench.pipeline.link_check import check_links, feature_sizes
 from privbench.pipeline.model import Model
 from privbench.privacy.facts import SIZE_LIMIT
 from privbench.schema.unit import Role
@@ -28,12 +29,13 @@ def _check_table(model: Model, name: str) -> None:
     parts = sizes.pop(COMPONENT, 0)
     if not 0 <= table.rows <= SIZE_LIMIT:
         raise ModelError(f"{name}: has an impossible number of rows.")
-    if sizes != {column: codec.size for column, codec in model.codecs[name].items()} or not parts:
-        raise ModelError(f"{name}: its network does not fit its columns.")
     keys = {k.name for k in model.protection.links if k.table == name}
     counts = [link.counts for link in table.links.values() if isinstance(link, SlotCounts)]
-    if set(table.links) != keys or any(len(c) != parts for c in counts):
+    if set(table.links) != keys or any(len(c) != max(parts, 1) for c in counts):
         raise ModelError(f"{name}: its links do not fit its keys.")
+    check_links(model, name)
+    if sizes != {column: codec.size for column, codec in model.codecs[name].items()} | feature_sizes(model, name):
+        raise ModelError(f"{name}: its network does not fit its columns.")
 
 
 def _check_public(model: Model) -> None:

@@ -12,6 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from privbench.pipeline.model_check import check_model
 from privbench.pipeline.receipt_check import verify_model
 from privbench.pipeline.strict_json import read_json
 from privbench.schema.spec import Spec
-from privbench.spn.links import DegreeCounts, LinkCounts, SlotCounts
+from privbench.spn.link_store import pack_link, read_link
 from privbench.spn.store import pack, unpack
 
 FORMAT, VERSION = "privbench-model", 1
@@ -159,11 +160,7 @@ def _read(file: zipfile.ZipFile, header: dict[str, Any]) -> Model:
 def _table_header(prefix: str, table: TableModel, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     network, parts = pack(table.network)
     arrays |= {f"{prefix}.{name}": part for name, part in parts.items()}
-    links = {}
-    for i, (name, link) in enumerate(table.links.items()):
-        arrays[f"{prefix}.link{i}"] = link.counts
-        share = link.null_share if isinstance(link, DegreeCounts) else None
-        links[name] = {"array": f"{prefix}.link{i}", "null_share": share}
+    links = {name: pack_link(f"{prefix}.link{i}", link, arrays) for i, (name, link) in enumerate(table.links.items())}
     return {
         "network": network,
         "arrays": {name: f"{prefix}.{name}" for name in parts},
@@ -174,11 +171,7 @@ def _table_header(prefix: str, table: TableModel, arrays: dict[str, NDArray[Any]
 
 def _read_table(file: zipfile.ZipFile, header: dict[str, Any]) -> TableModel:
     network = unpack(header["network"], {n: _array(file, where) for n, where in header["arrays"].items()})
-    links: dict[str, LinkCounts] = {}
-    for name, link in header["links"].items():
-        counts = _array(file, link["array"])
-        share = link["null_share"]
-        links[name] = SlotCounts(counts=counts) if share is None else DegreeCounts(counts=counts, null_share=share)
+    links = {name: read_link(link, partial(_array, file)) for name, link in header["links"].items()}
     return TableModel(network=network, rows=float(header["rows"]), links=links)
 
 

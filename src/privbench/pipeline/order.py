@@ -5,7 +5,8 @@ A key that must be looked up (composite, natural, itself a foreign key), or a ta
 its keys unique, has to be made before the tables that name it.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from itertools import takewhile
 
 from privbench.errors import SchemaError
 from privbench.schema.domain import never_repeats
@@ -26,12 +27,19 @@ def colliding_keys(spec: Spec, table: Table) -> tuple[tuple[str, ...], ...]:
     return tuple(dict.fromkeys(key for key in table.keys if not safe & set(key)))
 
 
-def generation_order(spec: Spec, protection: Protection) -> tuple[str, ...]:
-    """All tables in the order in which they are made; SchemaError where none exists."""
+def generation_order(spec: Spec, protection: Protection, *, born: bool = False) -> tuple[str, ...]:
+    """All tables in the order in which they are made; SchemaError where none exists.
+
+    `born` says that rows are born with their owners, which must then be there first.
+    """
     links = [link for link in protection.links if link.table != link.key.table]
     edges = {(link.table, link.key.table) for link in links}
     stale = stale_links(protection, keep_entity_keys=False)
-    first = {(link.table, link.key.table) for link in links if _must_come_first(spec, protection, link, stale)}
+    first = {
+        (link.table, link.key.table)
+        for link in links
+        if _must_come_first(spec, protection, link, stale) or (born and link.kind is LinkKind.OWNER)
+    }
     _check_self_references(spec, protection)
     left = [t.name for t in protection.schema.tables]
     order: list[str] = []
@@ -39,13 +47,38 @@ def generation_order(spec: Spec, protection: Protection) -> tuple[str, ...]:
         free = _free(left, edges) or _free(left, first)
         if not free:
             raise SchemaError(
-                f"{', '.join(left)}: their keys form a cycle in which each names a key that is composite, natural or "
-                "UNIQUE, so that none can be made first. Take one key of the cycle out of `foreign_keys`, or one "
-                "constraint out of `unique`, in the spec; or drop a table."
+                f"{', '.join(left)}: their keys form a cycle in which each names its owner or a key that is composite, "
+                "natural or UNIQUE, so that none can be made first. Take one key of the cycle out of `foreign_keys`, "
+                "or one constraint out of `unique`, in the spec; or drop a table."
             )
         order.append(free[0])
         left.remove(free[0])
     return tuple(order)
+
+
+def declared_order(spec: Spec, table: Table) -> list[str]:
+    """The columns that the rows of a table are sorted by: its own key is numbered in that order, so it ends there."""
+    there = {column.name for column in table.columns}
+    declared = [c for c in spec.tables[table.name].order or () if c in there]
+    return list(takewhile(lambda column: not is_numbered(table, (column,)), declared))
+
+
+def named_ahead(protection: Protection, order: Sequence[str]) -> frozenset[str]:
+    """The private tables that keys name before they are made: how many rows they get is promised.
+
+    With them the tables that their rows cannot do without: their owners, and what their NOT NULL keys name.
+    """
+    place, private = {name: i for i, name in enumerate(order)}, set(protection.order)
+    found = {k.key.table for k in protection.links if place[k.key.table] > place[k.table]} & private
+    before: set[str] = set()
+    while found != before:
+        before = set(found)
+        for link in (k for k in protection.links if k.table in before):
+            table = protection.schema.table(link.table)
+            needed = not any(table.column(c).nullable for c in link.key.columns)
+            if (needed or link.kind is LinkKind.OWNER) and link.key.table in private:
+                found.add(link.key.table)
+    return frozenset(found)
 
 
 def _free(left: list[str], edges: set[tuple[str, str]]) -> list[str]:

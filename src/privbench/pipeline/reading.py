@@ -1,7 +1,8 @@
 """From a source to coded private tables and copies of the public ones: the only reader of private rows.
 
-One pass over each table: attributes are coded batch by batch, keys are kept as values until they can be
-replaced by row positions. Everything that can be wrong with the data is found here, before anything is spent.
+One pass over each table: attributes are coded batch by batch; those without a codec are kept as values until a
+domain is found for them, and keys until they can be replaced by row positions. Everything that can be wrong with the
+data is found here, before anything is spent.
 """
 
 import io
@@ -28,6 +29,8 @@ from privbench.schema.unit import Link, LinkKind, Protection, Role
 
 Codecs = Mapping[str, Mapping[str, Codec]]
 """Codecs by table and column."""
+RawColumns = Mapping[str, Mapping[str, pa.Array]]
+"""Values by table and column."""
 KeyValues = Mapping[tuple[str, ...], list[pa.ChunkedArray]]
 """The values of some columns of a table, by the tuple of their names."""
 
@@ -37,6 +40,8 @@ class ReadDatabase:
     """What was read: private tables in codes, public tables as Parquet, and public facts of the keys."""
 
     private: Mapping[str, CodedTable]
+    raw: RawColumns
+    """The values of attributes without a codec, by table and column; their codes are not in `private` yet."""
     public: Mapping[str, bytes]
     rows: Mapping[str, int]
     entity_keys: pa.Table | None
@@ -51,9 +56,10 @@ def read_database(
     orphans_as_null: bool,
     progress: Progress,
 ) -> ReadDatabase:
-    """Read all tables; raises DataError where the data break the schema."""
+    """Read all tables; raises DataError where the data break the schema. Attributes without a codec are kept raw."""
     check_source(source.schema(), protection.schema)
     codes: dict[str, dict[str, NDArray[np.unsignedinteger]]] = {}
+    values: dict[str, dict[str, pa.Array]] = {}
     keys: dict[str, KeyValues] = {}
     public: dict[str, bytes] = {}
     rows: dict[str, int] = {}
@@ -63,15 +69,20 @@ def read_database(
             public[table.name], keys[table.name], rows[table.name] = _read_public(source, protection, table)
         else:
             wanted = codecs[table.name]
-            codes[table.name], keys[table.name], rows[table.name] = _read_private(source, protection, table, wanted)
+            codes[table.name], values[table.name], keys[table.name], rows[table.name] = _read_private(
+                source, protection, table, wanted
+            )
     _check_sizes(rows)
     progress("checking keys", 0, 1)
-    entity_keys = _sort_public_keys(protection, codes, keys)
+    entity_keys = _sort_public_keys(protection, codes, values, keys)
     positions = _positions(protection, keys, orphans_as_null=orphans_as_null)
-    raw = {t: RawTable(codes=codes[t], keys=positions.get(t, {}), rows=rows[t]) for t in protection.order}
+    raw = {
+        t: RawTable(codes=codes[t], values=values[t], keys=positions.get(t, {}), rows=rows[t]) for t in protection.order
+    }
     private = assign_entities(protection, raw)
     sizes = rows | {t: len(table.entities) for t, table in private.items()}
-    return ReadDatabase(private=private, public=public, rows=sizes, entity_keys=entity_keys)
+    held = {t: raw[t].values for t in protection.order}
+    return ReadDatabase(private=private, raw=held, public=public, rows=sizes, entity_keys=entity_keys)
 
 
 def _check_sizes(rows: Mapping[str, int]) -> None:
@@ -99,19 +110,23 @@ def check_source(found: Schema, wanted: Schema) -> None:
 
 def _read_private(
     source: Source, protection: Protection, table: Table, codecs: Mapping[str, Codec]
-) -> tuple[dict[str, NDArray[np.unsignedinteger]], KeyValues, int]:
+) -> tuple[dict[str, NDArray[np.unsignedinteger]], dict[str, pa.Array], KeyValues, int]:
     parts: dict[str, list[NDArray[np.unsignedinteger]]] = {name: [] for name in codecs}
+    raw: dict[str, list[pa.Array]] = {n: [] for n in protection.attributes(table.name) if n not in codecs}
     held = _HeldKeys(protection, table)
     rows = 0
     for batch in source.read(table):
         rows += batch.num_rows
+        for name, kept in raw.items():
+            kept.append(batch.column(name))
         for name, codec in codecs.items():
             parts[name].append(codec.encode(batch.column(name)))
         held.add(batch)
     if not rows:
         parts = {n: [codec.encode(pa.array([], table.column(n).type.arrow))] for n, codec in codecs.items()}
     codes = {name: np.concatenate(part) for name, part in parts.items()}
-    return codes, held.values(), rows
+    values = {n: pa.chunked_array(part, table.column(n).type.arrow).combine_chunks() for n, part in raw.items()}
+    return codes, values, held.values(), rows
 
 
 def _read_public(source: Source, protection: Protection, table: Table) -> tuple[bytes, KeyValues, int]:
@@ -208,6 +223,7 @@ def ids_are_public(protection: Protection) -> bool:
 def _sort_public_keys(
     protection: Protection,
     codes: dict[str, dict[str, NDArray[np.unsignedinteger]]],
+    values: dict[str, dict[str, pa.Array]],
     keys: dict[str, KeyValues],
 ) -> pa.Table | None:
     """Where public tables name the entity table, its ids are public: bring its rows in their order, and return them."""
@@ -218,5 +234,6 @@ def _sort_public_keys(
     table = pa.table(dict(zip(columns, keys[entity.name][columns], strict=True)))
     order = pc.sort_indices(table, sort_keys=[(c, "ascending") for c in columns])
     codes[entity.name] = {name: column[order.to_numpy()] for name, column in codes[entity.name].items()}
+    values[entity.name] = {name: column.take(order) for name, column in values[entity.name].items()}
     keys[entity.name] = {key: [column.take(order) for column in held] for key, held in keys[entity.name].items()}
     return table.take(order)

@@ -4,16 +4,18 @@ A block is a range of owner rows with the rows they own. An owner has at most as
 no more than its keys can tell apart; both are public or follow from the spec.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
 from privbench.methods.base import TableModel
+from privbench.pipeline.brood import Brood
 from privbench.pipeline.model import Model
 from privbench.schema.domain import Range, Values
 from privbench.schema.model import Table
 from privbench.schema.unit import Link, LinkKind
 from privbench.spn.links import expected_share, null_share
+from privbench.spn.tree_links import counted
 
 BLOCK_ROWS = 65_536
 """About how many rows a block has."""
@@ -31,6 +33,8 @@ class Span:
     first_row: int
     rows: int
     owners: tuple[int, int] | None
+    brood: Brood | None = None
+    """The owners with how many rows each has, where rows are born with their owner."""
 
 
 def spans(table: Table, model: TableModel, owner: Link | None, rows: int, sizes: Sizes, *, most: int) -> Iterator[Span]:
@@ -38,7 +42,7 @@ def spans(table: Table, model: TableModel, owner: Link | None, rows: int, sizes:
     if owner is None:
         yield from _unowned(0, rows)
         return
-    counts = model.links[owner.name]
+    counts = counted(model.links[owner.name])
     nullable = any(table.column(c).nullable for c in owner.key.columns)
     owners = sizes[owner.key.table]
     alone = round(rows * null_share(counts)) if nullable else 0
@@ -56,6 +60,16 @@ def spans(table: Table, model: TableModel, owner: Link | None, rows: int, sizes:
     yield from _unowned(done, alone)
 
 
+def born_spans(broods: Iterable[Brood], alone: int) -> Iterator[Span]:
+    """The blocks of a table whose rows are born with their owners, then those without one."""
+    done = 0
+    for brood in broods:
+        rows = int(brood.fanouts.sum())
+        yield Span(first_row=done, rows=rows, owners=(brood.first, brood.last), brood=brood)
+        done += rows
+    yield from _unowned(done, alone)
+
+
 def most_rows_per_owner(model: Model, name: str, sizes: Sizes) -> int:
     """The most rows of a table that one owner row may have: by the cap, and by each key that holds the owner key."""
     table = model.protection.schema.table(name)
@@ -67,7 +81,8 @@ def most_rows_per_owner(model: Model, name: str, sizes: Sizes) -> int:
         for key in table.keys
         if set(owner.key.columns) <= set(key)
     ]
-    return max(1, min([int(model.receipt["unit"]["tables"][name]["rows_per_entity"]), *limits]))
+    cap = model.receipt["unit"]["tables"][name]["rows_per_entity"]  # null: an entity may have any number
+    return max(1, min([MANY if cap is None else int(cap), *limits]))
 
 
 def key_is_unique(table: Table, link: Link) -> bool:

@@ -10,6 +10,7 @@ from privbench.pipeline.spans import Sizes, key_is_unique, most_rows_per_owner
 from privbench.schema.unit import Link, LinkKind
 from privbench.spn.infer import marginal
 from privbench.spn.links import COMPONENT, DegreeCounts, SlotCounts, null_share
+from privbench.spn.tree_links import counted
 
 Shares = NDArray[np.float64]
 
@@ -30,7 +31,7 @@ class Spread:
 
 def spread(model: Model, link: Link, *, sizes: Sizes) -> Spread:
     """Work out where the keys of a table point, given the rows of all tables."""
-    counts = model.tables[link.table].links[link.name]
+    counts = counted(model.tables[link.table].links[link.name])
     table = model.protection.schema.table(link.table)
     network = model.tables[link.table].network
     unique = key_is_unique(table, link)
@@ -39,11 +40,13 @@ def spread(model: Model, link: Link, *, sizes: Sizes) -> Spread:
         return _with_nulls(counts)
     nullable = any(table.column(c).nullable for c in link.key.columns)
     share = null_share(counts) if nullable else 0.0
-    null = np.full(network.sizes[COMPONENT], share)
+    null = np.full(network.sizes.get(COMPONENT, 1), share)
     if isinstance(counts, DegreeCounts):
         return Spread(null=null, rows=None)
     most = most_rows_per_owner(model, link.table, sizes) if owner else 1
-    parts = sizes[link.table] * (1 - share) * marginal(network, COMPONENT)
+    parts = (
+        sizes[link.table] * (1 - share) * (marginal(network, COMPONENT) if COMPONENT in network.sizes else np.ones(1))
+    )
     return Spread(null=null, rows=(1 - share) * _capped(_normal(counts.counts[:, 1:]), parts, most))
 
 

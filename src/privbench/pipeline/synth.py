@@ -7,11 +7,12 @@ from pathlib import Path
 from privbench.io.base import Format
 from privbench.io.staging import check_target
 from privbench.methods.base import Progress, silent
-from privbench.pipeline.draft import draft
-from privbench.pipeline.fit import fit, parse_epsilon
+from privbench.pipeline.draft import PRIVATE, draft
+from privbench.pipeline.fit import fit
 from privbench.pipeline.generate import check_request, generate
 from privbench.pipeline.given import format_of
 from privbench.pipeline.model import Model
+from privbench.pipeline.promise import parse_delta, parse_epsilon
 from privbench.schema.leave_out import Place
 from privbench.schema.spec import Orphans
 from privbench.schema.unit import Neighbours
@@ -23,7 +24,8 @@ def synth(
     *,
     unit: str | None = None,
     epsilon: Fraction | float | str,
-    domains: str,
+    delta: Fraction | float | str = 0,
+    domains: str = PRIVATE,
     method: str | None = None,
     neighbours: Neighbours = Neighbours.REPLACE,
     public: Collection[str] = (),
@@ -45,9 +47,9 @@ def synth(
 
     Example::
 
-        model, rows = privbench.synth("shop", "bundle", unit="customer", epsilon="3.2", domains="data")
+        model, rows = privbench.synth("shop", "bundle", unit="customer", epsilon="3.2")
     """
-    budget = parse_epsilon(epsilon)
+    budget, chance = parse_epsilon(epsilon), parse_delta(delta)
     format = format_of(format)  # noqa: A001
     check_request(scale, seed)
     check_target(Path(out), force=force)
@@ -64,6 +66,6 @@ def synth(
         orphans=orphans,
         progress=progress,
     )
-    model = fit(spec, epsilon=budget, method=method, progress=progress)
+    model = fit(spec, epsilon=budget, delta=chance, method=method, progress=progress)
     rows = generate(model, out, scale=scale, seed=seed, format=format, force=force, progress=progress)
     return model, rows

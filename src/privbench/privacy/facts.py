@@ -1,7 +1,10 @@
 """What a method may know about the private database without paying: shapes, links, declared limits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
 
 from privbench.schema.unit import LinkKind, Neighbours
 
@@ -15,6 +18,10 @@ class ColumnFacts:
 
     size: int
     ordered: bool
+    null: bool = False
+    """Whether the last code is NULL."""
+    even: bool = True
+    """Whether its codes stand for equally many values each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +34,8 @@ class TableFacts:
     cap: int | None
     lookup_of: str | None = None
     """The table whose rows own this one's rows by naming them, one each."""
+    weight: float = 1.0
+    """How many times its usual part of the budget it gets, before parts are made to add up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +61,8 @@ class Facts:
     links: tuple[LinkFacts, ...]
     public_ids: bool = False
     """Whether the ids of the entity table are public, so that its rows stand in their order."""
+    public_counts: Mapping[str, NDArray[np.uint16]] = field(default_factory=dict)
+    """By name of a given column: the bin of how many rows of a public table name each entity, in the order of ids."""
     strays: bool = False
     """Whether rows may lack an owner even where the schema says NOT NULL: keys to missing rows count as NULL."""
 

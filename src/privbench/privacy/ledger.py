@@ -3,7 +3,7 @@
 Charges form a tree. What runs on the same rows one after the other adds up; what runs on disjoint blocks of one
 table costs as much as its dearest block. A charge that would lift the total above the budget is refused before
 anything changes, so the budget holds whatever a method decides on the way (docs/proofs/composition.md). All amounts
-are in add/remove terms. A charge costs one step per level of the tree.
+are in the ledger's currency. A charge costs one step per level of the tree.
 """
 
 import math
@@ -12,16 +12,17 @@ from typing import Any
 
 from privbench.errors import BudgetError
 from privbench.privacy.blocks import Box, Boxes, Centres, inside
-from privbench.privacy.events import GRID, Event, Mechanism, rational
+from privbench.privacy.events import Currency, Event, Mechanism, rational
 
 
 class Ledger:
-    """A budget in add/remove terms, and the tree of what was charged to it."""
+    """A budget in some currency, and the tree of what was charged to it."""
 
-    def __init__(self, budget: Fraction) -> None:
+    def __init__(self, budget: Fraction, currency: Currency = Currency.EPSILON) -> None:
         if budget <= 0:
             raise BudgetError(f"the privacy budget must be positive, not {budget}. Give an epsilon above 0.")
         self.budget = budget
+        self.currency = currency
         self._nodes: list[_Node] = []
         self.root = Scope(self, self._add(None, "sequence", {"label": "database"}), by=None, box={})
 
@@ -37,7 +38,7 @@ class Ledger:
 
     def to_json(self) -> dict[str, Any]:
         """Total and tree as docs/receipt.md describes them; every node comes after its parent."""
-        return {"total": rational(self.total), "nodes": [node.json() for node in self._nodes]}
+        return {"total": rational(self.total), "nodes": [node.json(self.currency) for node in self._nodes]}
 
     def _add(self, parent: "_Node | None", kind: str, facts: dict[str, Any]) -> "_Node":
         node = _Node(len(self._nodes), parent, kind, facts)
@@ -45,18 +46,20 @@ class Ledger:
         return node
 
     def _charge(self, scope: "_Node", event: Event) -> None:
-        units = int(event.epsilon * GRID)
-        rises = _rises(scope, scope.units + units)
+        if event.currency is not self.currency:
+            raise ValueError(f"{event}: costs {event.currency.value}, but the ledger counts {self.currency.value}")
+        steps = int(event.amount * self.currency.grid)
+        rises = _rises(scope, scope.steps + steps)
         top, total = rises[-1]
-        if top is self._nodes[0] and total > math.floor(self.budget * GRID):
+        if top is self._nodes[0] and total > math.floor(self.budget * self.currency.grid):
             left = self.budget - self.total
             raise BudgetError(
-                f"{event}: would spend epsilon {float(event.epsilon):.6g}, but only {float(left):.6g} of "
+                f"{event}: would spend {self.currency.word} {float(event.amount):.6g}, but only {float(left):.6g} of "
                 f"{float(self.budget):.6g} is left. Nothing was drawn. Raise epsilon, or measure less."
             )
         for node, risen in rises:
-            node.units = risen
-        self._add(scope, "event", _event_json(event)).units = units
+            node.steps = risen
+        self._add(scope, "event", _event_json(event)).steps = steps
 
 
 class Scope:
@@ -84,7 +87,7 @@ class Scope:
     @property
     def total(self) -> Fraction:
         """What was charged here and below, as the tree composes it."""
-        return Fraction(self._node.units, GRID)
+        return Fraction(self._node.steps, self._ledger.currency.grid)
 
     def sequential(self, label: str) -> "Scope":
         """Open a named scope on the same rows; its total adds to this one's."""
@@ -96,7 +99,10 @@ class Scope:
 
         Below it only the parted table may be measured, with sensitivities that are whole multiples of its rows per
         entity, for the rows of one entity may lie in different blocks. Boxes stay inside the box of this scope.
+        Only epsilon composes so: rho goes with the square of what an entity moves, which blocks would share.
         """
+        if self._ledger.currency is not Currency.EPSILON:
+            raise ValueError(f"{by.table}: blocks cannot be charged in parallel where rho is counted")
         boxes = by.boxes if isinstance(by, Boxes) else (self._box,) * len(by)
         self._check_partition(by, boxes, parts)
         facts = {"label": label, "table": by.table, "rows_per_entity": by.rows_per_entity, **by.json()}
@@ -114,7 +120,7 @@ class Scope:
         if self._by is not None:
             _check_rows(event, self._by)
         self._ledger._charge(self._node, event)
-        self._spent += event.epsilon
+        self._spent += event.amount
 
     def _check_partition(self, by: Boxes | Centres, boxes: tuple[Box, ...], parts: int) -> None:
         if parts != len(by):
@@ -128,34 +134,37 @@ class Scope:
 class _Node:
     """A node of the tree: a sequence, a partition, a part of it (itself a sequence) or an event."""
 
-    __slots__ = ("facts", "index", "kind", "parent", "units")
+    __slots__ = ("facts", "index", "kind", "parent", "steps")
 
     def __init__(self, index: int, parent: "_Node | None", kind: str, facts: dict[str, Any]) -> None:
         self.index = index
         self.parent = parent
         self.kind = kind
         self.facts = facts
-        self.units = 0
+        self.steps = 0
+        """What it cost, in steps of the currency's grid."""
 
-    def json(self) -> dict[str, Any]:
-        cost = "epsilon" if self.kind == "event" else "total"
+    def json(self, currency: Currency) -> dict[str, Any]:
+        cost = currency.word if self.kind == "event" else "total"
         parent = None if self.parent is None else self.parent.index
-        return {"kind": self.kind, "parent": parent, **self.facts, cost: rational(Fraction(self.units, GRID))}
+        return {"kind": self.kind, "parent": parent, **self.facts, cost: rational(Fraction(self.steps, currency.grid))}
 
 
-def _rises(node: _Node, units: int) -> list[tuple[_Node, int]]:
+def _rises(node: _Node, steps: int) -> list[tuple[_Node, int]]:
     """Work out the new totals from a node towards the root, as far as they change."""
-    rises = [(node, units)]
+    rises = [(node, steps)]
     while (parent := node.parent) is not None:
-        grown = max(parent.units, units) if parent.kind == "partition" else parent.units + units - node.units
-        if grown == parent.units:
+        grown = max(parent.steps, steps) if parent.kind == "partition" else parent.steps + steps - node.steps
+        if grown == parent.steps:
             break
-        node, units = parent, grown
-        rises.append((node, units))
+        node, steps = parent, grown
+        rises.append((node, steps))
     return rises
 
 
 def _check_rows(event: Event, by: Boxes | Centres) -> None:
+    if event.weighted:
+        raise ValueError(f"{event}: weights are counted on whole tables alone, not in a block of {by.table}")
     if event.table != by.table:
         raise ValueError(f"{event}: charged to a block of {by.table}")
     if event.mechanism is not Mechanism.AS_PRINTED and event.sensitivity % by.rows_per_entity:
@@ -174,4 +183,6 @@ def _event_json(event: Event) -> dict[str, Any]:
         "scale": rational(event.scale),
         "draws": event.draws,
         "monotone": event.monotone,
+        "weighted": event.weighted,
+        **({"additive": event.additive} if event.mechanism is Mechanism.DISCRETE_GAUSSIAN else {}),
     }

@@ -72,13 +72,23 @@ def round_scale(scale: Fraction) -> Fraction:
     if _fits(scale):
         return scale
     if scale > LARGEST_SCALE:
-        raise BudgetError(
-            f"noise of scale {float(scale):.3g} would hide everything: the share of epsilon is too small. "
-            "Raise epsilon, or measure less."
-        )
-    whole_bits = scale.numerator.bit_length() - scale.denominator.bit_length() + 1  # scale < 2**whole_bits
-    bits = min(60, max(0, 40 - whole_bits))
+        raise _too_much_noise(float(scale))
+    bits = min(60, max(0, 40 - _whole_bits(scale)))
     return Fraction(math.ceil(scale * 2**bits), 2**bits)
+
+
+def root_scale(square: Fraction) -> Fraction:
+    """Round the root of a rational up to a scale that the samplers take exactly; as close as `round_scale`.
+
+    >>> root_scale(Fraction(9, 4)), root_scale(Fraction(2)) ** 2 > 2
+    (Fraction(3, 2), True)
+    """
+    if square <= 0:
+        raise ValueError(f"the square of a noise scale must be positive, not {square}")
+    if square > LARGEST_SCALE**2:
+        raise _too_much_noise(float(square) ** 0.5)
+    bits = min(60, max(0, 40 - (_whole_bits(square) + 1) // 2))
+    return Fraction(math.isqrt(math.ceil(square * 4**bits) - 1) + 1, 2**bits)
 
 
 def discrete_laplace(size: int, scale: Fraction, entropy: Entropy) -> NDArray[np.int64]:
@@ -117,8 +127,14 @@ def uniform(bound: int, count: int, entropy: Entropy) -> NDArray[np.uint64]:
     return _words_below(width * bound, count, entropy) // np.uint64(width)
 
 
+def bernoulli(numerators: NDArray[np.uint64], bound: int, entropy: Entropy) -> NDArray[np.bool_]:
+    """Draw true with probability numerator/bound for each numerator <= bound, bound at least 2."""
+    width = WORD // bound
+    return _words_below(width * bound, numerators.size, entropy) < numerators * np.uint64(width)
+
+
 def bernoulli_exp(numerators: NDArray[np.uint64], denominator: int, entropy: Entropy) -> NDArray[np.bool_]:
-    """Draw true with probability exp(-numerator/denominator) for each numerator < denominator <= 2**40."""
+    """Draw true with probability exp(-numerator/denominator) for each numerator < denominator <= 2**41."""
     if denominator == 1:
         return np.ones(numerators.size, dtype=np.bool_)
     return _alternate(numerators, denominator, 1, entropy)
@@ -154,6 +170,18 @@ def check_scale(scale: Fraction) -> None:
         raise ValueError(f"the scale {scale!r} cannot be drawn exactly; pass it through round_scale first")
 
 
+def _whole_bits(value: Fraction) -> int:
+    """Bits before the point: the value is below 2 to that power."""
+    return value.numerator.bit_length() - value.denominator.bit_length() + 1
+
+
+def _too_much_noise(scale: float) -> BudgetError:
+    return BudgetError(
+        f"noise of scale {scale:.3g} would hide everything: the share of epsilon is too small. "
+        "Raise epsilon, or measure less."
+    )
+
+
 def _fits(scale: Fraction) -> bool:
     return scale.numerator <= LARGEST_SCALE and scale.denominator <= LARGEST_DENOMINATOR
 
@@ -168,9 +196,7 @@ def _alternate(numerators: NDArray[np.uint64], denominator: int, first: int, ent
     going = np.arange(numerators.size)
     step = first
     while going.size:
-        bound = denominator * step
-        width = WORD // bound
-        goes_on = _words_below(width * bound, going.size, entropy) < numerators[going] * np.uint64(width)
+        goes_on = bernoulli(numerators[going], denominator * step, entropy)
         if step % 2:
             result[going[~goes_on]] = True
         going = going[goes_on]

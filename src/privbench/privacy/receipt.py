@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from privbench.privacy.events import CAP_CHOICE, rational
+from privbench.privacy.events import CAP_CHOICE, UNITS, Currency, rational
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import Entropy
+from privbench.privacy.zcdp import largest_rho
 from privbench.schema.domain import Origin, Scalar
 from privbench.schema.unit import LinkKind, Neighbours, Protection, Role
 
@@ -39,8 +40,8 @@ class PublicFacts:
     """`table.column` -> where its domain comes from."""
     sizes: Mapping[str, int]
     """Private tables whose number of rows is public."""
-    rows_per_entity: Mapping[str, int]
-    """Private tables and the most rows that one entity has there."""
+    rows_per_entity: Mapping[str, int | None]
+    """Private tables and the most rows that one entity has there; None where that is not limited."""
     declared_caps: Collection[str]
     """The tables for which the publisher declared it; elsewhere it was chosen with budget, or is the owner table's."""
     orphans: str
@@ -54,10 +55,27 @@ def add_remove_budget(epsilon: Fraction, neighbours: Neighbours) -> Fraction:
     return epsilon / _FACTORS[neighbours]
 
 
+def open_ledger(epsilon: Fraction, delta: Fraction, neighbours: Neighbours) -> Ledger:
+    """The ledger whose whole budget keeps a promise: an epsilon without a delta, with one a rho that implies both."""
+    if delta == 0:
+        return Ledger(add_remove_budget(epsilon, neighbours))
+    replaces = neighbours is Neighbours.REPLACE
+    return Ledger(largest_rho(epsilon, delta), Currency.RHO_REPLACE if replaces else Currency.RHO)
+
+
 def make_receipt(
-    *, protection: Protection, facts: PublicFacts, epsilon: Fraction, ledger: Ledger, entropy: Entropy, software: str
+    *,
+    protection: Protection,
+    facts: PublicFacts,
+    epsilon: Fraction,
+    delta: Fraction = Fraction(0),
+    ledger: Ledger,
+    entropy: Entropy,
+    software: str,
 ) -> dict[str, Any]:
     """Write the receipt of a finished fit. `software` is name and version."""
+    if (delta == 0) != (ledger.currency is Currency.EPSILON):
+        raise ValueError(f"a ledger that counts {ledger.currency.value} cannot keep a promise with delta {delta}")
     charges = ledger.to_json()
     said = claims(protection, facts, charges["nodes"])
     return {
@@ -66,9 +84,9 @@ def make_receipt(
         "version": VERSION,
         "software": software,
         "epsilon": rational(epsilon),
-        "delta": rational(Fraction(0)),
+        "delta": rational(delta),
         "neighbours": said["neighbours"],
-        "budget": {"add_remove": rational(ledger.budget), "factor": _FACTORS[protection.neighbours]},
+        "budget": _budget(ledger, protection.neighbours),
         "noise": "operating system" if entropy.private else "test",
         "unit": said["unit"],
         "references": said["references"],
@@ -90,6 +108,12 @@ def claims(protection: Protection, facts: PublicFacts, nodes: Collection[Mapping
     }
 
 
+def _budget(ledger: Ledger, neighbours: Neighbours) -> dict[str, Any]:
+    if ledger.currency is Currency.EPSILON:
+        return {"add_remove": rational(ledger.budget), "factor": _FACTORS[neighbours]}
+    return {"rho": rational(ledger.budget)}
+
+
 def _condition(from_data: list[str]) -> str | None:
     if not from_data:
         return None
@@ -108,15 +132,17 @@ def _unit(protection: Protection, facts: PublicFacts, chosen: Collection[str]) -
             "role": protection.roles[table].value,
             **_owner(protection, table),
             "rows_per_entity": 1 if table == protection.entity else facts.rows_per_entity[table],
-            "rows_per_entity_from": _cap_origin(table, facts, chosen),
+            "rows_per_entity_from": _cap_origin(protection, table, facts, chosen),
         }
         for table in protection.order
     }
-    return {"entity": protection.entity, "tables": tables}
+    return {"entity": protection.entity, "units_per_entity": UNITS, "tables": tables}
 
 
-def _cap_origin(table: str, facts: PublicFacts, chosen: Collection[str]) -> str:
-    """Declared, chosen with budget, or derived: 1 in the entity table, as many as in the owner table elsewhere."""
+def _cap_origin(protection: Protection, table: str, facts: PublicFacts, chosen: Collection[str]) -> str:
+    """Declared, chosen with budget, none, or derived: 1 in the entity table, the owner table's elsewhere."""
+    if table != protection.entity and facts.rows_per_entity[table] is None:
+        return "none"
     if table in chosen:
         return "chosen"
     return "declared" if table in facts.declared_caps else "derived"

@@ -17,6 +17,7 @@ from privbench.privacy.facts import Facts, LinkFacts
 from privbench.privacy.noise import Entropy, random_order
 from privbench.privacy.partition import Block, CentrePair, ColumnSplit, nearer_right
 from privbench.privacy.queries import Codes, Integers
+from privbench.privacy.sealed_features import SealedFeatures
 
 _CORES = 4
 _PARALLEL_ROWS = 200_000
@@ -26,13 +27,14 @@ _PARALLEL_ROWS = 200_000
 class Sealed:
     """Private tables, the rows that are kept of each, and the rows of every block."""
 
-    __slots__ = ("_data", "_entropies", "_facts", "_kept", "_labels", "_order", "_rows", "_source")
+    __slots__ = ("_data", "_entropies", "_facts", "_kept", "_labels", "_order", "_rows", "_source", "features")
 
     def __init__(self, facts: Facts, data: CodedDatabase, entropy: Entropy) -> None:
         self._facts = facts
         self._source = entropy
         self._order: Integers | None = None
         self._data = data
+        self.features = SealedFeatures(facts, data)
         self._kept: dict[str, Integers] = {}
         self._rows: dict[int, Integers] = {}
         self._labels: tuple[int, CentrePair | None, NDArray[np.bool_]] = (-1, None, np.zeros(0, bool))

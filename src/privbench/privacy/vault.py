@@ -1,37 +1,29 @@
 """The vault: the only object that holds private codes, and the only door to them.
 
-Each measured query is charged to the ledger before the data are touched, is refused if it does not fit the
-budget, and returns integers with noise. A method sees blocks (sets of rows described by what was released),
-never rows. With a tape of recorded answers and no data the vault replays a run: whatever a method makes must
-come out the same, which is how the tests show that nothing flows past the ledger.
+Each measured query goes through the door (`door.py`): it is charged to the ledger before the data are touched, is
+refused if it does not fit the budget, and returns integers with noise. A method sees blocks (sets of rows described
+by what was released), never rows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import NoReturn
-
-import numpy as np
-from numpy.typing import NDArray
 
 from privbench.encode.coded import CodedDatabase
 from privbench.privacy import queries
 from privbench.privacy.blocks import Centres
-from privbench.privacy.events import CAP_CHOICE, Mechanism
+from privbench.privacy.door import Answer, Door, Exact, one
+from privbench.privacy.events import CAP_CHOICE
 from privbench.privacy.facts import Facts, LinkFacts
 from privbench.privacy.ledger import Ledger, Scope
-from privbench.privacy.noise import LARGEST_SCALE, Entropy, discrete_laplace
+from privbench.privacy.noise import Entropy
 from privbench.privacy.partition import Block, CentrePair, ColumnSplit, disjoint, widest_distance
-from privbench.privacy.price import price
+from privbench.privacy.price import price_printed
 from privbench.privacy.printed import printed_row_split
 from privbench.privacy.sealed import Sealed
-from privbench.privacy.select import permute_and_flip
 from privbench.schema.unit import LinkKind
 
-Answer = NDArray[np.int64]
-Exact = Callable[[Sealed], Answer]
 
-
-class Vault:
+class Vault(Door):
     """Private tables behind measured queries. Exactly one of `data` and `tape` is given."""
 
     def __init__(
@@ -43,19 +35,9 @@ class Vault:
         entropy: Entropy,
         tape: Sequence[Answer] | None = None,
     ) -> None:
-        if (data is None) == (tape is None):
-            raise ValueError("give the vault either data or a tape")
-        self.facts = facts
-        self.ledger = ledger
-        self.entropy = entropy
-        self.answers: list[Answer] = []
-        self._sealed = None if data is None else Sealed(facts, data, entropy)
-        self._tape = iter(tape or ())
+        super().__init__(facts, data, ledger=ledger, entropy=entropy, tape=tape)
         self._caps: dict[str, int] = {}
         self._blocks = 0
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a vault cannot be pickled")
 
     # -- rows per entity ---------------------------------------------------------------------------------------
 
@@ -87,6 +69,10 @@ class Vault:
         """The most rows that an entity has in a table."""
         return self._caps[table]
 
+    def cap_or_none(self, table: str) -> int | None:
+        """The most rows that an entity has in a table; None where it may have any number, so that weights count."""
+        return self._caps.get(table)
+
     # -- blocks ------------------------------------------------------------------------------------------------
 
     def whole(self, table: str, scope: Scope) -> Block:
@@ -114,15 +100,8 @@ class Vault:
         distances of all rows.
         """
         facts = {c: self.facts.tables[block.table].columns[c] for c in columns}
-        event = price(
-            Mechanism.AS_PRINTED,
-            block.table,
-            "row split",
-            sensitivity=widest_distance(facts) * self.cap(block.table),
-            factor=Fraction(rounds, 2),
-            epsilon=epsilon,
-            draws=rounds,
-        )
+        widest = widest_distance(facts) * self.cap(block.table)
+        event = price_printed(block.table, "row split", sensitivity=widest, rounds=rounds, amount=epsilon)
         block.scope.charge(event)
         by = Centres(table=block.table, rows_per_entity=self.cap(block.table), centres=({}, {}))
         sides = self._sides(block, block.scope.partition("rows as printed, by noisy distances", by, 2))
@@ -142,7 +121,7 @@ class Vault:
 
     def size(self, block: Block, *, epsilon: Fraction) -> int:
         """How many rows."""
-        answer = self._count(block, "size", lambda sealed: _one(len(sealed.rows(block))), draws=1, epsilon=epsilon)
+        answer = self._count(block, "size", lambda sealed: one(len(sealed.rows(block))), draws=1, epsilon=epsilon)
         return int(answer[0])
 
     def histogram(self, block: Block, column: str, *, epsilon: Fraction) -> Answer:
@@ -235,6 +214,7 @@ class Vault:
             draws=len(parts) * (slots + 1),
             sensitivity=self.cap(link.table),
             epsilon=epsilon,
+            additive=True,
         )
 
     def null_keys(self, link: LinkFacts, *, scope: Scope, epsilon: Fraction) -> int:
@@ -244,10 +224,11 @@ class Vault:
             scope,
             link.table,
             f"NULL keys of {link.name}",
-            lambda sealed: _one(sealed.null_keys(link)),
+            lambda sealed: one(sealed.null_keys(link)),
             draws=1,
             sensitivity=self.cap(link.table),
             epsilon=epsilon,
+            additive=True,
         )
         return int(answer[0])
 
@@ -262,6 +243,7 @@ class Vault:
             draws=cap + 1,
             sensitivity=self.degree_sensitivity(link),
             epsilon=epsilon,
+            additive=link.kind is LinkKind.OWNER,
         )
 
     def degree_sensitivity(self, link: LinkFacts) -> int:
@@ -269,60 +251,14 @@ class Vault:
         own = self.cap(link.target)
         return own if link.kind is LinkKind.OWNER else own + 2 * self.cap(link.table)
 
-    def drawable(self, sensitivity: int, epsilon: Fraction) -> bool:
-        """Whether noise for so much sensitivity and so little budget can be drawn at all."""
-        return sensitivity <= LARGEST_SCALE * epsilon
-
     # -- behind the door ---------------------------------------------------------------------------------------
 
     def _count(self, block: Block, query: str, exact: Exact, *, draws: int, epsilon: Fraction) -> Answer:
         """A query in which each row counts once."""
         cap = self.cap(block.table)
-        return self._measure(block.scope, block.table, query, exact, draws=draws, sensitivity=cap, epsilon=epsilon)
-
-    def _measure(
-        self, scope: Scope, table: str, query: str, exact: Exact, *, draws: int, sensitivity: int, epsilon: Fraction
-    ) -> Answer:
-        mechanism = Mechanism.DISCRETE_LAPLACE
-        event = price(mechanism, table, query, sensitivity=sensitivity, epsilon=epsilon, draws=draws)
-        scope.charge(event)
-
-        def noisy(sealed: Sealed) -> Answer:
-            counts = exact(sealed)
-            return counts + discrete_laplace(counts.size, event.scale, self.entropy).reshape(counts.shape)
-
-        return self._answer(noisy)
-
-    def _select(
-        self,
-        scope: Scope,
-        table: str,
-        query: str,
-        scores: Exact,
-        *,
-        sensitivity: int,
-        monotone: bool = False,
-        epsilon: Fraction,
-    ) -> int:
-        mechanism, factor = Mechanism.PERMUTE_AND_FLIP, Fraction(1 if monotone else 2)
-        event = price(
-            mechanism, table, query, sensitivity=sensitivity, factor=factor, epsilon=epsilon, monotone=monotone
+        return self._measure(
+            block.scope, block.table, query, exact, draws=draws, sensitivity=cap, epsilon=epsilon, additive=True
         )
-        scope.charge(event)
-
-        def chosen(sealed: Sealed) -> Answer:
-            return _one(permute_and_flip(scores(sealed), scale=event.scale, entropy=self.entropy))
-
-        return int(self._answer(chosen)[0])
-
-    def _answer(self, noisy: Exact) -> Answer:
-        """A noisy answer, or the one on the tape; recorded, and locked so that the record stays what it was."""
-        answer = noisy(self._sealed) if self._sealed is not None else next(self._tape, None)
-        if answer is None:
-            raise RuntimeError("the tape has fewer answers than the run that replays it asks for")
-        answer.setflags(write=False)
-        self.answers.append(answer)
-        return answer
 
     def _block(self, table: str, scope: Scope, *, trail: tuple[tuple[int, int], ...] = ()) -> Block:
         self._blocks += 1
@@ -341,7 +277,3 @@ def _check_outside_parts(scope: Scope) -> None:
     """Refuse to charge a query on a whole table to a part of it, which would count as parallel to the other parts."""
     if scope.parted:
         raise ValueError("a query on a whole table must be charged outside all partitions")
-
-
-def _one(count: int) -> Answer:
-    return np.array([count], np.int64)

@@ -1,20 +1,29 @@
 """Check a receipt from nothing but its JSON: what was drawn must cost no more than what is promised.
 
 Shares no code with what wrote the receipt and needs the standard library alone, so that a reviewer can read this file
-and `verify_tree.py` (and docs/receipt.md) and trust no other. It is arithmetic: that queries are what they are called
-and that the code drew what it says is left to the proofs and the tests, who wrote the receipt to a signature.
+and the other `verify_*.py` (and docs/receipt.md) and trust no other. It is arithmetic: that queries are what they are
+called and that the code drew what it says is left to the proofs and the tests, who wrote the receipt to a signature.
 """
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from privbench.privacy.verify_tree import Json, ReceiptError, Tree, object_of, positive_of, rational_of
+from privbench.privacy.verify_events import Terms
+from privbench.privacy.verify_read import Json, ReceiptError, object_of, positive_of, rational_of
+from privbench.privacy.verify_tree import Tree
+from privbench.privacy.verify_zcdp import epsilon_of
 
 _FACTORS = {"replace": 2, "add-remove": 1}
 _CONDITION = "epsilon holds given that these domains are public: "
 
 _ORIGINS = ("declared", "chosen", "derived")
+_DELTAS = Fraction(1, 10**30), Fraction(1, 10**3)
+_LARGEST_RHO = 10**12
+_UNITS = 2**20
+_UNLIMITED = (None, "none")
+"""Rows per entity, and where the number comes from, in a table that is counted by weight alone."""
 
 Status = Literal["verified", "conditional", "unverified", "failed"]
 
@@ -25,11 +34,12 @@ class Verdict:
 
     verified: it adds up. conditional: it adds up, given `condition`. unverified: it carries a stamp, or claims that
     nobody checked. failed: it does not add up; `problems` says where. `spent` is recomputed, in the terms of the
-    receipt's neighbours, so that it compares with `epsilon`; None where it could not be read.
+    receipt's neighbours and delta, so that it compares with `epsilon`; None where it could not be read.
     """
 
     status: Status
     epsilon: Fraction | None
+    delta: Fraction | None
     spent: Fraction | None
     problems: tuple[str, ...]
     condition: str | None
@@ -38,7 +48,7 @@ class Verdict:
 def verify_receipt(receipt: object) -> Verdict:
     """Check a receipt. Whatever the object is, the answer is a verdict, not an exception."""
     if not isinstance(receipt, dict):
-        return Verdict(status="failed", epsilon=None, spent=None, problems=("not a JSON object",), condition=None)
+        return _Check({}).verdict("not a JSON object")
     check = _Check(receipt)
     check.run()
     return check.verdict()
@@ -51,6 +61,7 @@ class _Check:
         self.receipt = receipt
         self.problems: list[str] = []
         self.epsilon: Fraction | None = None
+        self.delta: Fraction | None = None
         self.spent: Fraction | None = None
         self.unverified = False
 
@@ -61,7 +72,8 @@ class _Check:
             except ReceiptError as problem:
                 self.problems.append(str(problem))
 
-    def verdict(self) -> Verdict:
+    def verdict(self, *problems: str) -> Verdict:
+        self.problems += problems
         condition = self.receipt.get("condition")
         status: Status = "verified" if condition is None else "conditional"
         if self.unverified or self.problems:
@@ -69,6 +81,7 @@ class _Check:
         return Verdict(
             status=status,
             epsilon=self.epsilon,
+            delta=self.delta,
             spent=self.spent,
             problems=tuple(self.problems),
             condition=condition if isinstance(condition, str) else None,
@@ -89,19 +102,39 @@ class _Check:
         if type(version) is not int or version != 1:
             raise ReceiptError(f"version {version!r} is not one this verifier knows (1)")
         self.epsilon = positive_of(self.receipt, "epsilon", "receipt")
-        if rational_of(self.receipt, "delta", "receipt") != 0:
-            raise ReceiptError("delta must be 0/1: version 1 of the receipt is for pure epsilon")
+        self.delta = rational_of(self.receipt, "delta", "receipt")
         budget = object_of(self.receipt, "budget", "receipt")
+        if self.delta == 0:
+            self._pure(budget, self.epsilon)
+        else:
+            self._concentrated(budget, self.epsilon, self.delta)
+
+    def _pure(self, budget: Json, epsilon: Fraction) -> None:
+        """Without a delta the budget is an epsilon for adding or removing one entity."""
         factor, wanted = budget.get("factor"), _factor(self.receipt)
         if type(factor) is not int or factor != wanted:
             raise ReceiptError(f"budget.factor is {factor!r}; for these neighbours it is {wanted}")
-        if positive_of(budget, "add_remove", "budget") * wanted > self.epsilon:
+        if positive_of(budget, "add_remove", "budget") * wanted > epsilon:
             raise ReceiptError("budget: add_remove times factor is more than epsilon")
+
+    def _concentrated(self, budget: Json, epsilon: Fraction, delta: Fraction) -> None:
+        """With a delta the budget is a rho for the receipt's own neighbours, from which the promise must follow."""
+        _factor(self.receipt)
+        least, most = _DELTAS
+        if not least <= delta < most:
+            self.delta = None
+            raise ReceiptError(f"delta is {self.receipt['delta']}, neither 0/1 nor from {least} to below {most}")
+        rho = positive_of(budget, "rho", "budget")
+        if (found := _epsilon(rho, delta)) > epsilon:
+            raise ReceiptError(f"budget.rho is {rho}, from which only epsilon {float(found):.9g} follows")
 
     def _public(self) -> None:
         """The condition names the domains taken from the data; who may come and go cannot be counted in public."""
         public = object_of(self.receipt, "public", "receipt")
-        from_data = _domains(self.receipt)["data"]
+        domains = _domains(self.receipt)
+        from_data, listed = domains["data"], [name for names in domains.values() for name in names]
+        if len(set(listed)) < len(listed):
+            self.problems.append("public.domains lists a column twice")
         condition = self.receipt.get("condition")
         expected = _CONDITION + ", ".join(from_data) if from_data else None
         if condition != expected:
@@ -113,7 +146,7 @@ class _Check:
             raise ReceiptError("public: sizes and keys must be empty, for add-remove protects which entities there are")
 
     def _unit(self) -> None:
-        """Every table says how many rows an entity has in it, and where that number comes from."""
+        """Every table says how many rows an entity has in it, and where that number comes from; or that it has any."""
         unit = object_of(self.receipt, "unit", "receipt")
         tables, entity = object_of(unit, "tables", "unit"), unit.get("entity")
         if not isinstance(entity, str) or entity not in tables:
@@ -121,7 +154,7 @@ class _Check:
         for name in tables:
             table = object_of(tables, name, "unit.tables")
             rows, origin = table.get("rows_per_entity"), table.get("rows_per_entity_from")
-            if type(rows) is not int or rows < 1 or origin not in _ORIGINS:
+            if (rows, origin) != _UNLIMITED and (type(rows) is not int or rows < 1 or origin not in _ORIGINS):
                 raise ReceiptError(
                     f"{name}: rows_per_entity is {rows!r} ({origin!r}), not a positive integer (its origin)"
                 )
@@ -138,22 +171,35 @@ class _Check:
         if not isinstance(nodes, list) or not nodes or not all(isinstance(node, dict) for node in nodes):
             raise ReceiptError("ledger.nodes is not a list of nodes")
         tables = object_of(object_of(self.receipt, "unit", "receipt"), "tables", "unit")
-        columns = {name for names in _domains(self.receipt).values() for name in names}
-        tree = Tree(nodes, tables, columns)
+        domains = _domains(self.receipt)
+        tree = Tree(nodes, {name for names in domains.values() for name in names}, self._terms(tables))
         total = tree.check()
         self.problems += tree.problems
         self.unverified |= tree.as_printed
         if tree.as_printed and not self.receipt.get("stamp"):
             self.problems.append("events run as printed, but the receipt is not stamped")
+        for name in sorted(tree.searched ^ set(domains["private"])):
+            self.problems.append(f"{name}: its domain is found with budget if and only if an event looks for it")
         for name, table in tables.items():
             said = isinstance(table, dict) and table.get("rows_per_entity_from") == "chosen"
             if (name in tree.chosen) != said:
                 self.problems.append(f"{name}: rows_per_entity is chosen if and only if an event pays for it")
-        self.spent = total * _factor(self.receipt)
         if rational_of(ledger, "total", "ledger") != total:
             raise ReceiptError(f"ledger.total is {ledger['total']}, but the nodes add up to {total}")
-        if total > positive_of(object_of(self.receipt, "budget", "receipt"), "add_remove", "budget"):
-            raise ReceiptError(f"the nodes add up to {total}, more than budget.add_remove")
+        key = "rho" if self.delta else "add_remove"
+        if total > positive_of(object_of(self.receipt, "budget", "receipt"), key, "budget"):
+            raise ReceiptError(f"the nodes add up to {total}, more than budget.{key}")
+        self.spent = _rounded_up(_epsilon(total, self.delta)) if self.delta else total * _factor(self.receipt)
+
+    def _terms(self, tables: Json) -> Terms:
+        if self.delta is None:
+            raise ReceiptError("the charges cannot be judged without epsilon and delta")
+        return Terms(
+            currency="rho" if self.delta else "epsilon",
+            replaces=_factor(self.receipt) == 2,
+            units=_units(self.receipt),
+            tables=tables,
+        )
 
     def _stamp(self) -> None:
         stamp, noise = self.receipt.get("stamp"), self.receipt.get("noise")
@@ -176,6 +222,25 @@ def _factor(receipt: Json) -> int:
     return _FACTORS[neighbours]
 
 
+def _epsilon(rho: Fraction, delta: Fraction) -> Fraction:
+    if rho > _LARGEST_RHO:
+        raise ReceiptError(f"rho is {rho}, which protects nothing")
+    return epsilon_of(rho, delta)
+
+
+def _rounded_up(epsilon: Fraction) -> Fraction:
+    """An epsilon with so many digits as anybody reads."""
+    return Fraction(math.ceil(epsilon * 10**12), 10**12)
+
+
+def _units(receipt: Json) -> int | None:
+    """What an entity weighs in a table; receipts without weights need not say it."""
+    units = object_of(receipt, "unit", "receipt").get("units_per_entity")
+    if units is not None and (type(units) is not int or units != _UNITS):
+        raise ReceiptError(f"unit.units_per_entity is {units!r}, not {_UNITS}")
+    return units
+
+
 def _owner(tables: Json, table: Json) -> Json:
     owner = table.get("owner")
     return object_of(tables, owner if isinstance(owner, str) else "", "unit.tables")
@@ -185,6 +250,7 @@ def _domains(receipt: Json) -> dict[str, list[str]]:
     """The names of columns by where their domain comes from."""
     domains = object_of(object_of(receipt, "public", "receipt"), "domains", "public")
     found = {origin: domains.get(origin) for origin in ("declared", "schema", "data")}
+    found["private"] = domains.get("private", [])  # not there in receipts from before domains were found with budget
     for origin, names in found.items():
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise ReceiptError(f"public.domains.{origin} is not a list of names")

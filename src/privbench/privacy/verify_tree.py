@@ -3,37 +3,31 @@
 Read by `verify.py` alone, and like it: the standard library, and no code of what wrote the receipt.
 """
 
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from fractions import Fraction
 from itertools import combinations
-from typing import Any
 
-_RATIONAL = re.compile(r"-?[0-9]{1,1000}/[1-9][0-9]{0,999}")
-_MECHANISMS = ("discrete-laplace", "permute-and-flip", "as-printed")
-_CAP_CHOICE = "rows per entity"
-"""The one query that an entity moves by 1 whatever its rows, and all scores in the same direction."""
+from privbench.privacy.verify_events import Terms, check_event, is_cap_choice, searched_column
+from privbench.privacy.verify_read import Json, ReceiptError, flag_of, object_of, positive_of, rational_of
 
-Json = Mapping[str, Any]
 _Box = dict[str, list[tuple[int, int]]]
-
-
-class ReceiptError(Exception):
-    """Something in the receipt is not what it should be."""
 
 
 class Tree:
     """The nodes of the ledger: each names its parent, which comes before it, so that one pass each way is enough."""
 
-    def __init__(self, nodes: list[Json], tables: Json, columns: Collection[str]) -> None:
+    def __init__(self, nodes: list[Json], columns: Collection[str], terms: Terms) -> None:
         self.nodes = nodes
-        self.tables = tables
+        self.terms = terms
+        self.tables = terms.tables
         self.columns = columns
         """Every `table.column` with a public domain."""
         self.problems: list[str] = []
         self.as_printed = False
         self.chosen: set[str] = set()
         """Tables whose rows per entity were chosen."""
+        self.searched: set[str] = set()
+        """Every `table.column` whose domain was looked for."""
         self.blocks: list[Json | None] = []
         """Per node the partition whose block it is in, if any."""
         self.boxes: list[_Box] = []
@@ -77,63 +71,24 @@ class Tree:
             self.parts[parent].append(at)
 
     def _check_event(self, at: int, event: Json) -> None:
-        where = f"node {at}"
-        mechanism, table, draws = event.get("mechanism"), event.get("table"), event.get("draws")
-        if mechanism not in _MECHANISMS:
-            raise ReceiptError(f"{where}: unknown mechanism {mechanism!r}")
-        if not isinstance(event.get("query"), str) or not isinstance(table, str) or table not in self.tables:
-            raise ReceiptError(f"{where}: query or table is missing, or {table!r} is no table of the unit")
-        if type(draws) is not int or draws < 1 or (mechanism == "permute-and-flip" and draws != 1):
-            raise ReceiptError(f"{where}: draws is {draws!r}; noisy counts draw at least once, a choice once")
-        sensitivity, scale, epsilon = (positive_of(event, name, where) for name in ("sensitivity", "scale", "epsilon"))
-        self._check_block(at, table, sensitivity)
-        self._check_sensitivity(at, event, sensitivity)
-        if mechanism == "as-printed":
-            self.as_printed = True
-            return
-        factor = 2 if mechanism == "permute-and-flip" and event.get("monotone") is not True else 1
-        if factor * sensitivity / scale > epsilon:
-            self.problems.append(f"{where}: scale {event['scale']} is too small for epsilon {event['epsilon']}")
-
-    def _check_sensitivity(self, at: int, event: Json, sensitivity: Fraction) -> None:
-        """Counts are whole, and every row of an entity may count; only a choice of rows per entity counts entities."""
-        choice = event["mechanism"] == "permute-and-flip" and event["query"] == _CAP_CHOICE
-        monotone = event.get("monotone")
-        if choice:
+        self.problems += check_event(event, self.terms, f"node {at}")
+        if (block := self.blocks[at]) is not None:
+            self._check_block(at, block, positive_of(event, "sensitivity", f"node {at}"))
+        self.as_printed |= event["mechanism"] == "as-printed"
+        if (column := searched_column(event)) is not None:
+            self.searched.add(column)
+        if is_cap_choice(event):
             self.chosen.add(event["table"])
-        if type(monotone) is not bool or (monotone and not choice):
-            self.problems.append(f"node {at}: monotone is {monotone!r}; only a choice of {_CAP_CHOICE} can be so")
-        least = 1 if choice and monotone is True else self._least_sensitivity(event["table"], event["query"])
-        if sensitivity.denominator != 1 or sensitivity < least:
-            self.problems.append(f"node {at}: sensitivity is {sensitivity}, not a whole number of at least {least}")
-
-    def _least_sensitivity(self, table: str, query: str) -> int:
-        """The rows of an entity; for rows by how many keys name them, those named, and the ends of keys to others."""
-        rows, holder = self._rows(table), self.tables[table]
-        for target in self.tables if query.startswith("rows of ") else ():
-            if query.startswith(f"rows of {target} by number of "):
-                owned = holder.get("role") == "owned" and holder.get("owner") == target
-                owner_key = owned and query.endswith(f" by number of {table}.{_joined(holder.get('key'))}")
-                return self._rows(target) + (0 if owner_key else 2 * rows)
-        return rows
-
-    def _rows(self, table: str) -> int:
-        found = self.tables[table]
-        rows = found.get("rows_per_entity") if isinstance(found, dict) else None
-        if type(rows) is not int or rows < 1:
-            raise ReceiptError(f"{table}: the unit does not say how many rows an entity has there")
-        return rows
 
     def _check_columns(self, table: str, columns: Collection[str]) -> None:
         for column in columns:
             if f"{table}.{column}" not in self.columns:
                 raise ReceiptError(f"{table} is parted by {column}, which has no public domain")
 
-    def _check_block(self, at: int, table: str, sensitivity: Fraction) -> None:
-        block = self.blocks[at]
-        if block is None:
-            return
-        rows = block.get("rows_per_entity")
+    def _check_block(self, at: int, block: Json, sensitivity: Fraction) -> None:
+        table, rows = self.nodes[at]["table"], block.get("rows_per_entity")
+        if flag_of(self.nodes[at], "weighted", f"node {at}", default=False):
+            self.problems.append(f"node {at}: weights are counted inside a block of {block.get('table')}")
         if table != block.get("table"):
             self.problems.append(f"node {at}: measures {table} inside a block of {block.get('table')}")
         counted = self.nodes[at].get("mechanism") != "as-printed"
@@ -141,6 +96,8 @@ class Tree:
             self.problems.append(f"node {at}: in a block, sensitivity must be a whole multiple of the {rows} rows")
 
     def _check_partition(self, at: int, parts: list[int]) -> None:
+        if self.terms.currency != "epsilon":
+            raise ReceiptError(f"blocks cannot be charged in parallel where {self.terms.currency} is counted")
         node = self.nodes[at]
         table, rows = node.get("table"), node.get("rows_per_entity")
         declared = self.tables.get(table) if isinstance(table, str) else None
@@ -197,7 +154,7 @@ class Tree:
         for at in range(len(self.nodes) - 1, -1, -1):
             node = self.nodes[at]
             if node["kind"] == "event":
-                costs[at] = positive_of(node, "epsilon", f"node {at}")
+                costs[at] = positive_of(node, self.terms.currency, f"node {at}")
             elif rational_of(node, "total", f"node {at}") != costs[at]:
                 self.problems.append(f"node {at}: total is {node['total']}, but it adds up to {costs[at]}")
             if at:
@@ -205,34 +162,6 @@ class Tree:
                 parallel = self.nodes[parent]["kind"] == "partition"
                 costs[parent] = max(costs[parent], costs[at]) if parallel else costs[parent] + costs[at]
         return costs[0]
-
-
-def object_of(holder: Json, key: str, where: str) -> Json:
-    """Read an object out of a receipt."""
-    value = holder.get(key)
-    if not isinstance(value, dict):
-        raise ReceiptError(f"{where}.{key} is not an object")
-    return value
-
-
-def rational_of(holder: Json, key: str, where: str) -> Fraction:
-    """Read a rational, written as p/q."""
-    value = holder.get(key)
-    if not isinstance(value, str) or not _RATIONAL.fullmatch(value):
-        raise ReceiptError(f"{where}: {key} is {value!r}, not a rational written as p/q")
-    return Fraction(value)
-
-
-def positive_of(holder: Json, key: str, where: str) -> Fraction:
-    """Read a positive rational."""
-    value = rational_of(holder, key, where)
-    if value <= 0:
-        raise ReceiptError(f"{where}: {key} is {holder[key]}, not positive")
-    return value
-
-
-def _joined(names: object) -> str:
-    return ",".join(map(str, names)) if isinstance(names, list) else ""
 
 
 def _box(part: Json, at: int) -> _Box:

@@ -5,7 +5,8 @@ from typing import Any
 
 from privbench.evaluate.result import ColumnResult, Histogram, KeyResult, Measure, Result, TableResult
 from privbench.pipeline.model import Model
-from privbench.report.heat import network, query_heat, read_queries
+from privbench.report.drawn import network
+from privbench.report.heat import query_heat, read_queries
 from privbench.report.verdict import grade_distance
 from privbench.workload.query import Statement
 

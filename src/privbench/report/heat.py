@@ -1,11 +1,13 @@
-"""The query heat map: networks as lists of nodes, and for each query the selectivity at every node.
+"""The query heat map: for each query the selectivity at every node of the networks.
 
-The model's side is exact inference. The real side puts the share of the whole real column at each leaf, multiplies at
-products and mixes at sums: which real rows belong below a sum is not known.
+The model's side is exact inference. A column of a clique tree shows what it and the columns above it leave together.
+The real side puts the share of the whole real column at each leaf, multiplies at products and mixes at sums: which
+real rows belong below a sum is not known. Between the columns of a clique tree it takes the model's dependence.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,38 +18,22 @@ from privbench.errors import PrivBenchError
 from privbench.evaluate.result import Histogram, QueryResult, Result
 from privbench.io.names import find_name
 from privbench.pipeline.model import Model
+from privbench.report.drawn import Item, Placed, drawn, hung
 from privbench.report.share import real_share
+from privbench.spn.clique import CliqueTree
+from privbench.spn.clique_infer import tree_probability
 from privbench.spn.infer import marginal
-from privbench.spn.nodes import Leaf, Node, Product, Sum, children, distribution, fold, walk
+from privbench.spn.nodes import Leaf, Node, Product, distribution, fold
 from privbench.workload.estimate import estimate_cardinality
 from privbench.workload.query import Query, Statement
 from privbench.workload.sql import parse_workload
 
-MAX_NODES = 400
-"""A larger network is drawn down to the depth at which it has at most this many nodes."""
 MAX_QUERIES = 50
 
 OfLeaf = Callable[[Leaf], float | None]
-Shares = Mapping[int, float | None]
-"""By the id of a node."""
-
-
-def network(node: Node) -> list[dict[str, Any]]:
-    """The nodes that are drawn, breadth first: kind, children by position, row shares of a sum, column of a leaf."""
-    drawn = _drawn(node)
-    place = {id(n): at for at, n in enumerate(drawn)}
-    found: list[dict[str, Any]] = []
-    for current in drawn:
-        below = [place[id(c)] for c in children(current) if id(c) in place]
-        if isinstance(current, Leaf):
-            found.append({"k": "leaf", "t": current.column})
-        elif not below:
-            found.append({"k": "cut", "t": f"{sum(1 for _ in walk(current)) - 1} more nodes"})
-        elif isinstance(current, Sum):
-            found.append({"k": "sum", "c": below, "w": [round(w, 4) for w in current.weights.tolist()]})
-        else:
-            found.append({"k": "product", "c": below})
-    return found
+OfColumns = Callable[[CliqueTree, tuple[str, ...]], float | None]
+"""The share of rows that satisfy the query in some columns of a clique tree."""
+Evidence = Mapping[str, NDArray[np.float64]]
 
 
 def query_heat(model: Model, statement: Statement, result: Result | None) -> dict[str, Any] | None:
@@ -103,13 +89,14 @@ def _tree(
     named = {column: find_name(column, codecs) for column in predicates}
     asked = {found: predicates[column] for column, found in named.items() if found is not None}
     evidence = {column: codecs[column].coverage(All(parts=parts)) for column, parts in asked.items()}
-    drawn = _drawn(root)
-    by_model = _shares(root, lambda leaf: _of_leaf(leaf, evidence))
+    items = drawn(root)
+    of_columns = lru_cache(partial(_of_columns, evidence=evidence))
+    by_model = _shares(root, evidence, lambda leaf: _of_leaf(leaf, evidence), of_columns)
     found: dict[str, Any] = {
         "table": table,
         "asked": sorted(asked),
         "left": sorted(column for column, known in named.items() if known is None),
-        "model": [_round(by_model[id(n)]) for n in drawn],
+        "model": [_round(by_model[item]) for item in items],
     }
     if result is not None:
         histograms = _histograms(result, table)
@@ -117,46 +104,71 @@ def _tree(
             c: real_share(histograms[c], p, codec=codecs[c], shares=marginal(root, c)) if c in histograms else None
             for c, p in asked.items()
         }
-        by_real = _shares(root, lambda leaf: real.get(leaf.column, 1.0))
-        found["real"] = [_round(by_real[id(n)]) for n in drawn]
+        by_real = _shares(root, real, lambda leaf: real.get(leaf.column, 1.0), partial(_real_columns, real, of_columns))
+        found["real"] = [_round(by_real[item]) for item in items]
     return found
 
 
-def _shares(root: Node, of_leaf: OfLeaf) -> Shares:
-    found: dict[int, float | None] = {}
+def _shares(root: Node, asked: Collection[str], of_leaf: OfLeaf, of_columns: OfColumns) -> Mapping[Item, float | None]:
+    found: dict[Item, float | None] = {}
 
     def combine(node: Node, below: list[float | None]) -> float | None:
         known = [b for b in below if b is not None]
         if isinstance(node, Leaf):
             share = of_leaf(node)
+        elif isinstance(node, CliqueTree):
+            found.update(_along_paths(node, asked, of_columns))
+            share = of_columns(node, tuple(c for c in node.sizes if c in asked))
         elif len(known) < len(below):
             share = None
         else:
             share = math.prod(known) if isinstance(node, Product) else float(node.weights @ np.array(known))
-        found[id(node)] = share
+        found[node] = share
         return share
 
     fold(root, combine)
     return found
 
 
-def _of_leaf(leaf: Leaf, evidence: Mapping[str, NDArray[np.float64]]) -> float:
+def _along_paths(
+    tree: CliqueTree, asked: Collection[str], of_columns: OfColumns
+) -> Iterator[tuple[Item, float | None]]:
+    """For each column the share that it and those above it leave."""
+    waiting: list[tuple[Placed, tuple[str, ...]]] = [(column, ()) for column in hung(tree)]
+    while waiting:
+        current, above = waiting.pop()
+        path = (*above, current.column) if current.column in asked else above
+        yield current, of_columns(tree, path)
+        waiting.extend((column, path) for column in current.below)
+
+
+def _of_leaf(leaf: Leaf, evidence: Evidence) -> float:
     return float(distribution(leaf) @ evidence[leaf.column]) if leaf.column in evidence else 1.0
+
+
+def _of_columns(tree: CliqueTree, columns: tuple[str, ...], *, evidence: Evidence) -> float:
+    return min(1.0, tree_probability(tree, {column: evidence[column] for column in columns}))
+
+
+def _real_columns(
+    real: Mapping[str, float | None],
+    of_model: Callable[[CliqueTree, tuple[str, ...]], float],
+    tree: CliqueTree,
+    columns: tuple[str, ...],
+) -> float | None:
+    """The shares of the real columns together, as far from their product as the model's are."""
+    shares = [share for column in columns if (share := real[column]) is not None]
+    if len(shares) < len(columns):
+        return None
+    apart = math.prod(of_model(tree, (column,)) for column in columns)
+    together = of_model(tree, columns) / apart if apart else 1.0
+    return min([1.0, *shares, together * math.prod(shares)])
 
 
 def _histograms(result: Result, table: str) -> dict[str, Histogram]:
     names = {t.name: t for t in result.tables}
     found = find_name(table, names)
     return {} if found is None else {c.name: c.histogram for c in names[found].columns}
-
-
-def _drawn(root: Node) -> list[Node]:
-    level: list[Node] = [root]
-    found: list[Node] = []
-    while level and (not found or len(found) + len(level) <= MAX_NODES):
-        found += level
-        level = [child for node in level for child in children(node)]
-    return found
 
 
 def _round(value: float | None) -> float | None:

@@ -15,6 +15,8 @@ MAX_DEPTH = 7
 THINNEST = Fraction(1, 400)
 """Bars below this share of the whole are not drawn; their names could not be read."""
 
+PARALLEL = "Blocks of disjoint rows run in parallel and cost as much as the costliest of them, which is shown."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
@@ -27,13 +29,16 @@ class Bar:
 
 def ledger_section(receipt: dict[str, Any]) -> str:
     """The picture of the budget."""
-    root, factor = budget_bars(receipt), int(receipt["budget"]["factor"])
-    budget = Fraction(receipt["budget"]["add_remove"])
+    root, said = budget_bars(receipt), receipt["budget"]
+    counts_rho, factor = "rho" in said, int(said.get("factor", 1))
+    budget, delta = Fraction(said["rho" if counts_rho else "add_remove"]), float(Fraction(receipt["delta"]))
+    chance = f", δ = {delta:g}" if delta else ""
     lead = (
-        f"The promise is <b>ε = {float(Fraction(receipt['epsilon'])):g}</b> for {escape(receipt['neighbours'])} "
-        f"neighbours; {_share(root.cost, budget)} of it was spent. Each bar is as wide as its share; "
-        "below it stands what it was spent on. "
-        "Blocks of disjoint rows run in parallel and cost as much as the costliest of them, which is shown."
+        f"The promise is <b>ε = {float(Fraction(receipt['epsilon'])):g}{chance}</b> for "
+        f"{escape(receipt['neighbours'])} neighbours; {_share(root.cost, budget)} of it was spent. "
+        + (f"It follows from ρ = {float(budget):.4g} (zCDP), which adds up. " if counts_rho else "")
+        + "Each bar is as wide as its share; below it stands what it was spent on. "
+        + (PARALLEL if any(node["kind"] == "partition" for node in receipt["ledger"]["nodes"]) else "")
     )
     for note in (receipt["stamp"], receipt["condition"]):
         lead += f'<br><span class="note">{escape(note)}</span>' if note else ""
@@ -43,8 +48,8 @@ def ledger_section(receipt: dict[str, Any]) -> str:
         for bar in sorted(root.below, key=lambda b: -b.cost)
     )
     listed = (
-        '<details><summary>As a table</summary><table><thead><tr><th>scope</th><th class="n">ε</th>'
-        f'<th class="n">share</th></tr></thead><tbody>{body}</tbody></table></details>'
+        '<details><summary>As a table</summary><table><thead><tr><th>scope</th><th class="n">'
+        f'{"ρ" if counts_rho else "ε"}</th><th class="n">share</th></tr></thead><tbody>{body}</tbody></table></details>'
     )
     picture = f'<div class="icicle">{_drawn(root, root.cost or Fraction(1), root.cost * factor, 0)}</div>'
     return section("ledger", "Where the privacy budget went", lead, picture + listed)
@@ -62,7 +67,7 @@ def budget_bars(receipt: dict[str, Any]) -> Bar:
 
 def _bar(node: dict[str, Any], below: list[Bar]) -> Bar:
     if node["kind"] == "event":
-        return Bar(label=node["query"], cost=Fraction(node["epsilon"]))
+        return Bar(label=node["query"], cost=Fraction(node["rho"] if "rho" in node else node["epsilon"]))
     cost = Fraction(node["total"])
     if node["kind"] == "partition":
         worst = max(below, key=lambda bar: bar.cost, default=None)
@@ -90,7 +95,7 @@ def _joined(bars: list[Bar]) -> tuple[Bar, ...]:
 
 def _drawn(bar: Bar, whole: Fraction, epsilon: Fraction, depth: int) -> str:
     parts = [b for b in bar.below if b.cost >= whole * THINNEST] if depth < MAX_DEPTH else []
-    shown = bar.label.removeprefix("histogram of ")
+    shown = bar.label.removeprefix("histogram of ").removeprefix("weights of ")
     title = f"{bar.label}: {_share(bar.cost, whole)} of what was spent"
     inner = "".join(
         f'<div style="width:{float(100 * part.cost / bar.cost):.3f}%">{_drawn(part, whole, epsilon, depth + 1)}</div>'

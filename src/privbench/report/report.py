@@ -87,13 +87,14 @@ def _fanouts(legend: str = '<div class="tools"><span class="legend"></span></div
 def _heat(*, real: bool) -> str:
     lead = (
         "The network of each table that a query touches. A node's colour is the share of its rows that satisfy the "
-        "query; a sum (+) splits rows, with their shares on its edges; a product (×) splits columns."
+        "query; a sum (+) splits rows, with their shares on its edges; a product (×) splits columns. Below a clique "
+        "tree (→) each column hangs from the last one it depends on, and shows what it and those above it leave."
     )
     if real:
         lead += (
             " Left: what the model says. Right: the same tree with the share of the <i>whole real column</i> at each "
-            "leaf. Which real rows belong below a sum is not known, so inner nodes show what the columns imply; the "
-            "root of a query of one table shows the exact share."
+            "leaf. Which real rows belong below a sum is not known, so inner nodes show what the columns imply, with "
+            "the model's dependence in a clique tree; the root of a query of one table shows the exact share."
         )
     body = '<div class="tools"><label>query <select id="heat-query"></select></label></div><div id="heat-view"></div>'
     return section("heat", "Query heat map", lead, body)

@@ -1,13 +1,22 @@
 // The query heat map: the networks of a query's tables, coloured by the share of rows that satisfy it.
 
+// The columns of a subtree.
+const columnsOf = (nodes, at) => {
+  const node = nodes[at];
+  const own = node.k === "leaf" || node.k === "column" ? [node.t] : [];
+  return own.concat(...(node.c ?? []).map((child) => columnsOf(nodes, child)));
+};
+
 // Products below a product, and columns that the query does not ask for, are drawn as one.
 function drawnTree(nodes, asked, at = 0, weight = null) {
   const node = nodes[at];
-  const found = { at, weight, kind: node.k, name: node.t ?? "", below: [], others: [] };
+  const found = { at, weight, kind: node.k, name: node.t ?? "", parents: node.p ?? [], below: [], others: [] };
+  const splits = ["product", "clique", "column"].includes(node.k);
   const add = (child, share) => {
     const inner = nodes[child];
+    const columns = ["leaf", "clique", "column"].includes(inner.k) ? columnsOf(nodes, child) : null;
     if (node.k === "product" && inner.k === "product") inner.c.forEach((c) => add(c, null));
-    else if (node.k === "product" && inner.k === "leaf" && !asked.has(inner.t)) found.others.push(inner.t);
+    else if (splits && columns && !columns.some((name) => asked.has(name))) found.others.push(...columns);
     else found.below.push(drawnTree(nodes, asked, child, share));
   };
   (node.c ?? []).forEach((child, i) => add(child, node.w ? node.w[i] : null));
@@ -34,7 +43,10 @@ function placed(tree) {
 // Selectivities span orders of magnitude: 0.1 % and less is the palest, 100 % the strongest.
 const strength = (share) => (share <= 0 ? 0 : 1 + Math.log10(Math.max(share, 0.001)) / 3);
 
-const KINDS = { sum: "sum: rows are split", product: "product: columns are independent", leaf: "column", cut: "not drawn" };
+const KINDS = {
+  sum: "sum: rows are split", product: "product: columns are independent", clique: "clique tree: columns depend on each other",
+  leaf: "column", column: "column", cut: "not drawn",
+};
 
 function drawTree(parent, title, nodes, values, asked, truth = null) {
   const box = make(parent, "div", { class: "tree" });
@@ -42,7 +54,9 @@ function drawTree(parent, title, nodes, values, asked, truth = null) {
   const tree = drawnTree(nodes, asked);
   tree.truth = truth;
   const { rows, deepest } = placed(tree);
-  const [line, step] = [30, Math.max(84, Math.min(120, 330 / Math.max(1, deepest)))];
+  const dense = nodes.some((node) => node.k === "column"); // names stand below inner columns and need their width
+  const between = (low, high, all) => Math.max(low, Math.min(high, all / Math.max(1, deepest)));
+  const [line, step] = dense ? [38, between(96, 124, 400)] : [30, between(84, 120, 330)];
   const svg = canvas(box, Math.max(420, 40 + deepest * step + 190), Math.max(70, rows * line + 12), title, false);
   const x = (node) => 26 + node.depth * step;
   const y = (node) => 20 + node.row * line + (rows < 2 ? 10 : 0);
@@ -72,10 +86,11 @@ function drawNode(svg, node, x, y, share) {
   const [implied, exact] = [share, (node.truth ?? null) !== null];
   share = node.truth ?? share;
   const colour = share === null ? "var(--card)" : mixed("share", strength(share));
-  const told = `${KINDS[node.kind]}${node.name ? ` ${node.name}` : ""}\nsatisfies the query: ${share === null ? "not known" : percent(share)}${exact ? " (exact)" : ""}`;
+  const above = node.parents?.length ? `\ndepends on ${node.parents.join(", ")}` : "";
+  const told = `${KINDS[node.kind]}${node.name ? ` ${node.name}` : ""}${above}\nsatisfies the query: ${share === null ? "not known" : percent(share)}${exact ? " (exact)" : ""}`;
   const group = make(svg, "g", { "data-tip": told, class: "node", "data-share": share ?? "" });
   make(group, "circle", { cx: x, cy: y, r: 11, fill: colour, stroke: "var(--soft)", "stroke-width": 0.8 });
-  const sign = { sum: "+", product: "×" }[node.kind];
+  const sign = { sum: "+", product: "×", clique: "→" }[node.kind];
   if (sign) {
     const ink = share !== null && strength(share) > 0.55 ? "fill:var(--page)" : "fill:var(--ink)";
     make(group, "text", { class: "sign", x, y: y + 5, "text-anchor": "middle", style: `${ink};font-size:15px` }, sign);
@@ -83,6 +98,8 @@ function drawNode(svg, node, x, y, share) {
     const place = { class: "strong", x: root ? 4 : x, y: y + 23, "text-anchor": root ? "start" : "middle" };
     make(group, "text", place, `${percent(share)}${exact ? " exact" : ""}`);
     if (exact) make(group, "text", { x: 4, y: y + 36 }, `${percent(implied)} implied`);
+  } else if (node.below.length) {
+    make(group, "text", { class: "strong", x, y: y + 23, "text-anchor": "middle" }, `${cut(node.name, 13)} ${percent(share)}`);
   } else {
     make(group, "text", { class: "strong", x: x + 16, y: y + 4 }, `${cut(node.name, 20)}  ${percent(share)}`);
   }

@@ -20,10 +20,11 @@ Scalar = bool | int | Annotated[float, Field(allow_inf_nan=False)] | str
 
 
 class Origin(Enum):
-    """Where a domain comes from. Only DATA makes the guarantee conditional."""
+    """Where a domain comes from. PRIVATE is found with budget; only DATA makes the guarantee conditional."""
 
     DECLARED = "declared"
     SCHEMA = "schema"
+    PRIVATE = "private"
     DATA = "data"
 
 

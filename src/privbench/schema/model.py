@@ -28,12 +28,16 @@ def is_key(columns: Sequence[str], keys: Iterable[Sequence[str]]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column. `implied` is the domain that the schema itself promises (CHECK, ENUM, BOOLEAN), if any."""
+    """One column. `implied` is the domain that the schema itself promises (CHECK, ENUM, BOOLEAN), if any.
+
+    `guessed` says that no schema has the type: it was guessed from the values.
+    """
 
     name: str
     type: SqlType
     nullable: bool = True
     implied: Domain | None = None
+    guessed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ stranger is only data: reading it runs nothing and takes bounded memory.
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from itertools import islice
 from pathlib import Path
@@ -17,12 +17,12 @@ from pydantic_core import PydanticCustomError
 
 from privbench.errors import SpecError, TargetError
 from privbench.schema.choices import closest
-from privbench.schema.domain import Origin, Scalar, domain_json, implied_by_type, never_repeats
+from privbench.schema.domain import Domain, Origin, Scalar, domain_json, implied_by_type, never_repeats
 from privbench.schema.leave_out import leave_out
 from privbench.schema.model import Schema, Table
 from privbench.schema.spec_errors import NAMES, explain
 from privbench.schema.spec_names import wrong_names
-from privbench.schema.table_spec import ColumnSpec, ForeignKeySpec, IndexSpec, Name, TableSpec, Words
+from privbench.schema.table_spec import PRIVATE, ColumnSpec, ForeignKeySpec, IndexSpec, Name, TableSpec, Words
 from privbench.schema.unit import Neighbours, Protection, Role, protect
 from privbench.schema.yaml_lines import MAX_BYTES, Plain, YamlError, parse_yaml
 from privbench.schema.yaml_text import entry
@@ -124,11 +124,26 @@ class Spec(Words):
             modelled = protection.attributes(table)
             for name in (c.name for c in protection.schema.table(table).columns):
                 said = self.column(table, name)
-                if said.domain is not None or said.origin is Origin.DATA:
+                if self._wanted(protection, table, name):
+                    found[f"{table}.{name}"] = Origin.PRIVATE
+                elif said.domain is not None or said.origin is Origin.DATA:
                     found[f"{table}.{name}"] = said.origin
                 elif name in modelled:
                     found[f"{table}.{name}"] = Origin.SCHEMA
         return found
+
+    def wanted(self, protection: Protection) -> tuple[tuple[str, str], ...]:
+        """List the modelled columns whose domain is to be found with budget, each with its table."""
+        places = ((table, column) for table in protection.order for column in protection.attributes(table))
+        return tuple(place for place in places if self._wanted(protection, *place))
+
+    def with_domains(self, found: Mapping[tuple[str, str], tuple[Domain, Origin]]) -> "Spec":
+        """Make the spec in which these columns have these domains."""
+        tables = dict(self.tables)
+        for (table, column), (domain, origin) in found.items():
+            said = tables[table].columns[column].model_copy(update={"domain": domain, "origin": origin})
+            tables[table] = tables[table].model_copy(update={"columns": {**tables[table].columns, column: said}})
+        return self.model_copy(update={"tables": tables})
 
     def published(self) -> "Spec":
         """Make the spec that may be published: without the source, what is dropped, and domains that nothing uses."""
@@ -152,20 +167,27 @@ class Spec(Words):
             }
         )
 
+    def _wanted(self, protection: Protection, table: str, column: str) -> bool:
+        """Whether a domain is to be found: none is given, and the type does not list its own values."""
+        said, kind = self.column(table, column), protection.schema.table(table).column(column).type.kind
+        missing = said.domain is None and said.origin in (Origin.DECLARED, Origin.PRIVATE)
+        return missing and column in protection.attributes(table) and implied_by_type(kind) is None
+
     def _check_domains(self, protection: Protection) -> None:
         missing, repeating = [], []
         for name in protection.order:
             table = protection.schema.table(name)
             for column in table.attributes:
-                domain = self.column(name, column).domain
-                if domain is None and implied_by_type(table.column(column).type.kind) is None:
+                domain, wanted = self.column(name, column).domain, self._wanted(protection, name, column)
+                if domain is None and not wanted and implied_by_type(table.column(column).type.kind) is None:
                     missing.append(f"{name}.{column}")
-                if (column,) in table.keys and domain is not None and not never_repeats(domain):
+                if (column,) in table.keys and (wanted or domain is not None) and not never_repeats(domain):
                     repeating.append(f"{name}.{column}")
         if missing:
             raise SpecError(
                 f"no domain for {', '.join(missing)}. Say under each column which values are public knowledge: "
-                "`domain: {range: [0, 120]}`, {bins: [..]}, {values: [..]} or {text: [0, 8, 16]}; or `drop: true`."
+                "`domain: {range: [0, 120]}`, {bins: [..]}, {values: [..]} or {text: [0, 8, 16]}; or `domain: private` "
+                "to find them with budget; or `drop: true`."
             )
         if repeating:
             raise SpecError(
@@ -254,7 +276,9 @@ def _column_words(column: ColumnSpec) -> dict[str, Plain]:
     words: dict[str, Any] = {"type": column.type, "null": column.null}
     if column.domain is not None:
         words["domain"] = domain_json(column.domain)
-    if column.origin is not Origin.DECLARED:
+    if column.domain is None and column.origin is Origin.PRIVATE:
+        words["domain"] = PRIVATE
+    elif column.origin is not Origin.DECLARED:
         words["from"] = column.origin.value
     if column.drop:
         words["drop"] = True

@@ -20,8 +20,8 @@ _TAGS = frozenset(map(domain_tag, DOMAINS))
 _SCALARS = frozenset({"bool", "int", "float", "str", "constrained-float", "finite-float"})
 _SAID = {
     "missing": "is missing",
-    "union_tag_not_found": f"a domain is a mapping with one of these words: {', '.join(DOMAINS)}",
-    "union_tag_invalid": f"a domain is a mapping with one of these words: {', '.join(DOMAINS)}",
+    "union_tag_not_found": f"a domain is `private`, or a mapping with one of these words: {', '.join(DOMAINS)}",
+    "union_tag_invalid": f"a domain is `private`, or a mapping with one of these words: {', '.join(DOMAINS)}",
     "tuple_type": "a list is wanted, in brackets: [a, b]",
     "dict_type": "a mapping is wanted (`name: value`, indented below)",
     "model_type": "a mapping is wanted (`name: value`, indented below)",

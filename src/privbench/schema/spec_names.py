@@ -29,6 +29,7 @@ def wrong_names(tables: Mapping[str, TableSpec], unit: str | None) -> Iterator[M
 def _in_table(tables: Mapping[str, TableSpec], name: str, table: TableSpec) -> Iterator[Mistake]:
     columns = table.columns
     lists: list[tuple[Path, Sequence[str]]] = [(("key",), table.key), (("owner",), table.owner or ())]
+    lists += [(("order",), table.order or ())]
     lists += [(("unique", i), u) for i, u in enumerate(table.unique)]
     lists += [(("indexes", n, "columns"), i.columns) for n, i in table.indexes.items()]
     lists += [(("foreign_keys", i, "columns"), k.columns) for i, k in enumerate(table.foreign_keys)]

@@ -5,7 +5,17 @@ Plain checked values; `spec.Spec` puts them together and `spec_names` checks tha
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictBool, StrictInt, Tag, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    Tag,
+    model_validator,
+)
 
 from privbench.errors import SchemaError
 from privbench.schema.domain import Bins, Domain, Origin, Range, Serial, Text, Values
@@ -51,14 +61,31 @@ class Words(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
+PRIVATE = Origin.PRIVATE.value
+"""What stands in a spec file for a domain that is to be found with budget."""
+
+
 class ColumnSpec(Words):
-    """One column: its SQL type, whether it may be NULL, and the public domain of its values."""
+    """One column: its SQL type, whether it may be NULL, and the public domain of its values.
+
+    Origin PRIVATE without a domain is what the file writes as `domain: private`: to be found with budget.
+    """
 
     type: Name
     null: StrictBool = True
     domain: AnyDomain | None = None
     origin: Annotated[Origin, Field(validation_alias="from", serialization_alias="from")] = Origin.DECLARED
     drop: StrictBool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _private(cls, words: Any) -> Any:
+        """Read `domain: private`."""
+        if not isinstance(words, dict) or words.get("domain") != PRIVATE:
+            return words
+        if words.get("from", PRIVATE) != PRIVATE:
+            raise ValueError("`domain: private` is found with budget: take `from` out")
+        return {**words, "domain": None, "from": PRIVATE}
 
     def sql_type(self, where: str) -> SqlType:
         """Read the type. Raises SchemaError naming `where`."""
@@ -92,6 +119,8 @@ class TableSpec(Words):
     foreign_keys: Annotated[tuple[ForeignKeySpec, ...], Field(max_length=MOST_KEYS)] = ()
     owner: Names | None = None
     rows_per_entity: Annotated[StrictInt, Field(gt=0, le=10**9)] | None = None
+    budget: Annotated[StrictInt | StrictFloat, Field(gt=0, le=1000)] | None = None
+    order: Names | None = None
     public: StrictBool = False
     drop: StrictBool = False
     owned_by: Name | None = None
@@ -105,6 +134,10 @@ class TableSpec(Words):
             raise ValueError(f"{' and '.join(words)} exclude each other: keep one of them")
         if self.rows_per_entity and (self.public or self.drop):
             raise ValueError(f"rows_per_entity has no meaning beside {words[0]}: take it out")
+        if self.budget and (self.public or self.drop):
+            raise ValueError(f"budget has no meaning beside {words[0]}: take it out")
+        if self.order and (self.public or self.drop):
+            raise ValueError(f"order has no meaning beside {words[0]}: take it out")
         if not self.columns and not self.drop:
             raise ValueError("a table needs `columns`, at least one (or `drop: true`)")
         return self

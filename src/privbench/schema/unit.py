@@ -114,6 +114,7 @@ def protect(
     _check_entity_key(schema.table(entity), links)
     _check_cycles(links)
     _check_links(links, neighbours, strict_references=strict_references)
+    _check_lookup_keys(links, found)
     return Protection(
         schema=schema,
         entity=entity,
@@ -200,6 +201,21 @@ def _check_links(links: Iterable[Link], neighbours: Neighbours, *, strict_refere
             "Drop these columns (`drop: true` under the column), make the tables they point at public, or set "
             "`strict_references: false`: being referenced by another entity's rows is then not protected."
         )
+
+
+def _check_lookup_keys(links: Iterable[Link], lookups: Lookups) -> None:
+    """Refuse private keys into a lookup other than its owner's.
+
+    Its rows are copied for each owner row: which copy such a key names would depend on who else is there.
+    """
+    for link in links:
+        owner, key = lookups.get(link.key.table, (None, None))
+        if link.kind is LinkKind.REFERENCE and owner is not None and (link.table != owner or link.key != key):
+            raise SchemaError(
+                f"{link.table}: its key {link.key} names rows of {link.key.table}, which belong to the rows of {owner} "
+                f"that name them. Take the key out of `foreign_keys` in the spec, drop the column "
+                f"({flag('--drop', f'{link.table}.{link.key.columns[0]}')}), or make {link.key.table} public."
+            )
 
 
 def _order(schema: Schema, entity: str, owners: Mapping[str, ForeignKey], lookups: Lookups) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """Exact inference: the probability of evidence, and the distribution of one column.
 
 Evidence gives each code of a column a weight from 0 to 1: the share of the code's cell that satisfies a predicate
-(`Codec.coverage`). Columns without evidence are summed out. One pass over the tree per question.
+(`Codec.coverage`). Columns without evidence are summed out, given ones over their contexts. One pass over the tree
+per question.
 """
 
 import math
@@ -11,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.errors import ModelError
+from privbench.spn.clique import CliqueTree
+from privbench.spn.clique_infer import tree_marginal, tree_probability
 from privbench.spn.nodes import Leaf, Node, Sum, distribution, fold
 
 
@@ -28,6 +31,8 @@ def probability(node: Node, evidence: Mapping[str, NDArray[np.float64]]) -> floa
         if isinstance(current, Leaf):
             wanted = evidence.get(current.column)
             return 1.0 if wanted is None else float(distribution(current) @ wanted)
+        if isinstance(current, CliqueTree):
+            return tree_probability(current, evidence)
         if isinstance(current, Sum):
             return float(current.weights @ np.array(below))
         return math.prod(below)
@@ -47,6 +52,8 @@ def marginal(node: Node, column: str) -> NDArray[np.float64]:
         current, weight = waiting.pop()
         if isinstance(current, Leaf):
             total += weight * distribution(current)
+        elif isinstance(current, CliqueTree):
+            total += weight * tree_marginal(current, column)
         elif isinstance(current, Sum):
             waiting.extend(zip(current.children, (weight * current.weights).tolist(), strict=True))
         else:

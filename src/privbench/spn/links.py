@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.errors import ModelError
-from privbench.spn.sample import whole_rows
+from privbench.spn.rounding import whole_rows
 
 COMPONENT = "#part"
 """The pseudo column of a network that says which part of the table a row comes from."""

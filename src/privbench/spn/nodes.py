@@ -1,7 +1,8 @@
 """The model of one table: a sum-product network over coded columns, as frozen values that check themselves.
 
 A leaf is the histogram of one column, a product joins independent groups of columns, a sum mixes distributions
-of the same columns. A network is a tree. Methods build it; `infer`, `sample`, `store` and `draw` read it.
+of the same columns, a clique tree (`clique`) holds a group of dependent columns at once. A network is a tree.
+Methods build it; `infer`, `sample`, `store` and `draw` read it.
 Nothing recurses, so depth is bounded by memory alone.
 """
 
@@ -13,12 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.errors import ModelError
-
-MAX_CODES = 2**16
-"""Sampled codes are uint16."""
-
-WEIGHT_TOLERANCE = 1e-9
-"""How far the weights of a sum may be from adding up to 1."""
+from privbench.spn.checks import checked_counts, checked_weights, shares_of
+from privbench.spn.clique import CliqueTree, Given
 
 T = TypeVar("T")
 
@@ -32,14 +29,7 @@ class Leaf:
     sizes: Mapping[str, int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        counts = np.array(self.counts, dtype=np.float64)
-        if counts.ndim != 1 or not 1 <= counts.size <= MAX_CODES:
-            raise ModelError(f"{self.column}: a histogram needs 1 to {MAX_CODES} counts, got shape {counts.shape}.")
-        if not (np.isfinite(counts).all() and (counts >= 0).all()):
-            raise ModelError(f"{self.column}: a histogram holds a negative count, infinity or NaN.")
-        if counts.max() > np.finfo(np.float64).max / MAX_CODES:
-            raise ModelError(f"{self.column}: the counts of a histogram are too large to add up.")
-        counts.setflags(write=False)
+        counts = checked_counts(self.column, self.counts)
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "sizes", {self.column: counts.size})
 
@@ -50,6 +40,7 @@ class Product:
 
     children: tuple["Node", ...]
     sizes: Mapping[str, int] = field(init=False, repr=False)
+    given: tuple[Given, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.children:
@@ -59,7 +50,13 @@ class Product:
             if twice := sizes.keys() & child.sizes.keys():
                 raise ModelError(f"{min(twice)}: in two children of one product, so they cannot be independent.")
             sizes |= child.sizes
+        given = [found for child in self.children if (found := given_columns(child))]
+        if len(given) > 1:
+            raise ModelError(f"{given[1][0].column}: given to a second child of one product; only one may need any.")
+        if both := sizes.keys() & {column.column for found in given for column in found}:
+            raise ModelError(f"{min(both)}: a column of the product is given to one of its children.")
         object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "given", given[0] if given else ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,23 +70,28 @@ class Sum:
     def __post_init__(self) -> None:
         if not self.children:
             raise ModelError("a sum node needs a child.")
-        weights = np.array(self.weights, dtype=np.float64)
-        if weights.shape != (len(self.children),):
-            raise ModelError(f"a sum node has {len(self.children)} children and weights of shape {weights.shape}.")
-        # Written so that NaN fails both.
-        if not ((weights >= 0).all() and abs(weights.sum() - 1) <= WEIGHT_TOLERANCE):
-            raise ModelError("the weights of a sum node must be non-negative and add up to 1.")
+        if np.shape(self.weights) != (len(self.children),):
+            raise ModelError(
+                f"a sum node has {len(self.children)} children and weights of shape {np.shape(self.weights)}."
+            )
+        object.__setattr__(self, "weights", checked_weights("a sum node", self.weights))
+        for child in self.children:
+            if given := given_columns(child):
+                raise ModelError(f"{given[0].column}: given below a sum node, where rows have no order of their own.")
         sizes = self.children[0].sizes
         for child in self.children[1:]:
             if child.sizes != sizes:
                 name = min(column for column, _ in sizes.items() ^ child.sizes.items())
                 raise ModelError(f"{name}: the children of a sum node differ in their columns or numbers of codes.")
-        weights.setflags(write=False)
-        object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "sizes", sizes)
 
 
-Node = Leaf | Product | Sum
+Node = Leaf | Product | Sum | CliqueTree
+
+
+def given_columns(node: Node) -> tuple[Given, ...]:
+    """List the columns that must be known before a row of the node is drawn."""
+    return node.given if isinstance(node, Product | CliqueTree) else ()
 
 
 def scope(node: Node) -> frozenset[str]:
@@ -102,8 +104,8 @@ def scope(node: Node) -> frozenset[str]:
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """List the children of a node; a leaf has none."""
-    return () if isinstance(node, Leaf) else node.children
+    """List the children of a node; a leaf and a clique tree have none."""
+    return node.children if isinstance(node, Product | Sum) else ()
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -133,10 +135,4 @@ def distribution(leaf: Leaf) -> NDArray[np.float64]:
     >>> distribution(Leaf(column="a", counts=np.zeros(4))).tolist()
     [0.25, 0.25, 0.25, 0.25]
     """
-    top = leaf.counts.max()
-    if top == 0:
-        return np.full(leaf.counts.size, 1 / leaf.counts.size)
-    # By the largest first: a total of subnormal counts would lose digits.
-    shares = leaf.counts / top
-    normal: NDArray[np.float64] = shares / shares.sum()
-    return normal
+    return shares_of(leaf.counts)

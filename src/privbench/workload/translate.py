@@ -24,10 +24,10 @@ from privbench.encode.lengths import LengthCodec
 from privbench.encode.listed import OrderedList, TextList, unlisted
 from privbench.encode.scalar import number_of
 from privbench.errors import SpecError
-from privbench.pipeline.generate import planned_rows
 from privbench.pipeline.keymaker import KeyMaker, keeps_entity_keys
 from privbench.pipeline.model import Model
 from privbench.pipeline.order import is_numbered, stale_links
+from privbench.pipeline.planned import planned_rows
 from privbench.schema.domain import Scalar
 from privbench.schema.types import Kind
 from privbench.schema.unit import Role

@@ -16,7 +16,6 @@ from privbench.methods.paper.settings import PaperSettings
 from privbench.methods.paper.tree import learn_network
 from privbench.methods.size import Size
 from privbench.privacy.facts import LinkFacts
-from privbench.privacy.noise import OsEntropy
 from privbench.privacy.partition import disjoint
 from privbench.privacy.vault import Vault
 from privbench.privacy.verify import verify_receipt
@@ -24,6 +23,7 @@ from privbench.schema.unit import Neighbours
 from privbench.spn.links import COMPONENT, DegreeCounts, SlotCounts
 from privbench.spn.nodes import Leaf, Node, scope, walk
 
+from ...seeded import SeededEntropy
 from ..made import COLUMNS, EPSILON, SETTINGS, TOWNS, database, facts, receipt, run, vault_of
 
 any_settings = st.builds(
@@ -71,7 +71,7 @@ def _parts_of(network: Node) -> list[int]:
 
 @pytest.mark.parametrize("neighbours", Neighbours)
 def test_a_whole_run_spends_its_budget_and_the_verifier_agrees(neighbours: Neighbours) -> None:
-    vault = vault_of(database(5), public=facts(neighbours), entropy=OsEntropy())
+    vault = vault_of(database(5), public=facts(neighbours), entropy=SeededEntropy())
     models = run(vault)
     verdict = verify_receipt(receipt(vault))
     factor = 2 if neighbours is Neighbours.REPLACE else 1
@@ -88,7 +88,7 @@ def test_the_noise_of_a_test_is_stamped() -> None:
 
 
 def test_as_printed_is_charged_stamped_and_not_verified() -> None:
-    vault = vault_of(database(5), entropy=OsEntropy())
+    vault = vault_of(database(5), entropy=SeededEntropy())
     run(vault, replace(SETTINGS, as_printed=True, dependence_threshold=Fraction(-(10**9))))
     found = receipt(vault)
     events = [node for node in found["ledger"]["nodes"] if node.get("mechanism") == "as-printed"]
@@ -102,7 +102,7 @@ def test_as_printed_is_charged_stamped_and_not_verified() -> None:
 
 
 def test_the_corrected_run_prints_nothing_as_printed() -> None:
-    vault = vault_of(database(5), entropy=OsEntropy())
+    vault = vault_of(database(5), entropy=SeededEntropy())
     run(vault)
     assert not vault.ledger.as_printed
 

@@ -26,4 +26,4 @@ def learn(vault: Vault, settings: PaperSettings, progress: Progress) -> dict[str
     return learn_database(vault, learn_table, network_share=settings.network_share, progress=progress)
 
 
-PAPER = Method(name="paper", read_settings=paper_settings, learn=learn)
+PAPER = Method(name="paper", read_settings=paper_settings, learn=learn, parts_rows=True)

@@ -1,0 +1,102 @@
+"""`privbench fit --dry-run`: the plan of a fit, for people or as JSON."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from enum import Enum
+from fractions import Fraction
+from typing import Any
+
+import click
+
+from privbench.cli.output import SHOWN, echo, print_json, print_table, warn
+from privbench.errors import BudgetError
+from privbench.methods.forecast import TableForecast
+from privbench.pipeline.plan import Plan
+
+REPLACING = {"replace": "replacing", "add-remove": "adding or removing"}
+
+
+def show_plan(plan: Plan, *, as_json: bool) -> None:
+    """Print a plan. Raises BudgetError, after it, if a fit would be refused."""
+    if as_json:
+        print_json(_plain(asdict(plan)))
+    else:
+        _print_plan(plan)
+        warn(plan.cautions)
+    if plan.refusal is not None:
+        raise BudgetError(plan.refusal)
+
+
+def _print_plan(plan: Plan) -> None:
+    chance = f", delta {float(plan.delta):g}" if plan.delta else ""
+    what = f"{REPLACING[plan.neighbours]} one entity of {plan.entity}"
+    echo(f"Plan for epsilon {float(plan.epsilon):g}{chance} for {what}, method {plan.method}.")
+    echo(f"No data were read and nothing was spent. To spend: {plan.currency} {float(plan.budget):.4g}{_halved(plan)}.")
+    if plan.assumed:
+        assumed = _few([f"{name}={plan.rows[name]}" for name in plan.assumed])
+        echo(f"Assumed rows: {assumed}. Say better with --rows {plan.assumed[0]}=N.")
+    if plan.domains is not None:
+        share = float(100 * plan.domains.amount / plan.budget)
+        echo(
+            f"Finding domains takes up to {share:.3g} % of the budget ({_few(list(plan.domains.columns))}); what fewer "
+            f"than about {plan.domains.seen:,.0f} entities have may lie outside. Declared domains cost nothing."
+        )
+    click.echo()
+    head: tuple[str, ...] = ("table", "share %", plan.currency, "rows", "columns", "forecast")
+    print_table(head, (_table(plan, table) for table in plan.tables))
+    click.echo("\nHow: r is entities per unit of noise")
+    print_table(("table", "given", "r", "parents", "bins", "pairs", "single %", "choice %"), map(_how, plan.tables))
+    click.echo("\nWhat it takes, in entities; the smallest dependence that is seen: the % that independence misplaces")
+    head = ("table", "singles from", "pairs from", "cell noise", "2 x 2 codes %", "typical %")
+    print_table(head, map(_needs, plan.tables))
+    click.echo("\nSingle columns, in entities; a code stands out at 4 standard deviations of the noise")
+    head = ("table", "column", "codes", "noise", "stands out", "can do so")
+    print_table(head, (row for table in plan.tables for row in _columns(table)))
+    click.echo(f"\nRoughly {plan.seconds:,.1f} CPU-seconds and {plan.megabytes:,.0f} MB.")
+
+
+def _halved(plan: Plan) -> str:
+    """Why that is not the epsilon of the promise."""
+    if plan.budget == plan.epsilon:
+        return ""
+    return " (it implies epsilon and delta)" if plan.delta else " (replacing is removing one and adding one)"
+
+
+def _table(plan: Plan, table: TableForecast) -> tuple[object, ...]:
+    share = float(100 * table.amount / plan.budget)
+    return table.table, share, float(table.amount), plan.rows[table.table], len(table.columns), table.outlook.value
+
+
+def _how(table: TableForecast) -> tuple[object, ...]:
+    said = table.settings
+    shares = 100 * said["single_share"], 100 * said["choice_share"]
+    return table.table, len(table.given), table.ratio, said["parents"], said["bins"], said["draws"], *shares
+
+
+def _needs(table: TableForecast) -> tuple[object, ...]:
+    if table.pairs is None:
+        return table.table, table.singles_from, table.pairs_from, "-", "-", "-"
+    pairs = table.pairs
+    seen = pairs.noise, 100 * pairs.least_dependence, 100 * pairs.dependence
+    return table.table, table.singles_from, table.pairs_from, *(f"{number:,.3g}" for number in seen)
+
+
+def _columns(table: TableForecast) -> Iterable[tuple[object, ...]]:
+    for column in table.columns:
+        yield table.table, column.column, column.codes, column.noise, column.stands_out, column.visible
+
+
+def _few(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def _plain(value: Any) -> Any:
+    """A plan in the words of JSON; rationals as the receipt writes them."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, Enum):
+        return value.value
+    return str(value) if isinstance(value, Fraction) else value

@@ -1,0 +1,91 @@
+"""Between which powers of two the values of a column lie, and on which step: the first two answers of a search."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+
+from privbench.encode.grid import Grid
+from privbench.encode.magnitude import Magnitudes
+from privbench.encode.scalar import MICROSECONDS
+from privbench.encode.steps import grid_within, steps_of
+from privbench.methods.domains.signal import occupied
+from privbench.privacy.domain_vault import Measured
+from privbench.schema.types import Kind, SqlType
+
+NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL)
+TAILS = {True: 4, False: 1}
+"""How many powers of two beyond the bounds have a cell each, for numbers and for dates and times."""
+ENOUGH = 10
+"""A step is looked for where the values that tell it weigh so many noise scales."""
+OFF = 0.01
+"""The share of values that may lie off the step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """The buckets first .. last of the magnitudes of a type, and about how many entities have a value in them."""
+
+    type: SqlType
+    first: int
+    last: int
+    entities: float
+
+    @property
+    def magnitudes(self) -> Magnitudes:
+        """The buckets."""
+        return Magnitudes(type=self.type)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether zero means something, and doubling."""
+        return self.type.kind in NUMBERS
+
+    @property
+    def only_zero(self) -> bool:
+        """Whether nothing but zeros was seen, which tells nothing about how large other values are."""
+        return self.numeric and self.first == self.last == self.magnitudes.zero
+
+    @property
+    def span(self) -> tuple[Fraction, Fraction]:
+        """The smallest and the largest number inside."""
+        return self.magnitudes.span(self.first, self.last)
+
+    @property
+    def tails(self) -> tuple[int, int]:
+        """The outer buckets that get a cell: below none if all values are zero or more and zero is inside."""
+        reach = TAILS[self.numeric]
+        zero = self.magnitudes.zero
+        lowest = 0 if self.first < zero or not self.numeric else zero
+        return max(self.first - reach, lowest), min(self.last + reach, self.magnitudes.size - 1)
+
+    def grid(self, step: Fraction | None) -> Grid:
+        """The grid of a step, coarse enough that the tails are on it."""
+        return grid_within(self.type, step, *self.magnitudes.span(*self.tails))
+
+    def doublings(self, grid: Grid) -> list[int]:
+        """The ticks at which the buckets begin, tails included, and the one beyond the last."""
+        first, last = self.tails
+        starts = [self.magnitudes.span(bucket, bucket)[0] for bucket in range(first, last + 1)]
+        end = floor(self.magnitudes.span(last, last)[1] / grid.step) + 1
+        return sorted({*(floor(start / grid.step) for start in starts), end})
+
+
+def find_bounds(kind: SqlType, magnitudes: Measured) -> Bounds | None:
+    """Return the bounds that a histogram of magnitudes shows; None if it shows nothing but noise."""
+    found = occupied(magnitudes, barrier=Magnitudes(type=kind).zero if kind.kind in NUMBERS else None)
+    if found is None:
+        return None
+    first, last = found
+    return Bounds(type=kind, first=first, last=last, entities=float(magnitudes.counts[first : last + 1].sum()))
+
+
+def find_step(kind: SqlType, steps: Measured) -> Fraction | None:
+    """Return the coarsest step that nearly all values lie on; None for the type's own resolution."""
+    counts, scale = steps.counts, steps.noise.scale
+    total = float(counts.sum())
+    if total < ENOUGH * scale:
+        return Fraction(MICROSECONDS["s"]) if kind.kind in (Kind.TIME, Kind.TIMESTAMP) else None
+    for at, step in enumerate(steps_of(kind)):
+        if counts[at + 1 :].sum() <= max(OFF * total, 2 * scale):
+            return step
+    return None

@@ -1,0 +1,47 @@
+"""All domains that are found with budget, on one screen.
+
+Every column goes through the same steps, all columns through one step before any goes through the next, so that what
+narrow columns leave over helps the wide ones. Only noisy answers are seen; what is found is public.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from privbench.encode.on_grid import range_on
+from privbench.methods.domains.budget import Purse
+from privbench.methods.domains.coarse import coarse_domain
+from privbench.methods.domains.search import EASY, NARROW, measure_bins, measure_bounds, measure_grid, zoom
+from privbench.privacy.domain_vault import DomainVault, Place
+from privbench.schema.domain import Domain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A domain. `paid` is false where the budget was too small to look: it then follows from the type alone."""
+
+    domain: Domain
+    paid: bool
+
+
+def find_domains(vault: DomainVault, *, modelled: int) -> Mapping[Place, Found]:
+    """Find the domain of every column in the vault; `modelled` is how many columns the method models in all."""
+    purse = Purse(vault=vault, modelled=modelled)
+    coarse = {place: coarse_domain(kind) for place, kind in vault.types.items()}
+    if not vault.drawable(purse.least):
+        return {place: Found(domain=domain, paid=False) for place, domain in coarse.items()}
+    bounds = {place: measure_bounds(vault, place, amount=purse.magnitudes) for place in vault.types}
+    ticks = {
+        place: measure_grid(vault, place, found, amount=purse.steps)
+        for place, found in bounds.items()
+        if found is not None and not found.only_zero
+    }
+    zeros = [place for place, found in bounds.items() if found is not None and found.only_zero]
+    domains = coarse | {place: coarse_domain(vault.types[place], signed=False) for place in zeros}
+    domains |= {p: range_on(t.grid, t.low, t.high) for p, t in ticks.items() if t.width <= EASY}
+    zoomed = {p: zoom(vault, t, amount=purse.zoom) for p, t in ticks.items() if t.width > EASY}
+    domains |= {p: range_on(z.ticks.grid, z.low, z.high) for p, z in zoomed.items() if z.width <= NARROW}
+    wide = [z for z in zoomed.values() if z.width > NARROW]
+    if wide:
+        spikes, cells = purse.wide(len(wide))
+        domains |= {z.ticks.place: measure_bins(vault, z, spikes=spikes, cells=cells) for z in wide}
+    return {place: Found(domain=domain, paid=True) for place, domain in domains.items()}

@@ -1,0 +1,153 @@
+"""The search for the domain of one column, step by step; every step is a measured query and post-processing.
+
+Magnitudes give bounds, a histogram of steps gives the grid, a first histogram over a fixed partition shows where
+between the bounds the values are. A column that is narrow then gets a cell for each value. A wide one gets its spikes
+(single values with large counts), cells of about equal depth between them, and tails beyond its bounds.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from privbench.encode.grid import Grid
+from privbench.encode.on_grid import bins_on
+from privbench.encode.steps import steps_of
+from privbench.methods.domains.bounds import Bounds, find_bounds, find_step
+from privbench.methods.domains.cells import Cells, cut_heavy, doubling_cells, equal_cells, merge_light
+from privbench.methods.domains.signal import occupied
+from privbench.privacy.domain_vault import DomainVault, Measured, Place
+from privbench.schema.domain import Domain
+from privbench.schema.types import Kind
+
+NARROW = 1024
+"""A column with no more ticks than this gets a cell for each."""
+EASY = 256
+"""So few ticks are cheap: no need to look for fewer."""
+FEW = 64
+"""So few that twice as many do not matter."""
+CELLS = 64
+"""About how many cells a wide column gets beside its spikes."""
+CLEAR = 4
+"""A cell holds at least so many noise scales, so that its edges are not drawn by noise."""
+FALSE_SPIKES = 20.0
+"""About how many spikes are there by noise alone: each is one cell more, and one that is missed costs more."""
+MOST_SPIKES = 128
+LEAST_SPIKE = 1 / 512
+"""A single value with a smaller share of the entities is no spike, however exact its count is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ticks:
+    """A column on its grid: the ticks of its bounds."""
+
+    place: Place
+    bounds: Bounds
+    grid: Grid
+    low: int
+    high: int
+
+    @property
+    def width(self) -> int:
+        """How many ticks there are."""
+        return self.high - self.low + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Zoomed:
+    """A wide column after a first look: the partition, its noisy counts, and the ticks where nearly all values are."""
+
+    ticks: Ticks
+    cells: Cells
+    counts: Measured
+    low: int
+    high: int
+
+    @property
+    def width(self) -> int:
+        """How many ticks there are where nearly all values are."""
+        return self.high - self.low + 1
+
+
+def measure_bounds(vault: DomainVault, place: Place, *, amount: Fraction) -> Bounds | None:
+    """Find the bounds of a column; None if there is nothing but noise."""
+    return find_bounds(vault.types[place], vault.magnitudes(place, amount=amount))
+
+
+def measure_grid(vault: DomainVault, place: Place, bounds: Bounds, *, amount: Fraction) -> Ticks:
+    """Find the grid of a column; one that is narrow on the type's own grid needs no other."""
+    ticks = _on(place, bounds, bounds.grid(None))
+    if not steps_of(bounds.type) or (ticks.width <= NARROW and bounds.type.kind is not Kind.FLOAT):
+        return ticks
+    return _on(place, bounds, bounds.grid(find_step(bounds.type, vault.steps(place, amount=amount))))
+
+
+def zoom(vault: DomainVault, ticks: Ticks, *, amount: Fraction) -> Zoomed:
+    """Look where between the bounds the values are."""
+    cells = _partition(ticks)
+    counts = vault.cells(ticks.place, ticks.grid, starts=cells.starts, last=cells.last, amount=amount)
+    found = occupied(counts)
+    first, last = (0, len(cells.starts) - 1) if found is None else found
+    first, last = max(first - 1, 0), min(last + 1, len(cells.starts) - 1)
+    low, high = cells.starts[first], cells.ends[last]
+    if ticks.bounds.numeric:  # an outer power of two that magnitudes showed stays, however thinly it is spread
+        low = ticks.low if low > _tick(ticks, ticks.bounds.first, end=1) else low
+        high = ticks.high if high < _tick(ticks, ticks.bounds.last, end=0) else high
+    return Zoomed(ticks=ticks, cells=cells, counts=counts, low=low, high=high)
+
+
+def measure_bins(vault: DomainVault, zoomed: Zoomed, *, spikes: Fraction, cells: Fraction) -> Domain:
+    """Find spikes and cells of a wide column; cells get both amounts where spikes cannot be found."""
+    ticks, grid = zoomed.ticks, zoomed.ticks.grid
+    found: dict[int, float] = {}
+    if vault.finds_spikes:
+        found = _spikes(vault, zoomed, amount=spikes)
+    else:
+        cells += spikes
+    deep = max(ticks.bounds.entities - sum(found.values()), 0.0) / CELLS
+    rough = zoomed.counts.counts.copy()
+    for spike, count in found.items():
+        rough[bisect_right(zoomed.cells.starts, spike) - 1] -= count
+    fine = cut_heavy(zoomed.cells, rough, target=max(deep, CLEAR * zoomed.counts.noise.scale))
+    counts = vault.cells(ticks.place, grid, starts=fine.starts, last=fine.last, without=sorted(found), amount=cells)
+    merged = merge_light(fine, counts.counts, target=max(deep, CLEAR * counts.noise.scale))
+    tails = [edge for edge in ticks.bounds.doublings(grid) if not ticks.low <= edge <= ticks.high]
+    return bins_on(grid, (*merged.starts, merged.last + 1, *tails), found)
+
+
+def _spikes(vault: DomainVault, zoomed: Zoomed, *, amount: Fraction) -> dict[int, float]:
+    """Find spikes, and how many entities have each."""
+    ticks = zoomed.ticks
+    spikes = vault.spikes(ticks.place, ticks.grid, low=zoomed.low, high=zoomed.high, false=FALSE_SPIKES, amount=amount)
+    largest = np.argsort(-spikes.counts, kind="stable")[:MOST_SPIKES]
+    least = max(ticks.bounds.entities * LEAST_SPIKE, CLEAR)
+    return {spikes.ticks[at]: float(spikes.counts[at]) for at in largest if spikes.counts[at] >= least}
+
+
+def _partition(ticks: Ticks) -> Cells:
+    if not ticks.bounds.numeric:
+        return equal_cells(ticks.low, ticks.high)
+    return doubling_cells(ticks.low, ticks.high, ticks.bounds.doublings(ticks.grid))
+
+
+def _on(place: Place, bounds: Bounds, grid: Grid) -> Ticks:
+    """The ticks of bounds. Few numbers are made more, at no cost: from zero on, and up to the next power of two."""
+    low, high = (_floor(number, grid) for number in bounds.span)
+    if bounds.numeric:
+        if low > 0 and high < NARROW:
+            low = 0
+        if high < 0 and low > -NARROW:
+            high = 0
+        if high - low < FEW:
+            low, high = (2 * low if low < 0 else low), (2 * high + 1 if high >= 0 else high)
+    return Ticks(place=place, bounds=bounds, grid=grid, low=max(low, grid.low), high=min(high, grid.high))
+
+
+def _tick(ticks: Ticks, bucket: int, *, end: int) -> int:
+    """The first or the last tick of a bucket of magnitudes."""
+    return _floor(ticks.bounds.magnitudes.span(bucket, bucket)[end], ticks.grid)
+
+
+def _floor(number: Fraction, grid: Grid) -> int:
+    return number // grid.step

@@ -1,0 +1,1 @@
+"""Method `tree`: entity-weighted histograms, and trees of cliques of columns chosen with budget."""

@@ -1,0 +1,88 @@
+"""What each table is measured by: its columns, and what its keys and the keys that name it make of its rows."""
+
+from collections.abc import Mapping
+
+from privbench.privacy.facts import Facts, LinkFacts, TableFacts
+from privbench.privacy.features import (
+    Feature,
+    Own,
+    fanout,
+    key_block,
+    named,
+    null_key,
+    of_first,
+    of_owner,
+    public_rows,
+    rank,
+)
+from privbench.schema.unit import LinkKind
+from privbench.spn.fanouts import fanout_edges
+
+MOST_ROWS = 8191
+"""Owners with more rows than this count as having this many, unless the spec declares another limit."""
+MOST_NAMED = 4095
+MOST_BLOCKS = 1024
+"""Keys into larger public tables are modelled by blocks of rows."""
+
+
+def own_features(facts: Facts, table: str) -> tuple[Feature, ...]:
+    """The features of a table that its network models: columns, keys, fanouts, how often it is named."""
+    columns = [
+        Feature(name=name, size=column.size, ordered=column.ordered, source=Own(name), apart=column.null)
+        for name, column in facts.tables[table].columns.items()
+    ]
+    keys = [feature for link in facts.links_of(table) if (feature := _key_feature(link)) is not None]
+    naming = [link for link in facts.links if link.target == table]
+    fanouts = [
+        fanout(link, fanout_edges(most_rows(facts.tables[link.table], link)))
+        for link in naming
+        if link.kind is LinkKind.OWNER
+    ]
+    in_degrees = [
+        named(link, fanout_edges(1 if link.unique else MOST_NAMED)) for link in naming if draws_targets(facts, link)
+    ]
+    return (*columns, *keys, *fanouts, *in_degrees)
+
+
+def given_features(facts: Facts, table: str, features: Mapping[str, tuple[Feature, ...]]) -> tuple[Feature, ...]:
+    """What is known of a row before it is drawn: the features of its owner and its place among the owner's rows."""
+    link = facts.owner_link(table)
+    if table == facts.entity:
+        return tuple(public_rows(name, codes) for name, codes in facts.public_counts.items())
+    if link is None:
+        return ()
+    above = tuple(of_owner(feature) for feature in features[link.target] if feature.touches == 1)
+    return above if link.unique else (*above, rank())
+
+
+def first_features(facts: Facts, table: str, own: tuple[Feature, ...]) -> tuple[Feature, ...]:
+    """What may be known of the first row of the same owner: its columns, where an owner may have several rows."""
+    link = facts.owner_link(table)
+    if link is None or link.unique:
+        return ()
+    return tuple(of_first(feature) for feature in own if isinstance(feature.source, Own))
+
+
+def draws_targets(facts: Facts, link: LinkFacts) -> bool:
+    """Whether a key's targets are drawn by how often they are named: references, but not into lookups."""
+    return link.kind is LinkKind.REFERENCE and facts.tables[link.target].lookup_of != link.table
+
+
+def most_rows(table: TableFacts, link: LinkFacts) -> int:
+    """The most rows of a table that one owner row has, as far as that is public."""
+    if link.unique:
+        return 1
+    return table.cap or MOST_ROWS
+
+
+def blocks_of(link: LinkFacts) -> int:
+    """How many blocks the rows that a key can name are divided into."""
+    return min(link.slots or 0, MOST_BLOCKS)
+
+
+def _key_feature(link: LinkFacts) -> Feature | None:
+    if link.kind is LinkKind.CATEGORY:
+        return key_block(link, blocks_of(link))
+    if link.kind is LinkKind.REFERENCE and link.nullable:
+        return null_key(link)
+    return None

@@ -1,0 +1,160 @@
+"""What will be signal and what noise, before anything is spent: the plan of each table, and what follows from it.
+
+A function of public numbers and guesses, so that it may be printed. All thresholds at which a fit is said to be mostly
+noise, or is refused, stand here.
+"""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from math import ceil, pi, sqrt
+from statistics import median, median_high
+
+from privbench.errors import BudgetError
+from privbench.methods.forecast import ColumnForecast, Forecast, Outlook, Outset, PairForecast, TableForecast
+from privbench.methods.tree.automatic import FEWEST_CHOICES, PER_CHOICE
+from privbench.methods.tree.cost import megabytes, seconds
+from privbench.methods.tree.entities import COUNT_SHARE
+from privbench.methods.tree.learner import LIGHTEST_BIN
+from privbench.methods.tree.plan import PlannedTable, plan_database
+from privbench.methods.tree.settings import TreeSettings
+from privbench.methods.tree.shares import divided
+from privbench.methods.tree.single import column_parts
+from privbench.privacy.events import UNITS, Currency
+from privbench.privacy.features import Feature
+from privbench.privacy.price import Noise, choice_noise, noise_of
+
+CLEAR = 4.0
+"""A count stands out if it is so many standard deviations of its noise."""
+FEWEST_CODES = 2
+"""A column of which fewer codes can stand out is noise."""
+MOST_NOISE = 0.5
+"""A table of which more columns than this share are noise is mostly noise."""
+LARGEST_NOISE = 2**14
+"""Noise above this, in entities, could not be drawn for the smallest of a table's queries."""
+LEAST_RATIO = 0.1
+"""With fewer entities per unit of noise in the entity table, nothing can be learnt: a fit is refused."""
+SURE_CHOICE = 3.0
+"""A pair is chosen nearly always if its score is so many noise scales of the choice above that of no pair."""
+
+
+def foresee(outset: Outset, settings: TreeSettings) -> Forecast:
+    """Forecast a fit of a database of about so many rows."""
+    facts, entities = outset.facts, outset.entities
+    counted = facts.tables[facts.entity].rows is None
+    budget = outset.budget * (1 - COUNT_SHARE) if counted else outset.budget
+    plans = plan_database(facts, entities=float(entities), budget=budget, currency=outset.currency, settings=settings)
+    tables = tuple(_table(plan, outset) for plan in plans.values())
+    return Forecast(
+        tables=tables,
+        seconds=seconds(plans.values(), outset.rows_of),
+        megabytes=megabytes(plans.values(), outset.rows_of),
+        refusal=refusal(plans, facts.entity, entities),
+    )
+
+
+def refusal(plans: Mapping[str, PlannedTable], entity: str, entities: float) -> str | None:
+    """Say why nothing could be learnt of so many entities, if so; an empty database has nothing to be learnt."""
+    plan = plans.get(entity)
+    drowned = [name for name, other in plans.items() if other.noise.scale > LARGEST_NOISE]
+    if drowned:
+        return (
+            f"too little budget: each count of {drowned[0]} would have noise of more than {LARGEST_NOISE:,} entities. "
+            "Raise epsilon, or model fewer tables and columns (`drop: true`)."
+        )
+    if plan is None or entities < 1 or entities / plan.noise.scale >= LEAST_RATIO:
+        return None
+    enough = FEWEST_CODES * CLEAR * sqrt(plan.noise.variance)
+    return (
+        f"too little budget: the noise of every count of {entity} would be about {plan.noise.scale:,.0f}, and there "
+        f"are {entities:,.0f} entities, so that nothing at all could be learnt. Even single columns take about "
+        f"{enough:,.0f} entities, or an epsilon {enough / entities:,.0f} times as large; fewer tables and columns "
+        "(`drop: true`) help too. `privbench fit --dry-run` shows what a budget buys."
+    )
+
+
+def check_plans(plans: Mapping[str, PlannedTable], entity: str, entities: float) -> None:
+    """Refuse to spend anything where nothing could be learnt."""
+    reason = refusal(plans, entity, entities)
+    if reason is not None:
+        raise BudgetError(reason)
+
+
+def _table(plan: PlannedTable, outset: Outset) -> TableForecast:
+    own, settings = plan.own, plan.settings
+    entities = min(outset.entities, outset.rows_of(plan.table))
+    columns = _columns(plan, plan.amount * Fraction(settings.ones), outset.currency, entities)
+    all_single = _columns(plan, plan.amount, outset.currency, entities)
+    return TableForecast(
+        table=plan.table,
+        amount=plan.amount + plan.unowned,
+        entities=entities,
+        given=tuple(feature.name for feature in (*plan.given, *plan.firsts)),
+        ratio=entities / plan.noise.scale,
+        settings={
+            "parents": settings.parents,
+            "bins": settings.bins,
+            "draws": settings.draws,
+            "single_share": settings.ones,
+            "choice_share": settings.choices,
+        },
+        columns=columns,
+        pairs=_pairs(plan, outset.currency, entities) if settings.draws else None,
+        outlook=_outlook(columns, settings.draws),
+        singles_from=ceil(FEWEST_CODES * median_high(column.stands_out for column in all_single)),
+        pairs_from=ceil(PER_CHOICE * plan.noise.scale * max(len(own) - 1, FEWEST_CHOICES)),
+    )
+
+
+def _columns(plan: PlannedTable, amount: Fraction, currency: Currency, entities: float) -> tuple[ColumnForecast, ...]:
+    """All columns, if that amount is for them alone."""
+    parts = zip(plan.own, divided(amount, column_parts(plan.own)), strict=True)
+    return tuple(_column(feature, _noise(currency, part, feature), entities) for feature, part in parts)
+
+
+def _column(feature: Feature, noise: Noise, entities: float) -> ColumnForecast:
+    deviation = sqrt(noise.variance)
+    return ColumnForecast(
+        column=feature.name,
+        codes=feature.size,
+        noise=deviation,
+        stands_out=CLEAR * deviation,
+        visible=min(feature.size, int(entities / (CLEAR * deviation))),
+    )
+
+
+def _pairs(plan: PlannedTable, currency: Currency, entities: float) -> PairForecast:
+    """Of two columns with a typical number of bins each, all bins alike."""
+    settings = plan.settings
+    ones, choosing = plan.amount * Fraction(settings.ones), plan.amount * Fraction(settings.choices)
+    noise = _noise(currency, (plan.amount - ones - choosing) / settings.draws, plan.own[0])
+    deviation = sqrt(noise.variance)
+    finest = max(2, min(settings.bins, int(entities / (LIGHTEST_BIN * deviation))))
+    bins = max(2, round(median(min(feature.size, finest) for feature in plan.own)))
+    choice = SURE_CHOICE * choice_noise(currency, choosing / settings.draws, sensitivity=UNITS, monotone=False)
+    return PairForecast(
+        most=settings.draws,
+        cells=bins**2,
+        noise=deviation,
+        dependence=_seen(bins**2, deviation, choice, entities),
+        least_dependence=_seen(4, deviation, choice, entities),
+    )
+
+
+def _seen(cells: int, deviation: float, choice: float, entities: float) -> float:
+    """The distance from independence at which a pair wins over no pair: above what noise makes of its cells."""
+    noise = min(cells * sqrt(2 / pi) * deviation, entities)
+    return min(1.0, (noise + choice) / (2 * max(entities, 1.0)))
+
+
+def _outlook(columns: tuple[ColumnForecast, ...], draws: int) -> Outlook:
+    noise = sum(column.visible < min(FEWEST_CODES, column.codes) for column in columns)
+    if noise > MOST_NOISE * len(columns):
+        return Outlook.NOISE
+    if not draws:
+        return Outlook.SINGLES
+    return Outlook.PAIRS if draws >= len(columns) - 1 else Outlook.STRONGEST
+
+
+def _noise(currency: Currency, amount: Fraction, feature: Feature) -> Noise:
+    touches = feature.touches
+    return noise_of(currency, amount, sensitivity=UNITS * touches, additive=touches == 1)

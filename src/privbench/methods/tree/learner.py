@@ -1,0 +1,186 @@
+"""One table: single columns, a structure of pairs, tables of pairs, and a network with one conditional per column.
+
+The same for the entity table and for tables that others own; what differs is what is given: nothing, or the columns of
+the owner row in a fixed sample of synthetic rows.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.methods.tree.automatic import TablePlan
+from privbench.methods.tree.coarse import bin_masses, coarse_axis
+from privbench.methods.tree.network import Fitted, Parent, make_network
+from privbench.methods.tree.pairs import (
+    Tables,
+    consolidated,
+    margins_of,
+    measure_pairs,
+    pair_masses,
+    stratum_masses,
+)
+from privbench.methods.tree.siblings import FIRST_SHARE, Column, Siblings, measure_firsts
+from privbench.methods.tree.single import Single, Singles, averaged, estimate, measure_singles
+from privbench.methods.tree.structure import INDEPENDENT, Candidates, Structure, choose_structure
+from privbench.privacy.features import Axis, Feature
+from privbench.privacy.weighted import WeightedQueries
+from privbench.spn.nodes import Node
+
+Floats = NDArray[np.float64]
+
+LIGHTEST_BIN = 4.0
+"""A bin weighs at least this many standard deviations of the noise of a pair's cell."""
+ENOUGH_PAIRS = 0.5
+"""With fewer pairs per column than this, a part of the pairs' budget measures single columns again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Surroundings:
+    """What is given of each row: features, and their codes in a sample of synthetic rows, each with its weight."""
+
+    features: tuple[Feature, ...]
+    codes: tuple[NDArray[np.integer], ...]
+    weights: Floats
+    strata: Axis | None = None
+    """Bins of one more feature by which all histograms are measured, to undo the weights."""
+    strata_codes: NDArray[np.integer] | None = None
+    siblings: Siblings | None = None
+    """What may be given of the first row of the same owner."""
+
+
+NOTHING = Surroundings(features=(), codes=(), weights=np.ones(1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LearntTable:
+    """The network of a table, and the exponents of its fanouts by name."""
+
+    network: Node
+    exponents: Mapping[str, float]
+    entities: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Task:
+    """A table to learn: its columns, what is given, what is public of it, and how."""
+
+    own: tuple[Feature, ...]
+    given: Surroundings
+    entities: float | None
+    means: Mapping[str, float]
+    plan: TablePlan
+
+
+def learn_table(queries: WeightedQueries, task: Task, *, amount: Fraction) -> LearntTable:
+    """Learn a table for that amount."""
+    plan, strata = task.plan, task.given.strata
+    ones = amount * Fraction(plan.ones)
+    measured = measure_singles(queries, task.own, strata, amount=ones)
+    singles = estimate(measured, entities=task.entities, means=task.means)
+    candidates = _candidates(queries, task, singles, noise=(amount - ones or ones) / max(plan.draws, len(task.own)))
+    structure = INDEPENDENT
+    tables: Tables = {}
+    if plan.draws:
+        candidates = _with_firsts(queries, task.given, candidates, singles, amount=amount * FIRST_SHARE)
+    firsts = amount * FIRST_SHARE if candidates.only else Fraction(0)
+    if plan.draws:
+        each = amount * Fraction(plan.choices) / (plan.draws + len(candidates.only))
+        structure = choose_structure(queries, candidates, parents=plan.parents, choices=plan.draws, amount=each)
+        left = amount - ones - firsts - each * structure.choices
+        part = Fraction(min(1.0, len(structure.pairs) / (ENOUGH_PAIRS * len(task.own))))
+        tables = measure_pairs(queries, candidates, structure, amount=left * part)
+        if part < 1:
+            measured = averaged(measured, measure_singles(queries, task.own, strata, amount=left * (1 - part)))
+            singles = estimate(measured, entities=task.entities, means=task.means)
+    return _finish(task, candidates, structure, measured, singles, tables)
+
+
+def _candidates(queries: WeightedQueries, task: Task, singles: Singles, *, noise: Fraction) -> Candidates:
+    """All columns in bins that are heavy enough for the noise that a pair is going to have."""
+    deviation = float(np.sqrt(queries.noise(task.own[:1], noise).variance))
+    counts = [*singles.counts, *given_counts(task.given, singles.total)]
+    axes = tuple(
+        coarse_axis(f, c, most=task.plan.bins, least=LIGHTEST_BIN * deviation * f.touches)
+        for f, c in zip((*task.own, *task.given.features), counts, strict=True)
+    )
+    masses = tuple(np.maximum(bin_masses(axis, c), 1e-9) for axis, c in zip(axes, counts, strict=True))
+    strata = 1 if task.given.strata is None else task.given.strata.size
+    return Candidates(axes=axes, masses=masses, own=len(task.own), strata=strata, deviation=deviation)
+
+
+def _with_firsts(
+    queries: WeightedQueries, given: Surroundings, candidates: Candidates, singles: Singles, *, amount: Fraction
+) -> Candidates:
+    """The columns, and those of first rows as further given ones."""
+    if given.siblings is None:
+        return candidates
+    own = candidates.own
+    firsts = measure_firsts(
+        queries,
+        given.siblings.features,
+        [Column(*c) for c in zip(candidates.axes[:own], candidates.masses[:own], singles.counts, strict=True)],
+        least=LIGHTEST_BIN * candidates.deviation,
+        amount=amount,
+    )
+    return replace(
+        candidates,
+        axes=(*candidates.axes, *(first.axis for first in firsts)),
+        masses=(*candidates.masses, *(first.masses for first in firsts)),
+        only={place: first.alone for place, first in enumerate(firsts, len(candidates.axes))},
+    )
+
+
+def given_counts(given: Surroundings, total: float) -> list[Floats]:
+    """The masses of given codes in the sample, scaled to a total."""
+    scale = total / given.weights.sum()
+    return [
+        np.bincount(codes, weights=given.weights, minlength=feature.size) * scale
+        for feature, codes in zip(given.features, given.codes, strict=True)
+    ]
+
+
+def _finish(
+    task: Task,
+    candidates: Candidates,
+    structure: Structure,
+    measured: Sequence[Single],
+    singles: Singles,
+    tables: Tables,
+) -> LearntTable:
+    counts = tuple(
+        consolidated(axis, place, single, c, tables)
+        for place, (axis, single, c) in enumerate(
+            zip(candidates.axes[: candidates.own], measured, singles.counts, strict=True)
+        )
+    )
+    singles = Singles(strata=singles.strata, counts=counts, exponents=singles.exponents)
+    margins = margins_of(candidates, singles)
+    fitted = []
+    for column in structure.sequence(candidates.own):
+        axis = candidates.axes[column]
+        parents = [
+            Parent(
+                place=p,
+                masses=pair_masses(
+                    candidates.axes[p],
+                    axis,
+                    (margins[p], margins[column]),
+                    tables[p, column],
+                    expected=candidates.only[p].expected.T if p in candidates.only else None,
+                ),
+            )
+            for p in structure.parents.get(column, ())
+        ]
+        stratum = None
+        if task.given.strata is not None:
+            stratum = stratum_masses(axis, measured[column], singles.strata, margins[column])
+        fitted.append(
+            Fitted(
+                place=column, axis=axis, counts=counts[column], masses=margins[column], parents=parents, stratum=stratum
+            )
+        )
+    network = make_network(fitted, candidates, task.given)
+    return LearntTable(network=network, exponents=singles.exponents, entities=singles.total)

@@ -1,0 +1,165 @@
+"""Method `tree` on one screen: tables in owner order, each learnt given what a sample of its owners looks like.
+
+No row is cut off and no size is measured by itself: a row weighs one over the rows of its entity, how many rows an
+owner has is a column of the owner, and the size of an owned table follows from it.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+
+from privbench.methods.base import Method, Progress, TableModel
+from privbench.methods.tree.columns import draws_targets
+from privbench.methods.tree.entities import count_entities, unowned_rows
+from privbench.methods.tree.forecast import check_plans, foresee
+from privbench.methods.tree.keys import link_table, owner_fanouts
+from privbench.methods.tree.learner import NOTHING, LearntTable, Surroundings, Task, learn_table
+from privbench.methods.tree.plan import PlannedTable, plan_database, unowned_alone
+from privbench.methods.tree.sampled import (
+    SampledRows,
+    SampledTable,
+    born_rows,
+    public_codes,
+    sample_entities,
+    sample_table,
+)
+from privbench.methods.tree.settings import TreeSettings, tree_settings
+from privbench.methods.tree.siblings import Siblings
+from privbench.methods.tree.strata import strata_axis
+from privbench.privacy.facts import Facts, LinkFacts
+from privbench.privacy.features import Feature
+from privbench.privacy.vault import Vault
+from privbench.privacy.weighted import WeightedQueries
+from privbench.schema.unit import LinkKind
+from privbench.spn.infer import marginal
+from privbench.spn.links import COMPONENT
+from privbench.spn.nodes import Leaf
+
+
+def learn(vault: Vault, settings: TreeSettings, progress: Progress) -> dict[str, TableModel]:
+    """Learn every private table, spending at most the ledger's budget."""
+    ledger, facts = vault.ledger, vault.facts
+    entities = count_entities(vault)
+    budget = ledger.budget - ledger.total
+    plans = plan_database(facts, entities=entities, budget=budget, currency=ledger.currency, settings=settings)
+    check_plans(plans, facts.entity, entities)
+    unowned = {t: plan.unowned for t, plan in plans.items()} | unowned_alone(facts, entities=entities, budget=budget)
+    database = _Database(facts, entities)
+    for at, table in enumerate(facts.tables):
+        progress(f"learning {table}", at, len(facts.tables))
+        queries = WeightedQueries(vault, table, ledger.root.sequential(f"table {table}"))
+        database.learn(table, plans.get(table), queries, unowned=unowned.get(table, Fraction(0)))
+        queries.forget()
+    return database.models()
+
+
+class _Database:
+    """The tables learnt so far, owners first: their networks, and a sample of synthetic rows of each."""
+
+    def __init__(self, facts: Facts, entities: float) -> None:
+        self._facts = facts
+        self._entities = entities
+        self._learnt: dict[str, LearntTable] = {}
+        self._samples: dict[str, SampledTable] = {}
+        self._rows: dict[str, float] = {}
+        self._unowned: dict[str, float] = {}
+
+    def models(self) -> dict[str, TableModel]:
+        """What is released of each table."""
+        return {
+            table: TableModel(
+                network=learnt.network,
+                rows=self._rows[table],
+                links=link_table(self._facts, table, self._learnt, unowned=self._unowned.get(table, 0.0)),
+            )
+            for table, learnt in self._learnt.items()
+        }
+
+    def learn(self, table: str, plan: PlannedTable | None, queries: WeightedQueries, *, unowned: Fraction) -> None:
+        """Learn a table whose owner table is learnt; one without columns has no plan, but may have unowned rows."""
+        link, born = self._facts.owner_link(table), None
+        if link is not None:
+            self._unowned[table] = unowned_rows(link, queries, unowned)
+            born = self._born(link, plan)
+        self._learnt[table] = _nothing_to_learn(self._entities) if plan is None else self._columns(plan, queries, born)
+        self._take_sample(table, link, born, plan.given if plan else ())
+
+    def _born(self, link: LinkFacts, plan: PlannedTable | None) -> SampledRows:
+        """Rows of an owned table in the sample."""
+        fanouts = owner_fanouts(self._facts, link, self._learnt[link.target], unowned=self._unowned[link.table])
+        return born_rows(
+            self._samples[link.target],
+            fanouts,
+            plan.given if plan else (),
+            unowned=self._unowned[link.table] / max(self._rows[link.target], 1.0),
+        )
+
+    def _columns(self, plan: PlannedTable, queries: WeightedQueries, born: SampledRows | None) -> LearntTable:
+        known = self._facts.tables[plan.table].rows if plan.table == self._facts.entity else None
+        given = _public_surroundings(plan.given) if born is None else _surroundings(plan, queries, born)
+        task = Task(
+            own=plan.own, given=given, entities=known, means=_public_means(self._facts, plan.table), plan=plan.settings
+        )
+        return learn_table(queries, task, amount=plan.amount)
+
+    def _take_sample(
+        self, table: str, link: LinkFacts | None, born: SampledRows | None, given: tuple[Feature, ...]
+    ) -> None:
+        """Work out the rows of a table, and draw a sample of them if it owns others."""
+        learnt = self._learnt[table]
+        if link is not None and born is not None:
+            self._rows[table] = self._rows[link.target] * born.per_owner + self._unowned[table]
+        else:
+            self._rows[table] = self._lookup_rows(table) if table != self._facts.entity else learnt.entities
+        if not any(k.kind is LinkKind.OWNER and k.target == table for k in self._facts.links):
+            return
+        if born is not None:
+            self._samples[table] = sample_table(learnt.network, born)
+        else:
+            self._samples[table] = sample_entities(learnt.network, learnt.entities, given)
+
+    def _lookup_rows(self, table: str) -> float:
+        """The rows of a lookup: one for each row of its owner table whose key into it is not NULL."""
+        link = next(k for k in self._facts.links if k.target == table and not draws_targets(self._facts, k))
+        network = self._learnt[link.table].network
+        nulls = float(marginal(network, f"#null {link.name}")[1]) if link.nullable else 0.0
+        return self._rows[link.table] * (1 - nulls)
+
+
+def _nothing_to_learn(entities: float) -> LearntTable:
+    """A table whose columns are all keys that need no learning."""
+    return LearntTable(network=Leaf(column=COMPONENT, counts=np.ones(1)), exponents={}, entities=entities)
+
+
+def _public_surroundings(features: tuple[Feature, ...]) -> Surroundings:
+    """What public tables say of entities."""
+    codes = public_codes(features)
+    if not codes:
+        return NOTHING
+    weights = np.ones(len(next(iter(codes.values()))))
+    return Surroundings(features=features, codes=tuple(codes[f.name] for f in features), weights=weights)
+
+
+def _surroundings(plan: PlannedTable, queries: WeightedQueries, born: SampledRows) -> Surroundings:
+    """What is given of the rows of an owned table, in strata if these stand out of the noise."""
+    even = queries.noise(plan.own[:1], plan.amount * Fraction(plan.settings.ones) / len(plan.own)).scale
+    strata = strata_axis(born, even) if plan.strata else None
+    return Surroundings(
+        features=plan.given,
+        codes=tuple(born.given[feature.name] for feature in plan.given),
+        weights=born.weights,
+        strata=strata,
+        strata_codes=None if strata is None else born.entity_rows(),
+        siblings=Siblings(features=plan.firsts, firsts=born.firsts) if plan.firsts else None,
+    )
+
+
+def _public_means(facts: Facts, table: str) -> dict[str, float]:
+    """The means of fanouts whose both tables have public sizes, by name of the feature."""
+    rows = facts.tables[table].rows
+    children = {k.name: facts.tables[k.table].rows for k in facts.links if k == facts.owner_link(k.table)}
+    owned = {k.name for k in facts.links if k.target == table and k.name in children}
+    return {f"#rows {name}": children[name] / rows for name in owned if rows and children[name] is not None}  # type: ignore[operator]
+
+
+TREE = Method(name="tree", read_settings=tree_settings, learn=learn, foresee=foresee)

@@ -1,0 +1,196 @@
+"""Fitted columns to a network: one clique tree for those that depend on others, a leaf for each of the rest.
+
+The conditional of a column is fitted over the configurations of its parents, with their masses: exact ones, from the
+tables of the cliques before it, if all parents are own columns; those in the sample of synthetic rows if some are
+given.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.methods.tree.conditional import Configurations, fit_factors
+from privbench.methods.tree.structure import Candidates
+from privbench.privacy.features import Axis
+from privbench.spn.clique import CliqueTree, Conditional, Given, conditionals
+from privbench.spn.clique_sample import draw_bins, draw_codes
+from privbench.spn.nodes import Leaf, Node, Product
+
+if TYPE_CHECKING:
+    from privbench.methods.tree.learner import Surroundings
+
+Floats = NDArray[np.float64]
+
+LIGHTEST = 1e-7
+"""Configurations with less than this share of the mass do not count in a fit."""
+MOST_CONTEXTS = 256
+"""Rows of the sample that a network keeps for inference without the given columns."""
+FITS = 2
+"""How often a column is fitted to first rows, which it says what they are like."""
+SEED = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Parent:
+    """A parent of a column by its place, and the masses of the two: (parent's bins, bins)."""
+
+    place: int
+    masses: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fitted:
+    """A column with all that was learnt of it."""
+
+    place: int
+    axis: Axis
+    counts: Floats
+    masses: Floats
+    parents: Sequence[Parent]
+    stratum: Floats | None
+
+
+def make_network(fitted: Sequence[Fitted], candidates: Candidates, given: "Surroundings") -> Node:
+    """A network of all columns of a table, in order of placement."""
+    builder = _Sampled(candidates, given) if given.features or given.strata else _Exact(candidates)
+    used = {p.place for column in fitted for p in column.parents}
+    joined = [c for c in fitted if c.parents or c.stratum is not None or c.place in used]
+    alone = [c for c in fitted if c not in joined]
+    leaves: list[Node] = [Leaf(column=c.axis.feature.name, counts=c.counts) for c in alone]
+    if not joined:
+        return Product(children=tuple(leaves))
+    for column in joined:
+        builder.add(column)
+    return Product(children=(builder.tree(), *leaves))
+
+
+class _Exact:
+    """Own columns alone: the table of each clique is known, and with it the masses of any parents."""
+
+    def __init__(self, candidates: Candidates) -> None:
+        self._names = [axis.feature.name for axis in candidates.axes]
+        self._columns: list[Conditional] = []
+        self._cliques: dict[int, tuple[tuple[int, ...], Floats]] = {}
+        """By column: the places of its parents and itself, and the mass of their bins."""
+
+    def add(self, column: Fitted) -> None:
+        places = tuple(p.place for p in column.parents)
+        masses = self._masses(places) if places else np.ones(1)
+        bins = np.nonzero(masses > LIGHTEST * masses.sum())
+        found = _conditional(column, self._names, Configurations(bins=bins, masses=masses[bins]))
+        self._columns.append(found)
+        grid = np.ix_(*(np.arange(size) for size in masses.shape))
+        table = masses[..., None] * conditionals(found, list(grid)) if places else column.masses
+        self._cliques[column.place] = ((*places, column.place), table / table.sum())
+
+    def tree(self) -> CliqueTree:
+        return CliqueTree(columns=tuple(self._columns))
+
+    def _masses(self, places: tuple[int, ...]) -> Floats:
+        """The masses of the bins of some columns that are in one clique, an axis for each."""
+        axes, table = next(c for c in self._cliques.values() if set(places) <= set(c[0]))
+        others = tuple(at for at, place in enumerate(axes) if place not in places)
+        left = [place for place in axes if place in places]
+        masses: Floats = table.sum(axis=others).transpose([left.index(place) for place in places])
+        return masses
+
+
+class _Sampled:
+    """With given columns: configurations and masses are those of a sample, drawn column by column."""
+
+    def __init__(self, candidates: Candidates, given: "Surroundings") -> None:
+        self._rng = np.random.default_rng(SEED)
+        self._names = [axis.feature.name for axis in candidates.axes]
+        self._only = candidates.only
+        self._given = given
+        self._axes = dict(zip(self._names, candidates.axes, strict=True))
+        self._columns: list[Conditional] = []
+        self._bins: dict[str, NDArray[np.uint16]] = {}
+        for feature, codes in zip(given.features, given.codes, strict=True):
+            self._bins[feature.name] = self._axes[feature.name].bins.astype(np.uint16)[codes]
+        for place in self._only:  # as long as nothing is drawn, all are first rows
+            axis = candidates.axes[place]
+            self._bins[axis.feature.name] = np.full(len(given.weights), axis.bins[-1], np.uint16)
+        if given.strata is not None and given.strata_codes is not None:
+            name = given.strata.feature.name
+            self._axes[name] = given.strata
+            self._bins[name] = given.strata.bins.astype(np.uint16)[given.strata_codes]
+
+    def add(self, column: Fitted) -> None:
+        first = next((p.place for p in column.parents if p.place in self._only), None)
+        found = self._fitted(column) if first is None else self._fitted_to_first(column, first)
+        self._columns.append(found)
+        if first is None:
+            self._bins[found.column] = self._drawn(found, np.arange(len(self._given.weights)))
+
+    def tree(self) -> CliqueTree:
+        own = {c.column for c in self._columns}
+        needed = {p for c in self._columns for p in c.parents} - own
+        names = [name for name in self._axes if name in needed]
+        given = tuple(Given(column=name, bins=self._axes[name].bins) for name in names)
+        if not given:
+            return CliqueTree(columns=tuple(self._columns))
+        rows = np.linspace(0, len(self._given.weights) - 1, MOST_CONTEXTS).astype(np.int64)
+        contexts = np.stack([self._bins[name][rows] for name in names], axis=1).astype(np.int64)
+        unique, counts = np.unique(contexts, axis=0, return_counts=True)
+        return CliqueTree(columns=tuple(self._columns), given=given, contexts=unique, weights=counts / counts.sum())
+
+    def _fitted(self, column: Fitted) -> Conditional:
+        names = [self._names[p.place] for p in column.parents]
+        if column.stratum is not None and self._given.strata is not None:
+            names.insert(0, self._given.strata.feature.name)
+        return _conditional(column, self._names, self._configurations(names), stratum=names[:1])
+
+    def _drawn(self, found: Conditional, rows: NDArray[np.int64]) -> NDArray[np.uint16]:
+        return draw_bins(found, [self._bins[name][rows] for name in found.parents], len(rows), self._rng)
+
+    def _fitted_to_first(self, column: Fitted, first: int) -> Conditional:
+        """Fit a column to its first rows too: without them, then to what each fit makes of them; and draw it."""
+        firsts = self._firsts()
+        drawn = np.zeros(len(firsts), np.uint16)
+        self._tell(self._fitted(replace(column, parents=[p for p in column.parents if p.place != first])), first)
+        for _ in range(FITS):
+            found = self._fitted(column)
+            drawn[firsts < 0] = self._tell(found, first)
+        drawn[firsts >= 0] = self._drawn(found, np.flatnonzero(firsts >= 0))
+        self._bins[found.column] = drawn
+        return found
+
+    def _tell(self, found: Conditional, first: int) -> NDArray[np.uint16]:
+        """Draw a column for first rows, and let their siblings know its codes; returns the bins that were drawn."""
+        axis, firsts = self._axes[self._names[first]], self._firsts()
+        drawn = self._drawn(found, np.flatnonzero(firsts < 0))
+        codes = np.full(len(firsts) + 1, axis.feature.size - 1)  # the last for those who have no first row
+        codes[:-1][firsts < 0] = draw_codes(found, drawn, self._rng)
+        self._bins[axis.feature.name] = axis.bins.astype(np.uint16)[codes[firsts]]
+        return drawn
+
+    def _firsts(self) -> NDArray[np.int64]:
+        """Where the first row of each row's owner is."""
+        none = np.full(len(self._given.weights), -1)
+        return none if self._given.siblings is None else self._given.siblings.firsts
+
+    def _configurations(self, names: Sequence[str]) -> Configurations:
+        """The combinations of bins that occur, each with the weight of its rows."""
+        if not names:
+            return Configurations(bins=(), masses=np.ones(1))
+        sizes = [self._axes[name].size for name in names]
+        key = np.ravel_multi_index([self._bins[name].astype(np.int64) for name in names], sizes)
+        found, where = np.unique(key, return_inverse=True)
+        masses = np.bincount(where, weights=self._given.weights).astype(np.float64)
+        return Configurations(bins=tuple(np.unravel_index(found, sizes)), masses=masses)
+
+
+def _conditional(
+    column: Fitted, names: Sequence[str], found: Configurations, *, stratum: Iterable[str] = ()
+) -> Conditional:
+    parents = tuple(names[p.place] for p in column.parents)
+    tables = [p.masses for p in column.parents]
+    if column.stratum is not None:
+        parents, tables = (*stratum, *parents), [column.stratum, *tables]
+    factors = fit_factors(column.masses, found, tables) if tables else ()
+    axis = column.axis
+    return Conditional(column=axis.feature.name, bins=axis.bins, counts=column.counts, parents=parents, factors=factors)

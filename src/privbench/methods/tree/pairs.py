@@ -1,0 +1,104 @@
+"""Tables of pairs of columns: measured, made to agree with each other and with the single columns, shrunk, raked."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.methods.tree.coarse import bin_masses
+from privbench.methods.tree.shares import divided
+from privbench.methods.tree.single import Single, Singles
+from privbench.methods.tree.structure import Candidates, Structure
+from privbench.methods.tree.table2 import rake, shrink
+from privbench.privacy.events import UNITS
+from privbench.privacy.features import Axis, Named, Rows
+from privbench.privacy.weighted import WeightedQueries
+
+Floats = NDArray[np.float64]
+
+LEAST_PART = 1 / 8
+"""No table gets less than this part of what the largest one gets, so that its noise can be drawn."""
+LEAST_KEPT = 0.3
+"""A bin keeps at least this part of the mass that the single column gives it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NoisyTable:
+    """A measured table of two columns, in entities, and the variance of a cell."""
+
+    cells: Floats
+    variance: float
+
+
+Tables = Mapping[tuple[int, int], NoisyTable]
+"""Measured tables by places of parent and column."""
+
+
+def measure_pairs(
+    queries: WeightedQueries, candidates: Candidates, structure: Structure, *, amount: Fraction
+) -> Tables:
+    """A noisy table of each chosen pair, the amount divided by the root of their cells."""
+    axes = candidates.axes
+    cells = {pair: axes[pair[0]].size * axes[pair[1]].size for pair in structure.pairs}
+    roots = np.sqrt(np.array(list(cells.values()), np.float64))
+    parts = divided(amount, np.maximum(roots, LEAST_PART * roots.max(initial=0.0)).tolist())
+    tables = {}
+    for (parent, column), mine in zip(cells, parts, strict=True):
+        first, second = axes[parent], axes[column]
+        noise = queries.noise([first.feature, second.feature], mine)
+        noisy = queries.pair(first, second, amount=mine) / UNITS
+        tables[parent, column] = NoisyTable(cells=noisy, variance=noise.variance)
+    return tables
+
+
+def consolidated(axis: Axis, place: int, single: Single, counts: Floats, tables: Tables) -> Floats:
+    """Codes of a column with the masses of their bins pooled from its histogram and the margins of its tables."""
+    before = bin_masses(axis, counts)
+    if isinstance(axis.feature.source, Rows | Named):
+        return counts
+    codes = np.bincount(axis.bins, minlength=axis.size)
+    variance = np.maximum(single.pooled_noise.variance * codes, 1e-9)
+    pooled, precision = before / variance, 1 / variance
+    for (parent, column), table in tables.items():
+        for side, end in enumerate((parent, column)):
+            if end == place:
+                spread = table.cells.shape[1 - side] * table.variance
+                pooled = pooled + table.cells.sum(axis=1 - side) / spread
+                precision = precision + 1 / spread
+    after = np.maximum(pooled / precision, LEAST_KEPT * before + 1e-9)
+    after *= counts.sum() / after.sum()
+    moved: Floats = counts * (after / np.maximum(before, 1e-9))[axis.bins]
+    return moved
+
+
+def pair_masses(
+    first: Axis, second: Axis, margins: tuple[Floats, Floats], table: NoisyTable, *, expected: Floats | None = None
+) -> Floats:
+    """A table of masses with those margins, from a noisy one; without it independence is expected."""
+    if expected is None:
+        expected = np.outer(*margins) / margins[1].sum()
+    variance = np.full(table.cells.shape, table.variance)
+    ordered = (first.feature.ordered, second.feature.ordered)
+    return rake(shrink(table.cells, variance, expected, ordered=ordered), *margins)
+
+
+def stratum_masses(axis: Axis, single: Single, strata: Floats, masses: Floats) -> Floats:
+    """A table of masses by stratum and bin, from the histogram that was measured by stratum."""
+    cells = np.stack([bin_masses(axis, row) for row in single.noisy])
+    spread = single.noise.variance * np.bincount(axis.bins, minlength=axis.size)
+    variance = np.broadcast_to(spread, cells.shape).copy()
+    expected = np.outer(strata, masses) / masses.sum()
+    return rake(shrink(cells, variance, expected, ordered=(False, axis.feature.ordered)), strata, masses)
+
+
+def scaled_to(masses: Sequence[Floats], total: float) -> list[Floats]:
+    """Masses with that total each."""
+    return [m * (total / max(m.sum(), 1e-300)) for m in masses]
+
+
+def margins_of(candidates: Candidates, singles: Singles) -> list[Floats]:
+    """The masses of bins of own columns from their counts, and of given columns as they are, all of one total."""
+    own = [bin_masses(candidates.axes[place], counts) for place, counts in enumerate(singles.counts)]
+    return scaled_to([*own, *candidates.masses[candidates.own :]], singles.total)

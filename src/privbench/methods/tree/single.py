@@ -1,0 +1,120 @@
+"""Histograms of single columns: measured by stratum, pooled to a total, denoised."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.methods.tree.fanout import FanoutShares, fanout_shares
+from privbench.methods.tree.marginal import denoise
+from privbench.methods.tree.shares import divided
+from privbench.privacy.events import UNITS
+from privbench.privacy.features import Axis, Feature, Named, Rows, whole_axis
+from privbench.privacy.price import Noise
+from privbench.privacy.weighted import WeightedQueries
+
+Floats = NDArray[np.float64]
+
+MOST_CODES = 64
+"""Columns with more codes than this get no larger part of the budget."""
+FANOUT_PART = 2.0
+"""Fanouts get this many times the part of another column: rows of other tables follow from them."""
+LEAST_STRATUM = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Single:
+    """A noisy histogram of one column by stratum, in entities, and the noise of a cell."""
+
+    feature: Feature
+    noisy: Floats  # (strata, codes)
+    noise: Noise
+
+    @property
+    def pooled_noise(self) -> Noise:
+        """The noise of a count over all strata; nearly normal if there are many."""
+        return replace(self.noise, scale=self.noise.scale * float(np.sqrt(len(self.noisy))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Singles:
+    """All columns of a table: entities by stratum, counts by code that add up to their number, exponents of fanouts."""
+
+    strata: Floats
+    counts: tuple[Floats, ...]
+    exponents: Mapping[str, float]
+
+    @property
+    def total(self) -> float:
+        """About how many entities have rows in the table."""
+        return float(self.strata.sum())
+
+
+def column_parts(features: Sequence[Feature]) -> list[float]:
+    """What the budgets of columns are in proportion to, by their numbers of codes."""
+    return [min(f.size, MOST_CODES) ** (2 / 3) * _importance(f) for f in features]
+
+
+def measure_singles(
+    queries: WeightedQueries, features: Sequence[Feature], strata: Axis | None, *, amount: Fraction
+) -> list[Single]:
+    """A noisy histogram of each column, all for that amount."""
+    found = []
+    for feature, mine in zip(features, divided(amount, column_parts(features)), strict=True):
+        axes = [whole_axis(feature)] if strata is None else [strata, whole_axis(feature)]
+        cells = queries.histogram(axes, amount=mine)
+        noise = queries.noise([feature], mine)
+        found.append(Single(feature=feature, noisy=cells.reshape(-1, feature.size) / UNITS, noise=noise))
+    return found
+
+
+def averaged(first: Sequence[Single], second: Sequence[Single]) -> list[Single]:
+    """Two measurements of the same columns as one, weighted by their precision."""
+    return [_average(a, b) for a, b in zip(first, second, strict=True)]
+
+
+def estimate(singles: Sequence[Single], *, entities: float | None, means: Mapping[str, float]) -> Singles:
+    """Denoised counts. `entities` is their public number, if any; `means` the public means of fanouts by name."""
+    strata = _strata_totals(singles)
+    if entities is not None:
+        strata *= entities / strata.sum()
+    total = float(strata.sum())
+    counts, exponents = [], {}
+    for single in singles:
+        feature, noisy, noise = single.feature, single.noisy.sum(axis=0), single.pooled_noise
+        if isinstance(feature.source, Rows | Named):
+            fitted: FanoutShares = fanout_shares(noisy, noise, feature.source.edges, mean=means.get(feature.name))
+            exponents[feature.name] = fitted.exponent
+            counts.append(fitted.shares * total)
+        else:
+            counts.append(_denoised(feature, noisy, noise, total))
+    return Singles(strata=strata, counts=tuple(counts), exponents=exponents)
+
+
+def _denoised(feature: Feature, noisy: Floats, noise: Noise, total: float) -> Floats:
+    """Counts of a column; NULL, which is no neighbour of any value, on its own."""
+    smooth = feature.ordered and feature.even
+    if not (smooth and feature.apart and feature.size > 2):
+        return denoise(noisy, noise, total, smooth=smooth)
+    null = float(denoise(np.array([noisy[:-1].sum(), noisy[-1]]), noise, total, smooth=False)[1])
+    return np.append(denoise(noisy[:-1], noise, total - null, smooth=True), null)
+
+
+def _importance(feature: Feature) -> float:
+    return FANOUT_PART if isinstance(feature.source, Rows | Named) else 1.0
+
+
+def _strata_totals(singles: Sequence[Single]) -> Floats:
+    """Entities by stratum: the mean over columns, weighted by the precision of their totals."""
+    precision = np.array([1 / (single.noisy.shape[1] * single.noise.variance) for single in singles])
+    totals = np.stack([single.noisy.sum(axis=1) for single in singles])
+    pooled: Floats = np.maximum(precision @ totals / precision.sum(), LEAST_STRATUM)
+    return pooled
+
+
+def _average(a: Single, b: Single) -> Single:
+    va, vb = a.noise.variance, b.noise.variance
+    noise = replace(a.noise, scale=a.noise.scale * float(np.sqrt(vb / (va + vb))))
+    return Single(feature=a.feature, noisy=(a.noisy * vb + b.noisy * va) / (va + vb), noise=noise)

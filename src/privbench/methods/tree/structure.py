@@ -1,0 +1,201 @@
+"""Which columns depend on which: a k-tree, grown pair by pair, every choice private and free to stay independent.
+
+Prim's algorithm first gives each column a first parent among the columns placed before it and the given ones; then
+each column may get further parents, always such that its own parents form a clique of what is there already, which
+keeps inference exact. The score of a pair is how far its table is from independence, less what sampling and noise
+alone would make of it (both public). A choice of "none" ends a round.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.privacy.events import UNITS
+from privbench.privacy.features import Axis, Pair, touches_of
+from privbench.privacy.weighted import WeightedQueries
+
+Floats = NDArray[np.float64]
+
+MOST_CELLS = 200_000
+"""A column and its parents have at most this many combinations of bins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Alone:
+    """A given column as a parent of one column alone, and what to expect of both if that were all there is."""
+
+    column: int
+    expected: Floats  # (bins of the column, bins of the given one)
+    error: float
+    """About how far that is from the truth."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Candidates:
+    """The columns of a table to choose among: own ones first, then given ones, in bins, with their masses."""
+
+    axes: tuple[Axis, ...]
+    masses: tuple[Floats, ...]
+    own: int
+    strata: int
+    """How many times as many cells a conditional has for strata."""
+    deviation: float
+    """Standard deviation of the noise of a cell of a pair."""
+    only: Mapping[int, Alone] = field(default_factory=dict)
+    """Given columns, the last of them, that may be a parent of one column alone."""
+
+    @property
+    def given(self) -> range:
+        """The places of the given columns that may be a parent of any column."""
+        return range(self.own, len(self.axes) - len(self.only))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Structure:
+    """Own columns in the order of placement, and the parents of those that have any; how many choices were made."""
+
+    order: tuple[int, ...]
+    parents: Mapping[int, tuple[int, ...]]
+    choices: int
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """Every parent with its column."""
+        return tuple((parent, column) for column in self.order for parent in self.parents.get(column, ()))
+
+    def sequence(self, own: int) -> tuple[int, ...]:
+        """All of so many own columns, those that were not placed last."""
+        return (*self.order, *(column for column in range(own) if column not in self.order))
+
+
+INDEPENDENT = Structure(order=(), parents={}, choices=0)
+
+
+def choose_structure(
+    queries: WeightedQueries, candidates: Candidates, *, parents: int, choices: int, amount: Fraction
+) -> Structure:
+    """Grow a k-tree of at most `parents` parents per column by at most so many choices, each for that amount.
+
+    Parents of one column alone come on top, with a choice for each.
+    """
+    grower = _Grower(queries, candidates, parents, choices + len(candidates.only), amount)
+    grower.place()
+    grower.join_siblings()
+    grower.extend()
+    return grower.structure()
+
+
+class _Grower:
+    """A structure in the making."""
+
+    def __init__(
+        self, queries: WeightedQueries, candidates: Candidates, parents: int, choices: int, amount: Fraction
+    ) -> None:
+        self._queries = queries
+        self._candidates = candidates
+        self._most = parents
+        self._most_choices = choices
+        self._amount = amount
+        self._pairs: dict[tuple[int, int], Pair] = {}
+        self._order: list[int] = []
+        self._parents: dict[int, list[int]] = {column: [] for column in range(candidates.own)}
+        self._alone: dict[int, int] = {}
+        self._choices = 0
+
+    def structure(self) -> Structure:
+        parents = {column: tuple(found) for column, found in self._parents.items() if found}
+        for column, parent in self._alone.items():
+            parents[column] = (*parents.get(column, ()), parent)
+        return Structure(order=tuple(self._order), parents=parents, choices=self._choices)
+
+    def place(self) -> None:
+        """Give columns a first parent, until none is worth it."""
+        left = [c for c in range(self._candidates.own) if self._candidates.axes[c].size > 1]
+        while left:
+            there = [p for p in (*self._candidates.given, *self._order) if self._candidates.axes[p].size > 1]
+            firsts = [(a, b) for a in left for b in left if a < b]
+            chosen = self._choose([(p, c) for c in left for p in there] if there else firsts)
+            if chosen is None:
+                return
+            parent, column = chosen
+            if parent in left:
+                self._order.append(parent)
+                left.remove(parent)
+            self._parents[column].append(parent)
+            self._order.append(column)
+            left.remove(column)
+
+    def join_siblings(self) -> None:
+        """Give columns the parent that is for them alone, where it is worth it."""
+        for parent, alone in self._candidates.only.items():
+            if self._choose([(parent, alone.column)]) is not None:
+                self._alone[alone.column] = parent
+                if alone.column not in self._order:
+                    self._order.append(alone.column)
+
+    def extend(self) -> None:
+        """Give placed columns further parents."""
+        for place, column in enumerate(self._order):
+            found = self._parents[column]
+            while found and len(found) < self._most:
+                chosen = self._choose([(p, column) for p in self._further(column, place)])
+                if chosen is None:
+                    break
+                found.append(chosen[0])
+
+    def _further(self, column: int, place: int) -> list[int]:
+        """Columns that may become another parent of a column; the second comes from the other side if that has any."""
+        found = self._parents[column]
+        pool = [p for p in (*self._candidates.given, *self._order[:place]) if p not in found and self._fits(p, column)]
+        if len(found) == 1:
+            first_given = found[0] in self._candidates.given
+            other = [p for p in pool if (p in self._candidates.given) != first_given]
+            return other or pool
+        return pool
+
+    def _fits(self, parent: int, column: int) -> bool:
+        axes, found = self._candidates.axes, self._parents[column]
+        if axes[parent].size < 2:
+            return False
+        cells = self._candidates.strata * prod(axes[c].size for c in (*found, parent, column))
+        if cells > MOST_CELLS:
+            return False
+        own = {p for p in (*found, parent) if p not in self._candidates.given}
+        return len(own) < 2 or any(own <= {c, *self._parents[c]} for c in own)
+
+    def _choose(self, places: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
+        options = list(places)
+        if not options or self._choices == self._most_choices:
+            return None
+        self._choices += 1
+        chosen = self._queries.choose([self._pair(*option) for option in options], amount=self._amount)
+        return next((option for option in options if self._pair(*option) is chosen), None)
+
+    def _pair(self, a: int, b: int) -> Pair:
+        key = (min(a, b), max(a, b))
+        if key not in self._pairs:
+            self._pairs[key] = dependence_pair(self._candidates, *key)
+        return self._pairs[key]
+
+
+def dependence_pair(candidates: Candidates, a: int, b: int) -> Pair:
+    """Two columns, what independence expects of them, and what sampling and noise alone would add to the distance."""
+    first, second = candidates.axes[a], candidates.axes[b]
+    total = candidates.masses[b].sum()
+    expected = np.outer(candidates.masses[a], candidates.masses[b]) / total
+    error = 0.0
+    if b in candidates.only:
+        expected, error = candidates.only[b].expected, candidates.only[b].error
+    touches = touches_of([first.feature, second.feature])
+    sampling = np.minimum(2 * expected * np.exp(-expected), np.sqrt(2 * expected / np.pi)).sum()
+    noise = np.minimum(0.8 * touches * candidates.deviation, expected).sum()
+    return Pair(
+        first=first,
+        second=second,
+        expected=np.rint(expected * UNITS).astype(np.int64),
+        penalty=round(float(sampling + noise + error) * UNITS),
+    )

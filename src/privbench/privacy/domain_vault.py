@@ -1,0 +1,185 @@
+"""The vault of columns whose domain is found with budget: four measured queries, and no other door to raw values.
+
+Like `vault.Vault`: every query is charged to the ledger before the data are touched, answers are integers with noise,
+recorded and locked, and with a tape of answers instead of data a search is replayed. All counts are weights, so that
+one entity moves each of them by at most UNITS in L1, however many rows it has (docs/proofs/domains.md).
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.encode.grid import Grid
+from privbench.encode.magnitude import Magnitudes
+from privbench.encode.steps import steps_of
+from privbench.privacy.events import UNITS, Currency, Event
+from privbench.privacy.gaussian import discrete_gaussian
+from privbench.privacy.ledger import Ledger
+from privbench.privacy.noise import Entropy, discrete_laplace
+from privbench.privacy.price import Noise, drawable, price_noise
+from privbench.privacy.raw import RawColumn
+from privbench.privacy.sparse import sparse_histogram
+from privbench.schema.types import SqlType
+
+Place = tuple[str, str]
+"""A table and a column."""
+Answer = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Measured:
+    """Noisy counts in entities, and their noise."""
+
+    counts: NDArray[np.float64]
+    noise: Noise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Spikes:
+    """Ticks whose noisy counts came out above a threshold, ascending, and these counts in entities."""
+
+    ticks: tuple[int, ...]
+    counts: NDArray[np.float64]
+    noise: Noise
+
+
+def magnitudes_query(column: str) -> str:
+    """How the ledger calls the first query of a column."""
+    return f"magnitudes of {column}"
+
+
+class DomainVault:
+    """Raw columns behind measured queries. Exactly one of `data` and `tape` is given; `types` is public."""
+
+    def __init__(
+        self,
+        types: Mapping[Place, SqlType],
+        data: Mapping[Place, RawColumn] | None,
+        *,
+        ledger: Ledger,
+        entropy: Entropy,
+        tape: Sequence[Answer] | None = None,
+    ) -> None:
+        if (data is None) == (tape is None):
+            raise ValueError("give the vault either data or a tape")
+        self.types = types
+        self.answers: list[Answer] = []
+        self._ledger = ledger
+        self._scope = ledger.root.sequential("domains")
+        self._entropy = entropy
+        self._data = data
+        self._tape = iter(tape or ())
+
+    def __repr__(self) -> str:
+        return "<private columns>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a vault cannot be pickled")
+
+    @property
+    def budget(self) -> Fraction:
+        """What the ledger may spend in all."""
+        return self._ledger.budget
+
+    @property
+    def spent(self) -> Fraction:
+        """What was spent on domains."""
+        return self._scope.total
+
+    def drawable(self, amount: Fraction) -> bool:
+        """Whether a query can be measured for so little."""
+        enough = amount * self._ledger.currency.grid >= 1
+        return enough and drawable(self._ledger.currency, amount, sensitivity=UNITS)
+
+    @property
+    def finds_spikes(self) -> bool:
+        """Whether spikes can be measured: their zeros are drawn for Laplace noise alone, which is paid in epsilon."""
+        return self._ledger.currency is Currency.EPSILON
+
+    def magnitudes(self, place: Place, *, amount: Fraction) -> Measured:
+        """Entities by the order of magnitude of their values."""
+        size = Magnitudes(type=self.types[place]).size
+        return self._counts(place, magnitudes_query(place[1]), RawColumn.magnitudes, draws=size, amount=amount)
+
+    def steps(self, place: Place, *, amount: Fraction) -> Measured:
+        """Entities by the coarsest step that their values lie on, the last for none; zeros are not counted."""
+        draws = len(steps_of(self.types[place])) + 1
+        return self._counts(place, f"steps of {place[1]}", RawColumn.steps, draws=draws, amount=amount)
+
+    def cells(
+        self,
+        place: Place,
+        grid: Grid,
+        *,
+        starts: Sequence[int],
+        last: int,
+        without: Sequence[int] = (),
+        amount: Fraction,
+    ) -> Measured:
+        """Entities by cells of ticks, from each start to the next, the last one to `last`; some ticks left out."""
+        return self._counts(
+            place,
+            f"cells of {place[1]}",
+            lambda column: column.cells(grid, starts, last, without),
+            draws=len(starts),
+            amount=amount,
+        )
+
+    def spikes(self, place: Place, grid: Grid, *, low: int, high: int, false: float, amount: Fraction) -> Spikes:
+        """The ticks of low .. high with large counts, of which about `false` are there by noise alone."""
+        width = high - low + 1
+        event = self._charge(place, f"spikes of {place[1]}", draws=width, amount=amount)
+        above = max(0, math.ceil(float(event.scale) * math.log(max(width / (2 * false), 1.0))))
+
+        def noisy(column: RawColumn) -> Answer:
+            places, counts = column.ticks(grid, low, high)
+            return sparse_histogram(
+                places, counts, low=low, high=high, above=above, scale=event.scale, entropy=self._entropy
+            )
+
+        found = self._answer(place, noisy)
+        return Spikes(ticks=tuple(found[:, 0].tolist()), counts=found[:, 1] / UNITS, noise=_noise(event))
+
+    def _counts(
+        self, place: Place, query: str, exact: Callable[[RawColumn], Answer], *, draws: int, amount: Fraction
+    ) -> Measured:
+        event = self._charge(place, query, draws=draws, amount=amount)
+        draw = discrete_gaussian if event.mechanism.concentrated else discrete_laplace
+
+        def noisy(column: RawColumn) -> Answer:
+            return exact(column) + draw(draws, event.scale, self._entropy)
+
+        return Measured(counts=self._answer(place, noisy) / UNITS, noise=_noise(event))
+
+    def _charge(self, place: Place, query: str, *, draws: int, amount: Fraction) -> Event:
+        """Pay for counts that one entity moves by at most UNITS in L1, all in the same direction."""
+        event = price_noise(
+            self._ledger.currency,
+            place[0],
+            query,
+            sensitivity=UNITS,
+            amount=amount,
+            draws=draws,
+            weighted=True,
+            additive=True,
+        )
+        self._scope.charge(event)
+        return event
+
+    def _answer(self, place: Place, noisy: Callable[[RawColumn], Answer]) -> Answer:
+        """A noisy answer, or the one on the tape; recorded, and locked so that the record stays what it was."""
+        answer = noisy(self._data[place]) if self._data is not None else next(self._tape, None)
+        if answer is None:
+            raise RuntimeError("the tape has fewer answers than the run that replays it asks for")
+        answer.setflags(write=False)
+        self.answers.append(answer)
+        return answer
+
+
+def _noise(event: Event) -> Noise:
+    return Noise(gaussian=event.mechanism.concentrated, scale=float(event.scale / UNITS))

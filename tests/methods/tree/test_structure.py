@@ -1,0 +1,188 @@
+"""Structures of pairs and factors: always chordal, and the factors fit what a dense fit of all tables finds."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from privbench.methods.tree.automatic import most_choices
+from privbench.methods.tree.conditional import Configurations, conditional, fit_factors
+from privbench.methods.tree.structure import MOST_CELLS, Candidates, Structure, choose_structure, dependence_pair
+from privbench.privacy.events import UNITS
+from privbench.privacy.facts import LinkFacts
+from privbench.privacy.features import Axis, Feature, Named, Own, Pair, touches_of
+from privbench.privacy.weighted import WeightedQueries
+from privbench.schema.unit import LinkKind
+from privbench.spn.clique import CliqueTree, Conditional, Given
+from privbench.spn.fanouts import fanout_edges
+
+Floats = NDArray[np.float64]
+
+# -- which columns depend on which ---------------------------------------------------------------------------------
+
+
+class Whims:
+    """Chooses by a coin instead of by data, sometimes none; remembers what it was asked."""
+
+    def __init__(self, seed: int, none: float) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._none = none
+        self.asked: list[Sequence[Pair]] = []
+
+    def choose(self, pairs: Sequence[Pair], **_: Fraction) -> Pair | None:
+        self.asked.append(pairs)
+        return None if self._rng.random() < self._none else pairs[self._rng.integers(len(pairs))]
+
+
+def axis(name: str, bins: int) -> Axis:
+    return Axis(Feature(name=name, size=bins, ordered=False, source=Own(name)), np.arange(bins))
+
+
+def candidates(sizes: Sequence[int], own: int, strata: int = 1) -> Candidates:
+    axes = tuple(axis(f"c{at}", size) for at, size in enumerate(sizes))
+    masses = tuple(np.full(size, 100.0 / size) for size in sizes)
+    return Candidates(axes=axes, masses=masses, own=own, strata=strata, deviation=1.0)
+
+
+def grown(whims: Whims, found: Candidates, parents: int, choices: int) -> Structure:
+    asked = cast(WeightedQueries, whims)
+    return choose_structure(asked, found, parents=parents, choices=choices, amount=Fraction(1))
+
+
+def as_tree(found: Candidates, structure: Structure) -> CliqueTree:
+    """A node of this structure; making it checks that all parents form cliques."""
+    names = [a.feature.name for a in found.axes]
+    columns = tuple(
+        Conditional(
+            column=names[c],
+            bins=found.axes[c].bins,
+            counts=np.ones(found.axes[c].size),
+            parents=tuple(names[p] for p in structure.parents.get(c, ())),
+            factors=tuple(np.ones((found.axes[p].size, found.axes[c].size)) for p in structure.parents.get(c, ())),
+        )
+        for c in structure.sequence(found.own)
+    )
+    given_too = tuple(Given(column=names[g], bins=found.axes[g].bins) for g in found.given)
+    return CliqueTree(columns=columns, given=given_too, contexts=np.zeros((1, len(given_too)), np.int64))
+
+
+@settings(max_examples=120)
+@given(
+    st.integers(0, 10**6),
+    st.lists(st.integers(1, 30), min_size=1, max_size=9),
+    st.integers(1, 9),
+    st.integers(1, 8),
+    st.integers(0, 40),
+    st.sampled_from([0.0, 0.1, 0.5]),
+)
+def test_every_structure_is_chordal(
+    seed: int, sizes: list[int], own: int, parents: int, choices: int, none: float
+) -> None:
+    whims, found = Whims(seed, none), candidates(sizes, min(own, len(sizes)))
+    structure = grown(whims, found, parents, choices)
+    as_tree(found, structure)  # raises if it is not
+    assert sorted(structure.sequence(found.own)) == list(range(found.own))
+    assert structure.choices == len(whims.asked) <= choices
+    assert all(len(p) <= parents and len(set(p)) == len(p) for p in structure.parents.values())
+    for column, of in structure.parents.items():
+        assert np.prod([sizes[p] for p in (*of, column)], dtype=float) <= MOST_CELLS or len(of) == 1
+    assert all(sizes[p] > 1 and sizes[c] > 1 for p, c in structure.pairs)
+
+
+@pytest.mark.parametrize("given_columns", [0, 3])
+def test_there_are_never_more_choices_than_were_planned_for(given_columns: int) -> None:
+    for seed in range(20):
+        found = candidates([3] * (5 + given_columns), 5)
+        structure = grown(Whims(seed, 0.0), found, 3, 10**6)
+        assert structure.choices <= most_choices(5, given_columns, 3)
+
+
+def test_none_ends_a_round() -> None:
+    whims = Whims(1, 1.0)
+    structure = grown(whims, candidates([4] * 6, 4), 3, 30)
+    assert structure.pairs == ()
+    assert len(whims.asked) == 1
+
+
+def test_each_pair_is_offered_once_and_always_as_the_same_object() -> None:
+    """So that its table is counted once, and choices can be told apart by identity."""
+    whims = Whims(5, 0.0)
+    grown(whims, candidates([3] * 7, 5), 3, 40)
+    seen: dict[tuple[str, str], Pair] = {}
+    for pairs in whims.asked:
+        assert len(set(pairs)) == len(pairs)
+        for pair in pairs:
+            names = tuple(sorted((pair.first.feature.name, pair.second.feature.name)))
+            assert seen.setdefault((names[0], names[1]), pair) is pair
+
+
+def test_a_pair_of_two_counts_of_keys_is_weighed_by_all_that_moves_it() -> None:
+    link: Any = LinkFacts(
+        name="a.b", table="a", target="t", kind=LinkKind.REFERENCE, slots=None, nullable=True, unique=False
+    )
+    edges = fanout_edges(3)
+    named = [Axis(Feature(name=n, size=4, ordered=True, source=Named(link, edges)), np.arange(4)) for n in "xy"]
+    own = axis("z", 4)
+    found = Candidates(axes=(*named, own), masses=(np.full(4, 1e4),) * 3, own=3, strata=1, deviation=2.0)
+    assert touches_of([named[0].feature]) == 3
+    assert dependence_pair(found, 0, 1).touches == 5
+    assert dependence_pair(found, 0, 2).touches == 3
+    noise = {pair: dependence_pair(found, *pair).penalty for pair in ((0, 1), (0, 2))}
+    assert noise[0, 1] - noise[0, 2] == pytest.approx(2 * 0.8 * 2.0 * 16 * UNITS)
+
+
+# -- factors -------------------------------------------------------------------------------------------------------
+
+
+def dense_fit(shape: tuple[int, ...], tables: dict[int, Floats], base: Floats) -> Floats:
+    """Iterative proportional fitting of P(parents) x own to the tables, cell by cell; the last axis is the column."""
+    joint = base.copy()
+    for _ in range(400):
+        for place, table in tables.items():
+            others = tuple(a for a in range(len(shape) - 1) if a != place)
+            margin = joint.sum(axis=others)
+            grow = table / np.maximum(margin, 1e-300)
+            joint = joint * np.expand_dims(grow, others)
+        parents = joint.sum(axis=-1, keepdims=True)
+        joint = joint / np.maximum(parents, 1e-300) * base.sum(axis=-1, keepdims=True)
+    return joint
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (3, 4, 5), (2, 3, 2, 4)], ids=str)
+def test_factors_fit_what_a_dense_fit_finds(shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(3)
+    true = rng.random(shape) ** 2 + 0.05
+    true /= true.sum()
+    own = true.sum(axis=tuple(range(len(shape) - 1)))
+    parents = true.sum(axis=-1)
+    tables = {p: true.sum(axis=tuple(a for a in range(len(shape) - 1) if a != p)) for p in range(len(shape) - 1)}
+    bins = tuple(np.nonzero(parents > 0))
+    found = Configurations(bins=bins, masses=parents[bins])
+    factors = fit_factors(own, found, list(tables.values()))
+    fitted = conditional(factors, bins) * parents[bins][:, None]
+    dense = dense_fit(shape, tables, parents[..., None] * own)[bins]
+    assert np.abs(fitted - dense).sum() < 5e-3
+    for place, table in tables.items():
+        margin = np.zeros_like(table)
+        np.add.at(margin, bins[place], fitted)
+        assert np.abs(margin - table).sum() < 2e-3
+
+
+def test_factors_of_tables_that_contradict_each_other_stay_finite() -> None:
+    tables = [np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[0.0, 1.0], [1.0, 0.0]])]
+    both = np.arange(2)
+    factors = fit_factors(np.ones(2), Configurations(bins=(both, both), masses=np.ones(2)), tables)
+    assert all(np.isfinite(f).all() and (f >= 0).all() for f in factors)
+    shares = conditional(factors, [both, both])
+    assert shares.sum(axis=1) == pytest.approx(np.ones(2))
+
+
+def test_one_parent_needs_no_fit() -> None:
+    table = np.array([[3.0, 1.0], [0.0, 4.0]])
+    (factor,) = fit_factors(np.array([3.0, 5.0]), Configurations(bins=(np.arange(2),), masses=np.ones(2)), [table])
+    assert conditional([factor], [np.arange(2)]) == pytest.approx(np.array([[0.75, 0.25], [0.0, 1.0]]))

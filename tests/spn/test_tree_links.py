@@ -1,0 +1,106 @@
+"""Links that stand in networks: they check themselves, come back from a file, and draw slots of the right block."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from privbench.errors import ModelError
+from privbench.spn.link_store import pack_link, read_link
+from privbench.spn.links import DegreeCounts, SlotCounts
+from privbench.spn.tree_links import Blocks, Fanouts, LinkModel, Named, counted, slots_of
+
+EDGES = np.array([0, 1, 2, 5])
+LINKS: list[LinkModel] = [
+    Fanouts(column="#rows a.b", edges=EDGES, exponent=1.5, unowned=3.5),
+    Named(column="#named a.b", edges=EDGES, exponent=-1.0, null=None),
+    Named(column=None, null="#null a.b"),
+    Blocks(column="#key a.b", blocks=3, slots=7),
+    SlotCounts(counts=np.array([[1.0, 2.0]])),
+    DegreeCounts(counts=np.array([1.0, 2.0]), null_share=0.25),
+]
+
+
+@pytest.mark.parametrize("link", LINKS, ids=lambda link: type(link).__name__)
+def test_links_come_back_from_a_file(link: LinkModel) -> None:
+    arrays: dict[str, NDArray[Any]] = {}
+    header = pack_link("x", link, arrays)
+    again = read_link(header, arrays.__getitem__)
+    assert type(again) is type(link)
+    more: dict[str, NDArray[Any]] = {}
+    assert pack_link("x", again, more) == header
+    assert all((more[name] == arrays[name]).all() for name in arrays)
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [[0], [1, 1], [2, 1], [-1, 2], [[0, 1]], [0, 2**41], [0.0, 1.0]],
+)
+def test_wrong_edges(edges: Any) -> None:
+    with pytest.raises(ModelError, match="edges"):
+        Fanouts(column="a", edges=np.array(edges), exponent=1.0, unowned=0.0)
+    with pytest.raises(ModelError, match="edges"):
+        Named(column="a", edges=np.array(edges), exponent=1.0, null=None)
+
+
+@pytest.mark.parametrize("exponent", [np.nan, np.inf, 65.0, -65.0])
+def test_wrong_exponents(exponent: float) -> None:
+    with pytest.raises(ModelError, match="exponent"):
+        Fanouts(column="a", edges=EDGES, exponent=exponent, unowned=0.0)
+
+
+@pytest.mark.parametrize("unowned", [np.nan, np.inf, -1.0])
+def test_wrong_rows_without_an_owner(unowned: float) -> None:
+    with pytest.raises(ModelError, match="without an owner"):
+        Fanouts(column="a", edges=EDGES, exponent=1.0, unowned=unowned)
+
+
+@pytest.mark.parametrize(("blocks", "slots"), [(-1, 4), (5, 4), (0, 4)])
+def test_wrong_blocks(blocks: int, slots: int) -> None:
+    with pytest.raises(ModelError):
+        Blocks(column="a", blocks=blocks, slots=slots)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"kind": "other"},
+        {"kind": "blocks", "column": 3, "blocks": 1, "slots": 1},
+        {"kind": "blocks", "column": "a", "blocks": True, "slots": 1},
+        {"kind": "blocks", "column": "a", "blocks": 1.0, "slots": 1},
+        {"kind": "blocks", "column": "a", "blocks": 1, "slots": 10**30},
+        {"kind": "named", "array": "x", "column": [], "null": None, "exponent": 1.0},
+    ],
+)
+def test_damaged_headers(header: dict[str, Any]) -> None:
+    with pytest.raises(ModelError):
+        read_link(header, {"x": EDGES}.__getitem__)
+
+
+@given(st.integers(1, 12), st.integers(0, 30), st.integers(0, 200), st.integers(0, 99))
+def test_slots_lie_evenly_in_their_block(blocks: int, more: int, rows: int, seed: int) -> None:
+    link = Blocks(column="a", blocks=blocks, slots=blocks + more)
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, blocks + 1, rows)
+    slots = slots_of(link, codes, rng=rng)
+    assert ((slots == -1) == (codes == blocks)).all()
+    named = slots >= 0
+    assert (slots[named] * blocks // link.slots == codes[named]).all()
+    for block in range(blocks):
+        inside = [s for s in range(link.slots) if s * blocks // link.slots == block]
+        counts = np.bincount(slots[codes == block], minlength=link.slots)[inside] if (codes == block).any() else [0]
+        assert max(counts) - min(counts) <= 1
+
+
+def test_slots_of_an_empty_table() -> None:
+    empty = Blocks(column="a", blocks=0, slots=0)
+    assert slots_of(empty, np.zeros(3, int), rng=np.random.default_rng(0)).tolist() == [-1, -1, -1]
+
+
+def test_counts_are_asked_of_links_that_have_them() -> None:
+    assert counted(LINKS[4]) is LINKS[4]
+    with pytest.raises(ModelError):
+        counted(LINKS[0])
