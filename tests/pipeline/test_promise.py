@@ -82,6 +82,6 @@ def test_numbers_are_read_exactly() -> None:
     assert parse_delta("1e-9") == parse_delta(1e-9) == parse_delta(Fraction(1, 10**9)) == Fraction(1, 10**9)
     assert parse_delta(0) == parse_delta("0") == parse_delta("0.0") == 0
     assert parse_epsilon(3.2) == Fraction(16, 5)
-    for epsilon in ("0", "-1", "nan", "one", "1e-7"):
+    for epsilon in ("0", "-1", "nan", "one", "1e-7", "1e400"):
         with pytest.raises(SpecError, match="epsilon is"):
             parse_epsilon(epsilon)

@@ -70,7 +70,7 @@ def _table(plan: Plan, table: TableForecast) -> tuple[object, ...]:
 def _how(table: TableForecast) -> tuple[object, ...]:
     said = table.settings
     shares = 100 * said["single_share"], 100 * said["choice_share"]
-    return table.table, len(table.given), table.ratio, said["parents"], said["bins"], said["draws"], *shares
+    return table.table, len(table.given), table.ratio, said["parents"], said["bins"], said["pairs"], *shares
 
 
 def _needs(table: TableForecast) -> tuple[object, ...]:

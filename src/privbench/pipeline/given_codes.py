@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from privbench.pipeline.brood import Brood
 from privbench.pipeline.carried import Carried
 from privbench.pipeline.spans import Span
-from privbench.pipeline.spools import OWNER, feature
+from privbench.pipeline.spools import feature
+from privbench.spn.feature_names import FIRST, OWNER, RANK, STRATUM
 from privbench.spn.nodes import Node, given_columns
-from privbench.spn.siblings import FIRST
 
 Codes = NDArray[np.uint16]
 
@@ -44,8 +44,8 @@ def _without_owner(name: str, codes: int, rows: int) -> Codes:
 
 
 def _with_owner(name: str, owners: Carried, brood: Brood) -> Codes:
-    if name == "#rank":
+    if name == RANK:
         return brood.ranks()
-    if name == "#size":
+    if name == STRATUM:
         return brood.sizes()
     return np.repeat(owners.read(feature(name.removeprefix(OWNER)), brood.first, brood.last), brood.fanouts)

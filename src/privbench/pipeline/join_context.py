@@ -5,6 +5,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privbench.encode.predicate import OfValues, Predicate
 from privbench.errors import SpecError
@@ -63,6 +64,17 @@ def product(weights: Sequence[Weight]) -> Weight:
     for weight in weights:
         result = result * weight
     return result
+
+
+def looked_up(target: Weight, named: NDArray[np.int64], *, targets: int) -> Shares:
+    """The weight of the row that each key names, of so many; a key that names none, -1, meets nothing."""
+    found: Shares = np.append(np.broadcast_to(np.asarray(target, np.float64), (targets,)), 0.0)[named]
+    return found
+
+
+def added_up(weights: Shares, named: NDArray[np.int64], *, targets: int) -> Shares:
+    """The weight of the rows whose keys name a row, for each of so many rows."""
+    return np.asarray(np.bincount(named[named >= 0], weights[named >= 0], targets), np.float64)
 
 
 def _spread_over(met: Shares, rows: int) -> Shares:

@@ -21,14 +21,14 @@ class PrivateNode:
     """Rows of a private table: alike but for the part they come from and, in the entity table, their place."""
 
     def __init__(
-        self, estimate: JoinContext, name: str, filters: Filters, above: Mapping[Link, Weight], below: Sequence[Weight]
+        self, context: JoinContext, name: str, filters: Filters, above: Mapping[Link, Weight], below: Sequence[Weight]
     ) -> None:
-        self._estimate = estimate
-        self._table = estimate.model.protection.schema.table(name)
-        self._rows = estimate.sizes[name]
+        self._context = context
+        self._table = context.model.protection.schema.table(name)
+        self._rows = context.sizes[name]
         self._place: Weight = product(below)
         self._parts = self._evidence(filters)
-        held = [link for link in estimate.model.protection.links if link.table == name]
+        held = [link for link in context.model.protection.links if link.table == name]
         for link in held:
             self._parts = self._parts * self._along(link, filters, above.get(link))
 
@@ -44,18 +44,18 @@ class PrivateNode:
 
     def per_target(self, link: Link) -> Weight:
         """The weight of the rows whose key names a row, for each row that it can name."""
-        found = spread(self._estimate.model, link, sizes=self._estimate.sizes)
+        found = spread(self._context.model, link, sizes=self._context.sizes)
         weights = self._rows * self._parts * float(np.mean(self._place)) if self._rows else np.zeros_like(self._parts)
         if found.rows is None:
-            return float(weights @ (1 - found.null)) / max(self._estimate.sizes[link.key.table], 1)
+            return float(weights @ (1 - found.null)) / max(self._context.sizes[link.key.table], 1)
         return np.asarray(weights @ found.rows)
 
     def _evidence(self, filters: Filters) -> Shares:
         """The share of rows that come from each part and satisfy the filters on modelled columns."""
-        model, name = self._estimate.model, self._table.name
+        model, name = self._context.model, self._table.name
         codecs, keys = model.codecs[name], {c for key in self._table.foreign_keys for c in key.columns}
         for column in (c for c in filters if c not in codecs and c not in keys):
-            met = self._estimate.met_by_key(f"{name}.{column}", self._table, column, filters[column])
+            met = self._context.met_by_key(f"{name}.{column}", self._table, column, filters[column])
             self._place = self._place * met
         network = model.tables[name].network
         evidence = {c: codecs[c].coverage(All(parts=p)) for c, p in filters.items() if c in codecs}
@@ -69,7 +69,7 @@ class PrivateNode:
         asked = [c for c in link.key.columns if c in filters]
         if target is None and not asked:
             return 1.0
-        found = spread(self._estimate.model, link, sizes=self._estimate.sizes)
+        found = spread(self._context.model, link, sizes=self._context.sizes)
         if not asked:
             return found.weight(1.0 if target is None else target)
         if len(link.key.columns) > 1:
@@ -77,9 +77,9 @@ class PrivateNode:
         nulls, of_values = parts_of(All(parts=filters[asked[0]]))
         value: Weight = 1.0 if target is None else target
         if of_values:
-            parent = self._estimate.model.protection.schema.table(link.key.table)
+            parent = self._context.model.protection.schema.table(link.key.table)
             where = f"{self._table.name}.{asked[0]}"
-            value = value * self._estimate.met_by_key(where, parent, link.key.references[0], of_values)
+            value = value * self._context.met_by_key(where, parent, link.key.references[0], of_values)
         here = found.weight(value) * float(all(n.negated for n in nulls))
         null_too = target is None and not of_values and not any(n.negated for n in nulls)
         return here + found.null if null_too else here

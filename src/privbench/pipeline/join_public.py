@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privbench.encode.predicate import IsNull, Predicate
 from privbench.errors import SpecError
-from privbench.pipeline.join_context import Filters, JoinContext, Weight, product
+from privbench.pipeline.join_context import Filters, JoinContext, Weight, added_up, looked_up, product
 from privbench.pipeline.match import rows_named, satisfying
 from privbench.pipeline.spread import Shares
 from privbench.schema.unit import Link, LinkKind
@@ -19,11 +19,11 @@ class PublicNode:
     """Rows of a public table, each at hand with its values and the rows that its keys name."""
 
     def __init__(
-        self, estimate: JoinContext, name: str, filters: Filters, above: Mapping[Link, Weight], below: Sequence[Weight]
+        self, context: JoinContext, name: str, filters: Filters, above: Mapping[Link, Weight], below: Sequence[Weight]
     ) -> None:
-        self._estimate = estimate
-        self._table = estimate.model.protection.schema.table(name)
-        self._content = pq.read_table(io.BytesIO(estimate.model.public[name]))
+        self._context = context
+        self._table = context.model.protection.schema.table(name)
+        self._content = pq.read_table(io.BytesIO(context.model.public[name]))
         weight = np.ones(self._content.num_rows) * product(below)
         for column, predicates in filters.items():
             self._check(column, predicates)
@@ -34,8 +34,7 @@ class PublicNode:
             if named is None:
                 weight = weight * self._valid(link) * np.mean(target)
             else:
-                there = np.broadcast_to(np.asarray(target, np.float64), (self._estimate.sizes[link.key.table],))
-                weight = weight * np.append(there, 0.0)[named]  # a key that names no row is -1
+                weight = weight * looked_up(target, named, targets=context.sizes[link.key.table])
         self.per_row: Shares = weight
 
     @property
@@ -46,23 +45,21 @@ class PublicNode:
     def per_target(self, link: Link) -> Weight:
         """The weight of the rows whose key names a row, for each row that it can name."""
         named = self._named(link)
-        targets = self._estimate.sizes[link.key.table]
+        targets = self._context.sizes[link.key.table]
         if named is None:
             return float((self.per_row * self._valid(link)).sum()) / max(targets, 1)
-        return np.asarray(np.bincount(named[named >= 0], self.per_row[named >= 0], targets), np.float64)
+        return added_up(self.per_row, named, targets=targets)
 
     def _named(self, link: Link) -> NDArray[np.int64] | None:
         """The rows that a key names; None where it is drawn anew over all rows."""
-        if link in self._estimate.stale:
+        if link in self._context.stale:
             return None
         keys = [self._content.column(c) for c in link.key.columns]
         if link.kind is LinkKind.INBOUND:
-            known = self._estimate.model.entity_keys
+            known = self._context.model.entity_keys
             assert known is not None  # noqa: S101  other inbound keys are drawn anew
             return rows_named(keys, [known.column(c) for c in link.key.references])
-        other = pq.read_table(
-            io.BytesIO(self._estimate.model.public[link.key.table]), columns=list(link.key.references)
-        )
+        other = pq.read_table(io.BytesIO(self._context.model.public[link.key.table]), columns=list(link.key.references))
         return rows_named(keys, [other.column(c) for c in link.key.references])
 
     def _valid(self, link: Link) -> Shares:
@@ -73,6 +70,6 @@ class PublicNode:
 
     def _check(self, column: str, predicates: Sequence[Predicate]) -> None:
         """Values of keys that are drawn anew are not those at hand; whether they are NULL is."""
-        drawn = {c for link in self._estimate.stale if link.table == self._table.name for c in link.key.columns}
+        drawn = {c for link in self._context.stale if link.table == self._table.name for c in link.key.columns}
         if column in drawn and not all(isinstance(p, IsNull) for p in predicates):
             raise SpecError(f"{self._table.name}.{column}: this key is drawn anew, so that its values are not known.")

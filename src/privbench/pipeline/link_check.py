@@ -4,12 +4,11 @@ from collections.abc import Iterator
 
 from privbench.errors import ModelError
 from privbench.pipeline.model import Model
-from privbench.pipeline.spools import OWNER
 from privbench.privacy.facts import SIZE_LIMIT
 from privbench.schema.unit import Link, LinkKind
 from privbench.spn.fanouts import RANK_EDGES, size_edges
+from privbench.spn.feature_names import FIRST, OWNER, RANK, STRATUM
 from privbench.spn.nodes import given_columns
-from privbench.spn.siblings import FIRST
 from privbench.spn.tree_links import Blocks, Fanouts, Named
 
 MOST_OF_OWNER = 2**24
@@ -60,7 +59,7 @@ def _check_given(model: Model, owner: Link) -> None:
     sizes = {**above.sizes, **{given.column: len(given.bins) for given in given_columns(above)}}
     known = {f"{OWNER}{name}": codes + 1 for name, codes in sizes.items()}
     known |= {f"{FIRST}{name}": codes + 1 for name, codes in model.tables[owner.table].network.sizes.items()}
-    known |= {"#rank": len(RANK_EDGES) - 1, "#size": len(size_edges()) - 1}
+    known |= {RANK: len(RANK_EDGES) - 1, STRATUM: len(size_edges()) - 1}
     for given in given_columns(model.tables[owner.table].network):
         if known.get(given.column) != len(given.bins):
             raise ModelError(f"{owner.table}: its network asks for {given.column}, which its rows do not have.")

@@ -8,7 +8,7 @@ from privbench.errors import SpecError
 from privbench.methods.base import Method
 from privbench.methods.registry import METHODS
 
-LEAST_EPSILON = Fraction(1, 10**6)
+LEAST_EPSILON, LARGEST_EPSILON = Fraction(1, 10**6), Fraction(10**6)
 LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**30), Fraction(1, 10**3)
 
 Number = Fraction | float | str
@@ -25,6 +25,8 @@ def parse_epsilon(epsilon: Number) -> Fraction:
         raise SpecError(f"epsilon is {epsilon}: it must be a number above 0, such as 3.2.")
     if value < LEAST_EPSILON:
         raise SpecError(f"epsilon is {epsilon}: below {float(LEAST_EPSILON):g} nothing can be measured.")
+    if value > LARGEST_EPSILON:
+        raise SpecError(f"epsilon is {epsilon}: above {float(LARGEST_EPSILON):g} nothing is protected.")
     return value
 
 

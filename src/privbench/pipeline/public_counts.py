@@ -13,10 +13,8 @@ from privbench.pipeline.model import Model
 from privbench.pipeline.order import names_entity
 from privbench.schema.unit import Protection
 from privbench.spn.fanouts import MANY, bin_of, fanout_edges
+from privbench.spn.feature_names import PUBLIC
 from privbench.spn.nodes import given_columns
-
-PUBLIC = "#public "
-"""How the given columns that hold such a count begin; the name of the public table's key follows."""
 
 
 def public_counts(model: Model, table: str) -> dict[str, NDArray[np.uint16]]:

@@ -11,7 +11,6 @@ from privbench.methods.base import Settings
 from privbench.pipeline.reading import Codecs, ids_are_public
 from privbench.pipeline.spans import key_is_unique
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, TableFacts
-from privbench.schema.domain import Bins, Text
 from privbench.schema.spec import Orphans, Sizes, Spec
 from privbench.schema.unit import Link, LinkKind, Neighbours, Protection, Role
 
@@ -55,7 +54,7 @@ def public_facts(
     tables = {
         name: TableFacts(
             name=name,
-            columns={c: _column_facts(spec, name, c, codec) for c, codec in codecs[name].items()},
+            columns={c: _column_facts(codec) for c, codec in codecs[name].items()},
             rows=known.get(name),
             cap=spec.tables[name].rows_per_entity,
             weight=spec.tables[name].budget or 1.0,
@@ -76,11 +75,6 @@ def public_facts(
     )
 
 
-def _column_facts(spec: Spec, table: str, column: str, codec: Codec) -> ColumnFacts:
-    even = not isinstance(spec.column(table, column).domain, Bins | Text)
-    return ColumnFacts(size=codec.size, ordered=codec.ordered, null=codec.null_code is not None, even=even)
-
-
 def _link_facts(protection: Protection, link: Link, known: Mapping[str, int]) -> LinkFacts:
     table, target = protection.schema.table(link.table), link.key.table
     slotted = link.kind is LinkKind.CATEGORY or (target == protection.entity and target in known)
@@ -93,3 +87,7 @@ def _link_facts(protection: Protection, link: Link, known: Mapping[str, int]) ->
         nullable=any(table.column(c).nullable for c in link.key.columns),
         unique=key_is_unique(table, link),
     )
+
+
+def _column_facts(codec: Codec) -> ColumnFacts:
+    return ColumnFacts(size=codec.size, ordered=codec.ordered, null=codec.null_code is not None)

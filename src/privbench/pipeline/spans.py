@@ -14,13 +14,12 @@ from privbench.pipeline.model import Model
 from privbench.schema.domain import Range, Values
 from privbench.schema.model import Table
 from privbench.schema.unit import Link, LinkKind
+from privbench.spn.fanouts import MANY
 from privbench.spn.links import expected_share, null_share
 from privbench.spn.tree_links import counted
 
 BLOCK_ROWS = 65_536
 """About how many rows a block has."""
-MANY = 2**40
-"""More rows than any owner has."""
 
 Sizes = Mapping[str, int]
 """How many rows each table has or will have."""

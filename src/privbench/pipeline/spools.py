@@ -16,11 +16,10 @@ from privbench.pipeline.model import Model
 from privbench.pipeline.order import declared_order
 from privbench.schema.unit import Link
 from privbench.spn.fanouts import draw_numbers
+from privbench.spn.feature_names import OWNER
 from privbench.spn.nodes import given_columns
 from privbench.spn.tree_links import FLOOR, Fanouts, Named
 
-OWNER = "#owner "
-"""How the given columns that hold a feature of the owner begin."""
 ENTITY = "entity"
 
 

@@ -6,12 +6,11 @@ from privbench.methods.base import TableModel
 from privbench.privacy.weighted import weights_query
 from privbench.schema.unit import Neighbours
 from privbench.spn.clique import CliqueTree, number_of_bins
+from privbench.spn.feature_names import STRATUM, null_column
 from privbench.spn.links import COMPONENT
 from privbench.spn.nodes import Leaf, walk
 from privbench.spn.tree_links import Fanouts
 
-SIZE = "#size"
-"""The given column by whose bins the histograms of a table are measured."""
 Query = tuple[str, int]
 """A query as the ledger calls it, and how many numbers it drew."""
 
@@ -27,15 +26,15 @@ def tree_draws(table: TableModel, *, entity: bool, neighbours: Neighbours) -> It
             yield from _clique_draws(node)
     for name, link in table.links.items():
         if isinstance(link, Fanouts) and link.unowned:
-            yield weights_query([f"#null {name}"]), 2
+            yield weights_query([null_column(name)]), 2
 
 
 def _clique_draws(tree: CliqueTree) -> Iterator[Query]:
     bins = {given.column: number_of_bins(given) for given in tree.given}
     bins |= {column.column: number_of_bins(column) for column in tree.columns}
     for column in tree.columns:
-        strata = [SIZE] if SIZE in column.parents else []
-        yield weights_query([*strata, column.column]), len(column.counts) * bins.get(SIZE, 1)
+        strata = [STRATUM] if STRATUM in column.parents else []
+        yield weights_query([*strata, column.column]), len(column.counts) * bins.get(STRATUM, 1)
         for parent in column.parents:
-            if parent != SIZE:
+            if parent != STRATUM:
                 yield weights_query([parent, column.column]), bins[parent] * bins[column.column]

@@ -20,8 +20,6 @@ class ColumnFacts:
     ordered: bool
     null: bool = False
     """Whether the last code is NULL."""
-    even: bool = True
-    """Whether its codes stand for equally many values each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

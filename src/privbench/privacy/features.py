@@ -2,8 +2,8 @@
 
 A feature is a public description; its codes stay behind the vault's door. Every feature but `Named` is a function of
 the rows of the row's own entity, so that a weighted histogram of such features is a sum over entities
-(docs/proofs/tree.md). The name of a feature is the column that the table's network has for it; names of features that
-are not columns of the table begin with "#".
+(docs/proofs/tree.md). The name of a feature is the column that the table's network has for it
+(`spn/feature_names.py`).
 """
 
 from collections.abc import Iterable
@@ -14,10 +14,16 @@ from numpy.typing import NDArray
 
 from privbench.privacy.facts import LinkFacts
 from privbench.spn.fanouts import RANK_EDGES, Edges
-from privbench.spn.siblings import FIRST
-
-STRATUM = "#size"
-"""The name of the number of rows that an entity has in a table."""
+from privbench.spn.feature_names import (
+    FIRST,
+    OWNER,
+    RANK,
+    STRATUM,
+    key_column,
+    named_column,
+    null_column,
+    rows_column,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +110,6 @@ class Feature:
     ordered: bool
     source: Source = field(repr=False)
     apart: bool = False
-    even: bool = True
-    """Whether neighbouring codes are equally wide, so that a smooth histogram is to be expected."""
 
     @property
     def touches(self) -> int:
@@ -125,37 +129,36 @@ def touches_of(features: Iterable[Feature]) -> int:
 
 def fanout(link: LinkFacts, edges: Edges) -> Feature:
     """Rows that an owner has through a key."""
-    name = f"#rows {link.name}"
-    return Feature(name=name, size=len(edges) - 1, ordered=True, even=False, source=Rows(link, edges))
+    name = rows_column(link.name)
+    return Feature(name=name, size=len(edges) - 1, ordered=True, source=Rows(link, edges))
 
 
 def named(link: LinkFacts, edges: Edges) -> Feature:
     """Keys that name a row."""
-    name = f"#named {link.name}"
-    return Feature(name=name, size=len(edges) - 1, ordered=True, even=False, source=Named(link, edges))
+    name = named_column(link.name)
+    return Feature(name=name, size=len(edges) - 1, ordered=True, source=Named(link, edges))
 
 
 def null_key(link: LinkFacts) -> Feature:
     """Whether a key is NULL: code 1."""
-    return Feature(name=f"#null {link.name}", size=2, ordered=False, source=NullKey(link))
+    return Feature(name=null_column(link.name), size=2, ordered=False, source=NullKey(link))
 
 
 def key_block(link: LinkFacts, blocks: int) -> Feature:
     """The block of public rows that a key names."""
     size = max(blocks + link.nullable, 1)
     source = KeyBlock(link, blocks)
-    return Feature(name=f"#key {link.name}", size=size, ordered=False, source=source, apart=link.nullable)
+    return Feature(name=key_column(link.name), size=size, ordered=False, source=source, apart=link.nullable)
 
 
 def of_owner(feature: Feature) -> Feature:
     """A feature of the owner row."""
     return Feature(
-        name=f"#owner {feature.name}",
+        name=f"{OWNER}{feature.name}",
         size=feature.size + 1,
         ordered=feature.ordered,
         source=OfOwner(feature),
         apart=True,
-        even=feature.even,
     )
 
 
@@ -167,24 +170,23 @@ def of_first(feature: Feature) -> Feature:
         ordered=feature.ordered,
         source=OfFirst(feature),
         apart=True,
-        even=feature.even,
     )
 
 
 def public_rows(name: str, codes: NDArray[np.uint16]) -> Feature:
     """How many public rows name an entity."""
     size = int(codes.max(initial=0)) + 1
-    return Feature(name=name, size=size, ordered=True, even=False, source=PublicRows(codes))
+    return Feature(name=name, size=size, ordered=True, source=PublicRows(codes))
 
 
 def rank() -> Feature:
     """The place among the owner's rows."""
-    return Feature(name="#rank", size=len(RANK_EDGES) - 1, ordered=True, even=False, source=Rank())
+    return Feature(name=RANK, size=len(RANK_EDGES) - 1, ordered=True, source=Rank())
 
 
 def entity_rows(edges: Edges) -> Feature:
     """The rows of the entity in this table."""
-    return Feature(name=STRATUM, size=len(edges) - 1, ordered=True, even=False, source=EntityRows(edges))
+    return Feature(name=STRATUM, size=len(edges) - 1, ordered=True, source=EntityRows(edges))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,6 +17,7 @@ from privbench.encode.layout import one_array
 from privbench.encode.magnitude import Magnitudes
 from privbench.encode.steps import coarsest_step, steps_of
 from privbench.privacy.events import UNITS
+from privbench.privacy.weighted_counts import row_weights, weighted_histogram
 from privbench.schema.types import SqlType
 
 Integers = NDArray[np.int64]
@@ -28,9 +29,8 @@ def weights_of(entities: Integers) -> Integers:
     >>> weights_of(np.array([0, 1, 1, 1])).tolist()
     [1048576, 349525, 349525, 349525]
     """
-    rows = np.bincount(entities, minlength=1)
-    weights: Integers = UNITS // rows[entities]
-    return weights
+    weights = row_weights(entities, UNITS)
+    return np.full(len(entities), UNITS, np.int64) if weights is None else weights
 
 
 class RawColumn:
@@ -74,13 +74,10 @@ class RawColumn:
         ticks = grid.ticks(self._values)
         inside = (ticks >= low) & (ticks <= high)
         places, at = np.unique(ticks[inside], return_inverse=True)
-        sums = np.zeros(len(places), np.int64)
-        np.add.at(sums, at, self._weights[inside])
+        sums = weighted_histogram([(at, len(places))], self._weights[inside], UNITS)
         return places[sums > 0], sums[sums > 0]
 
     def _sum(self, cells: NDArray[np.intp] | Integers, size: int) -> Integers:
         """Sum the weights by cell; -1 is no cell."""
         inside = cells >= 0
-        sums = np.zeros(size, np.int64)
-        np.add.at(sums, cells[inside], self._weights[inside])
-        return sums
+        return weighted_histogram([(cells[inside], size)], self._weights[inside], UNITS)

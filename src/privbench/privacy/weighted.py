@@ -12,10 +12,11 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.privacy.events import UNITS
+from privbench.privacy.door import Exact
+from privbench.privacy.events import UNITS, Currency
 from privbench.privacy.features import Axis, Feature, Pair, touches_of
 from privbench.privacy.ledger import Scope
-from privbench.privacy.price import Noise
+from privbench.privacy.price import Noise, noise_of
 from privbench.privacy.vault import Vault
 
 Integers = NDArray[np.int64]
@@ -30,6 +31,12 @@ def weights_query(names: Sequence[str]) -> str:
     return f"weights of {' x '.join(names)}"
 
 
+def weights_noise(currency: Currency, features: Sequence[Feature], amount: Fraction) -> Noise:
+    """The noise that an amount buys for a weighted histogram of features, in entities."""
+    touches = touches_of(features)
+    return noise_of(currency, amount, sensitivity=UNITS * touches, additive=touches == 1)
+
+
 class WeightedQueries:
     """The door of the vault for one table, with weights."""
 
@@ -40,24 +47,11 @@ class WeightedQueries:
 
     def noise(self, features: Sequence[Feature], amount: Fraction) -> Noise:
         """The noise of a histogram of these features for that amount, in entities."""
-        touches = touches_of(features)
-        return self._vault.noise(amount, sensitivity=UNITS * touches, additive=touches == 1)
+        return weights_noise(self._vault.ledger.currency, features, amount)
 
     def histogram(self, axes: Sequence[Axis], *, amount: Fraction) -> Integers:
         """Weights by the bins of one or more axes."""
-        sizes = tuple(axis.size for axis in axes)
-        touches = touches_of(axis.feature for axis in axes)
-        return self._vault._measure(
-            self._scope,
-            self._table,
-            weights_query([axis.feature.name for axis in axes]),
-            lambda sealed: sealed.features.cells(self._table, axes),
-            draws=prod(sizes),
-            sensitivity=UNITS * touches,
-            epsilon=amount,
-            weighted=True,
-            additive=touches == 1,
-        )
+        return self._weights(axes, lambda sealed: sealed.features.cells(self._table, axes), amount)
 
     def total(self, *, amount: Fraction) -> int:
         """The weight of all rows: UNITS for each entity that has any here, but for rounding."""
@@ -90,20 +84,23 @@ class WeightedQueries:
 
     def pair(self, first: Axis, second: Axis, *, amount: Fraction) -> Integers:
         """Weights by the bins of two axes; counted once, however often they were among the choices."""
-        touches = touches_of([first.feature, second.feature])
-        return self._vault._measure(
-            self._scope,
-            self._table,
-            weights_query([first.feature.name, second.feature.name]),
-            lambda sealed: sealed.features.pair(self._table, first, second),
-            draws=first.size * second.size,
-            sensitivity=UNITS * touches,
-            epsilon=amount,
-            weighted=True,
-            additive=touches == 1,
-        )
+        return self._weights((first, second), lambda sealed: sealed.features.pair(self._table, first, second), amount)
 
     def forget(self) -> None:
         """The table is learnt: let go of what was counted for it."""
         if self._vault._sealed is not None:
             self._vault._sealed.features.forget(self._table)
+
+    def _weights(self, axes: Sequence[Axis], exact: Exact, amount: Fraction) -> Integers:
+        touches = touches_of(axis.feature for axis in axes)
+        return self._vault._measure(
+            self._scope,
+            self._table,
+            weights_query([axis.feature.name for axis in axes]),
+            exact,
+            draws=prod(axis.size for axis in axes),
+            sensitivity=UNITS * touches,
+            epsilon=amount,
+            weighted=True,
+            additive=touches == 1,
+        )

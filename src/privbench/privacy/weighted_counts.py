@@ -89,7 +89,7 @@ def key_blocks(targets: Integers, slots: int, blocks: int) -> Codes:
 
 
 def place_in_group(groups: Integers) -> Integers:
-    """The how-manieth of its group each row is, counted from 0 in table order; rows without group (below 0) are first.
+    """The place of each row in its group, counted from 0 in table order; rows without group (below 0) are first.
 
     >>> place_in_group(np.array([7, 3, 7, -1, -1])).tolist()
     [0, 0, 1, 0, 0]

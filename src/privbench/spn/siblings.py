@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.spn.clique_sample import Codes
+from privbench.spn.feature_names import FIRST
 from privbench.spn.nodes import Node, given_columns
 from privbench.spn.sample import sample
-
-FIRST = "#first "
-"""How the given columns of the first row are called, before the name of its column."""
 
 Drawn = dict[str, NDArray[np.uint16]]
 Places = NDArray[np.int64]

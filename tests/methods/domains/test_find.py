@@ -102,6 +102,18 @@ def test_narrow_integers_get_a_cell_each() -> None:
     assert 2009 <= int(high) < 2048
 
 
+def test_what_is_spread_too_thinly_to_be_seen_is_not_piled_up_at_an_edge() -> None:
+    """A core that shows and wide flanks that do not: no value gets more than it has."""
+    rng = np.random.default_rng(3)
+    zones = np.concatenate([rng.integers(3_260, 3_600, 9_000), rng.integers(3_093, 3_850, 2_000)])
+    for seed in range(5):
+        domain = found("SMALLINT", zones.tolist(), budget=Fraction(1, 20), seed=seed).domain
+        codec = compile_codec("t.a", parse_type("SMALLINT"), nullable=False, domain=domain)
+        codes = codec.encode(pa.array(zones, pa.int16()))
+        back = codec.decode(codes.astype(np.uint16), np.random.default_rng(0), first_row=0).to_numpy()
+        assert np.bincount(back).max() < 0.02 * len(zones)
+
+
 def test_spikes_are_found_and_the_rest_is_cut_by_depth() -> None:
     rng = np.random.default_rng(1)
     gains = [0] * 18_000 + [15_024] * 1_500 + rng.integers(2_000, 40_000, 3_000).tolist()

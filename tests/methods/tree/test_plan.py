@@ -41,9 +41,9 @@ def test_a_heavier_part_gets_no_less(amount: Fraction, weights: list[float]) -> 
 @given(st.floats(0, 1e9), st.floats(1e-3, 1e9), st.integers(1, 60), st.integers(0, 40))
 def test_shares_of_a_plan_add_up_to_no_more_than_all(entities: float, noise: float, columns: int, many: int) -> None:
     plan = plan_table(entities, noise, columns=columns, given=many)
-    assert 0 < plan.ones <= 1
-    assert plan.ones + plan.choices <= 1
-    assert (plan.draws == 0) == (plan.ones == 1) == (plan.choices == 0)
+    assert 0 < plan.single_share <= 1
+    assert plan.single_share + plan.choice_share <= 1
+    assert (plan.pairs == 0) == (plan.single_share == 1) == (plan.choice_share == 0)
     assert plan.parents >= 1
     assert plan.bins >= 2
 
@@ -54,9 +54,9 @@ def test_more_entities_never_buy_less(given_columns: int) -> None:
     for less, more in pairwise(plans):
         assert less.parents <= more.parents
         assert less.bins <= more.bins
-        assert less.draws <= more.draws
-        assert less.ones >= more.ones
-    assert plans[0].draws == 0
+        assert less.pairs <= more.pairs
+        assert less.single_share >= more.single_share
+    assert plans[0].pairs == 0
     assert plans[-1].parents == 4
 
 

@@ -25,10 +25,6 @@ class Cells:
         """The last tick of each cell."""
         return (*(start - 1 for start in self.starts[1:]), self.last)
 
-    def between(self, first: int, last: int) -> "Cells":
-        """The part from one tick to another."""
-        return Cells(starts=(first, *(s for s in self.starts if first < s <= last)), last=last)
-
 
 def equal_cells(low: int, high: int) -> Cells:
     """Cut low .. high into equal cells."""

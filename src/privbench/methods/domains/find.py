@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from privbench.encode.on_grid import range_on
 from privbench.methods.domains.budget import Purse
 from privbench.methods.domains.coarse import coarse_domain
-from privbench.methods.domains.search import EASY, NARROW, measure_bins, measure_bounds, measure_grid, zoom
+from privbench.methods.domains.search import EASY, NARROW, measure_bins, measure_bounds, measure_grid, narrowed, zoom
 from privbench.privacy.domain_vault import DomainVault, Place
 from privbench.schema.domain import Domain
 
@@ -39,7 +39,7 @@ def find_domains(vault: DomainVault, *, modelled: int) -> Mapping[Place, Found]:
     domains = coarse | {place: coarse_domain(vault.types[place], signed=False) for place in zeros}
     domains |= {p: range_on(t.grid, t.low, t.high) for p, t in ticks.items() if t.width <= EASY}
     zoomed = {p: zoom(vault, t, amount=purse.zoom) for p, t in ticks.items() if t.width > EASY}
-    domains |= {p: range_on(z.ticks.grid, z.low, z.high) for p, z in zoomed.items() if z.width <= NARROW}
+    domains |= {p: narrowed(z) for p, z in zoomed.items() if z.width <= NARROW}
     wide = [z for z in zoomed.values() if z.width > NARROW]
     if wide:
         spikes, cells = purse.wide(len(wide))

@@ -8,11 +8,12 @@ between the bounds the values are. A column that is narrow then gets a cell for 
 from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
+from math import sqrt
 
 import numpy as np
 
 from privbench.encode.grid import Grid
-from privbench.encode.on_grid import bins_on
+from privbench.encode.on_grid import bins_on, range_on
 from privbench.encode.steps import steps_of
 from privbench.methods.domains.bounds import Bounds, find_bounds, find_step
 from privbench.methods.domains.cells import Cells, cut_heavy, doubling_cells, equal_cells, merge_light
@@ -33,6 +34,8 @@ CLEAR = 4
 """A cell holds at least so many noise scales, so that its edges are not drawn by noise."""
 FALSE_SPIKES = 20.0
 """About how many spikes are there by noise alone: each is one cell more, and one that is missed costs more."""
+NEGLIGIBLE = 0.03
+"""If no more than this share of the entities can be outside of where nearly all values are, they go to the edge."""
 MOST_SPIKES = 128
 LEAST_SPIKE = 1 / 512
 """A single value with a smaller share of the entities is no spike, however exact its count is."""
@@ -97,6 +100,19 @@ def zoom(vault: DomainVault, ticks: Ticks, *, amount: Fraction) -> Zoomed:
     return Zoomed(ticks=ticks, cells=cells, counts=counts, low=low, high=high)
 
 
+def narrowed(zoomed: Zoomed) -> Domain:
+    """A cell for each tick where nearly all values are; beyond, unless hardly any can be there, the first look's cells.
+
+    Values that are spread too thinly to be seen are so kept apart, instead of piled up on the last tick.
+    """
+    ticks = zoomed.ticks
+    if _most_beyond(zoomed) <= NEGLIGIBLE * ticks.bounds.entities:
+        return range_on(ticks.grid, zoomed.low, zoomed.high)
+    beyond = [edge for edge in zoomed.cells.starts if not zoomed.low <= edge <= zoomed.high]
+    inside = range(zoomed.low, zoomed.high + 2)
+    return bins_on(ticks.grid, (*beyond, *inside, ticks.high + 1), ())
+
+
 def measure_bins(vault: DomainVault, zoomed: Zoomed, *, spikes: Fraction, cells: Fraction) -> Domain:
     """Find spikes and cells of a wide column; cells get both amounts where spikes cannot be found."""
     ticks, grid = zoomed.ticks, zoomed.ticks.grid
@@ -114,6 +130,14 @@ def measure_bins(vault: DomainVault, zoomed: Zoomed, *, spikes: Fraction, cells:
     merged = merge_light(fine, counts.counts, target=max(deep, CLEAR * counts.noise.scale))
     tails = [edge for edge in ticks.bounds.doublings(grid) if not ticks.low <= edge <= ticks.high]
     return bins_on(grid, (*merged.starts, merged.last + 1, *tails), found)
+
+
+def _most_beyond(zoomed: Zoomed) -> float:
+    """How many entities may be outside of where nearly all values are: what was seen there, and two deviations."""
+    starts, ends = np.array(zoomed.cells.starts, object), np.array(zoomed.cells.ends, object)
+    outside = ((ends < zoomed.low) | (starts > zoomed.high)).astype(bool)
+    seen = float(zoomed.counts.counts[outside].sum())
+    return max(seen, 0.0) + 2 * sqrt(float(outside.sum()) * zoomed.counts.noise.variance)
 
 
 def _spikes(vault: DomainVault, zoomed: Zoomed, *, amount: Fraction) -> dict[int, float]:

@@ -25,16 +25,15 @@ FEWEST_CHOICES = 5
 class TablePlan:
     """How one table is learnt."""
 
-    r: float
     parents: int
     """The most parents of a column."""
     bins: int
     """About the most bins of a column in a table of pairs."""
-    draws: int
-    """The most choices of pairs; with none, columns are independent."""
-    ones: float
+    pairs: int
+    """The most pairs that are chosen; with none, columns are independent."""
+    single_share: float
     """Share of the budget for histograms of single columns,"""
-    choices: float
+    choice_share: float
     """and for the choice of pairs; the rest is for tables of pairs."""
 
 
@@ -46,32 +45,32 @@ def plan_table(
     given: int,
     parents: int = 0,
     bins: int = 0,
-    ones: float = 0.0,
-    choices: float = 0.0,
+    single_share: float = 0.0,
+    choice_share: float = 0.0,
 ) -> TablePlan:
     """Settings for a table of so many own and given columns, with that noise per column; 0 means automatic.
 
     >>> plan = plan_table(48_842, 8.75, columns=14, given=0)
-    >>> plan.parents, plan.bins, plan.draws, round(plan.ones, 2)
+    >>> plan.parents, plan.bins, plan.pairs, round(plan.single_share, 2)
     (4, 41, 46, 0.42)
-    >>> plan_table(1000, 100, columns=14, given=0).draws
+    >>> plan_table(1000, 100, columns=14, given=0).pairs
     0
     """
     r = max(entities / noise, 1e-3)
     doublings = log2(PLENTY / r)
-    choices = choices or CHOICES
-    ones = ones or _clip(0.45 + (0.09 if doublings > 0 else 0.03) * doublings, 0.3, 1 - LEAST_FOR_PAIRS - choices)
+    choice_share = choice_share or CHOICES
+    most_single = 1 - LEAST_FOR_PAIRS - choice_share
+    single_share = single_share or _clip(0.45 + (0.09 if doublings > 0 else 0.03) * doublings, 0.3, most_single)
     affordable = int(r / PER_CHOICE) if noise <= MOST_NOISE else 0
-    draws = min(most_choices(columns, given, parents or _parents(r)), affordable) if affordable >= FEWEST_CHOICES else 0
-    if not draws or ones == 1:
-        draws, ones = 0, 1.0
+    pairs = min(most_choices(columns, given, parents or _parents(r)), affordable) if affordable >= FEWEST_CHOICES else 0
+    if not pairs or single_share == 1:
+        pairs, single_share = 0, 1.0
     return TablePlan(
-        r=r,
         parents=parents or _parents(r),
         bins=bins or int(_clip(round(40 * (r / 5000) ** (1 / 3)), 12, 96)),
-        draws=draws,
-        ones=ones,
-        choices=choices if draws else 0.0,
+        pairs=pairs,
+        single_share=single_share,
+        choice_share=choice_share if pairs else 0.0,
     )
 
 

@@ -50,11 +50,11 @@ def megabytes(plans: Iterable[PlannedTable], rows: Rows) -> float:
 def pairs_counted(plan: PlannedTable) -> int:
     """How many pairs of columns may be chosen, if any."""
     own, given = len(plan.own), len(plan.given)
-    return own * (own - 1) // 2 + own * given + len(plan.firsts) if plan.settings.draws else 0
+    return own * (own - 1) // 2 + own * given + len(plan.firsts) if plan.settings.pairs else 0
 
 
 def cells_fitted(plan: PlannedTable) -> float:
     """How many combinations of bins all columns with their parents have, if any has a parent."""
     typical = median(min(feature.size, plan.settings.bins) for feature in plan.own)
     each = min(typical ** (plan.settings.parents + 1), MOST_CELLS)
-    return len(plan.own) * float(each) if plan.settings.draws else 0.0
+    return len(plan.own) * float(each) if plan.settings.pairs else 0.0

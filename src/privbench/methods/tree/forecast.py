@@ -21,7 +21,8 @@ from privbench.methods.tree.shares import divided
 from privbench.methods.tree.single import column_parts
 from privbench.privacy.events import UNITS, Currency
 from privbench.privacy.features import Feature
-from privbench.privacy.price import Noise, choice_noise, noise_of
+from privbench.privacy.price import Noise, choice_noise
+from privbench.privacy.weighted import weights_noise
 
 CLEAR = 4.0
 """A count stands out if it is so many standard deviations of its noise."""
@@ -82,7 +83,7 @@ def check_plans(plans: Mapping[str, PlannedTable], entity: str, entities: float)
 def _table(plan: PlannedTable, outset: Outset) -> TableForecast:
     own, settings = plan.own, plan.settings
     entities = min(outset.entities, outset.rows_of(plan.table))
-    columns = _columns(plan, plan.amount * Fraction(settings.ones), outset.currency, entities)
+    columns = _columns(plan, plan.amount * Fraction(settings.single_share), outset.currency, entities)
     all_single = _columns(plan, plan.amount, outset.currency, entities)
     return TableForecast(
         table=plan.table,
@@ -93,13 +94,13 @@ def _table(plan: PlannedTable, outset: Outset) -> TableForecast:
         settings={
             "parents": settings.parents,
             "bins": settings.bins,
-            "draws": settings.draws,
-            "single_share": settings.ones,
-            "choice_share": settings.choices,
+            "pairs": settings.pairs,
+            "single_share": settings.single_share,
+            "choice_share": settings.choice_share,
         },
         columns=columns,
-        pairs=_pairs(plan, outset.currency, entities) if settings.draws else None,
-        outlook=_outlook(columns, settings.draws),
+        pairs=_pairs(plan, outset.currency, entities) if settings.pairs else None,
+        outlook=_outlook(columns, settings.pairs),
         singles_from=ceil(FEWEST_CODES * median_high(column.stands_out for column in all_single)),
         pairs_from=ceil(PER_CHOICE * plan.noise.scale * max(len(own) - 1, FEWEST_CHOICES)),
     )
@@ -108,7 +109,7 @@ def _table(plan: PlannedTable, outset: Outset) -> TableForecast:
 def _columns(plan: PlannedTable, amount: Fraction, currency: Currency, entities: float) -> tuple[ColumnForecast, ...]:
     """All columns, if that amount is for them alone."""
     parts = zip(plan.own, divided(amount, column_parts(plan.own)), strict=True)
-    return tuple(_column(feature, _noise(currency, part, feature), entities) for feature, part in parts)
+    return tuple(_column(feature, weights_noise(currency, [feature], part), entities) for feature, part in parts)
 
 
 def _column(feature: Feature, noise: Noise, entities: float) -> ColumnForecast:
@@ -125,14 +126,14 @@ def _column(feature: Feature, noise: Noise, entities: float) -> ColumnForecast:
 def _pairs(plan: PlannedTable, currency: Currency, entities: float) -> PairForecast:
     """Of two columns with a typical number of bins each, all bins alike."""
     settings = plan.settings
-    ones, choosing = plan.amount * Fraction(settings.ones), plan.amount * Fraction(settings.choices)
-    noise = _noise(currency, (plan.amount - ones - choosing) / settings.draws, plan.own[0])
+    ones, choosing = plan.amount * Fraction(settings.single_share), plan.amount * Fraction(settings.choice_share)
+    noise = weights_noise(currency, plan.own[:1], (plan.amount - ones - choosing) / settings.pairs)
     deviation = sqrt(noise.variance)
     finest = max(2, min(settings.bins, int(entities / (LIGHTEST_BIN * deviation))))
     bins = max(2, round(median(min(feature.size, finest) for feature in plan.own)))
-    choice = SURE_CHOICE * choice_noise(currency, choosing / settings.draws, sensitivity=UNITS, monotone=False)
+    choice = SURE_CHOICE * choice_noise(currency, choosing / settings.pairs, sensitivity=UNITS, monotone=False)
     return PairForecast(
-        most=settings.draws,
+        most=settings.pairs,
         cells=bins**2,
         noise=deviation,
         dependence=_seen(bins**2, deviation, choice, entities),
@@ -146,15 +147,10 @@ def _seen(cells: int, deviation: float, choice: float, entities: float) -> float
     return min(1.0, (noise + choice) / (2 * max(entities, 1.0)))
 
 
-def _outlook(columns: tuple[ColumnForecast, ...], draws: int) -> Outlook:
+def _outlook(columns: tuple[ColumnForecast, ...], pairs: int) -> Outlook:
     noise = sum(column.visible < min(FEWEST_CODES, column.codes) for column in columns)
     if noise > MOST_NOISE * len(columns):
         return Outlook.NOISE
-    if not draws:
+    if not pairs:
         return Outlook.SINGLES
-    return Outlook.PAIRS if draws >= len(columns) - 1 else Outlook.STRONGEST
-
-
-def _noise(currency: Currency, amount: Fraction, feature: Feature) -> Noise:
-    touches = feature.touches
-    return noise_of(currency, amount, sensitivity=UNITS * touches, additive=touches == 1)
+    return Outlook.PAIRS if pairs >= len(columns) - 1 else Outlook.STRONGEST

@@ -7,6 +7,7 @@ from privbench.methods.tree.learner import LearntTable
 from privbench.privacy.facts import Facts, LinkFacts
 from privbench.schema.unit import LinkKind
 from privbench.spn.fanouts import fanout_edges
+from privbench.spn.feature_names import key_column, named_column, null_column, rows_column
 from privbench.spn.tree_links import Blocks, Fanouts, LinkModel, Named
 
 
@@ -17,7 +18,7 @@ def link_table(facts: Facts, table: str, learnt: Mapping[str, LearntTable], *, u
 
 def owner_fanouts(facts: Facts, link: LinkFacts, owner: LearntTable, *, unowned: float) -> Fanouts:
     """The link of an owner key."""
-    column = f"#rows {link.name}"
+    column = rows_column(link.name)
     edges = fanout_edges(most_rows(facts.tables[link.table], link))
     return Fanouts(column=column, edges=edges, exponent=owner.exponents[column], unowned=unowned)
 
@@ -26,10 +27,10 @@ def _link(facts: Facts, link: LinkFacts, learnt: Mapping[str, LearntTable], unow
     if link.kind is LinkKind.OWNER:
         return owner_fanouts(facts, link, learnt[link.target], unowned=unowned)
     if link.kind is LinkKind.CATEGORY:
-        return Blocks(column=f"#key {link.name}", blocks=blocks_of(link), slots=link.slots or 0)
-    null = f"#null {link.name}" if link.nullable else None
+        return Blocks(column=key_column(link.name), blocks=blocks_of(link), slots=link.slots or 0)
+    null = null_column(link.name) if link.nullable else None
     if draws_targets(facts, link):
-        column = f"#named {link.name}"
+        column = named_column(link.name)
         edges = fanout_edges(1 if link.unique else MOST_NAMED)
         return Named(column=column, edges=edges, exponent=learnt[link.target].exponents[column], null=null)
     return Named(column=None, edges=fanout_edges(1), exponent=0.0, null=null)

@@ -22,10 +22,11 @@ from privbench.methods.tree.pairs import (
     pair_masses,
     stratum_masses,
 )
-from privbench.methods.tree.siblings import FIRST_SHARE, Column, Siblings, measure_firsts
+from privbench.methods.tree.siblings import FIRST_SHARE, Column, measure_firsts
 from privbench.methods.tree.single import Single, Singles, averaged, estimate, measure_singles
 from privbench.methods.tree.structure import INDEPENDENT, Candidates, Structure, choose_structure
-from privbench.privacy.features import Axis, Feature
+from privbench.methods.tree.surroundings import Surroundings
+from privbench.privacy.features import Feature
 from privbench.privacy.weighted import WeightedQueries
 from privbench.spn.nodes import Node
 
@@ -35,23 +36,6 @@ LIGHTEST_BIN = 4.0
 """A bin weighs at least this many standard deviations of the noise of a pair's cell."""
 ENOUGH_PAIRS = 0.5
 """With fewer pairs per column than this, a part of the pairs' budget measures single columns again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Surroundings:
-    """What is given of each row: features, and their codes in a sample of synthetic rows, each with its weight."""
-
-    features: tuple[Feature, ...]
-    codes: tuple[NDArray[np.integer], ...]
-    weights: Floats
-    strata: Axis | None = None
-    """Bins of one more feature by which all histograms are measured, to undo the weights."""
-    strata_codes: NDArray[np.integer] | None = None
-    siblings: Siblings | None = None
-    """What may be given of the first row of the same owner."""
-
-
-NOTHING = Surroundings(features=(), codes=(), weights=np.ones(1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,31 +61,29 @@ class Task:
 def learn_table(queries: WeightedQueries, task: Task, *, amount: Fraction) -> LearntTable:
     """Learn a table for that amount."""
     plan, strata = task.plan, task.given.strata
-    ones = amount * Fraction(plan.ones)
+    ones = amount * Fraction(plan.single_share)
     measured = measure_singles(queries, task.own, strata, amount=ones)
     singles = estimate(measured, entities=task.entities, means=task.means)
-    candidates = _candidates(queries, task, singles, noise=(amount - ones or ones) / max(plan.draws, len(task.own)))
-    structure = INDEPENDENT
-    tables: Tables = {}
-    if plan.draws:
-        candidates = _with_firsts(queries, task.given, candidates, singles, amount=amount * FIRST_SHARE)
+    candidates = _candidates(queries, task, singles, noise=(amount - ones or ones) / max(plan.pairs, len(task.own)))
+    if not plan.pairs:
+        return _finish(task, candidates, INDEPENDENT, measured, singles, {})
+    candidates = _with_firsts(queries, task.given, candidates, singles, amount=amount * FIRST_SHARE)
     firsts = amount * FIRST_SHARE if candidates.only else Fraction(0)
-    if plan.draws:
-        each = amount * Fraction(plan.choices) / (plan.draws + len(candidates.only))
-        structure = choose_structure(queries, candidates, parents=plan.parents, choices=plan.draws, amount=each)
-        left = amount - ones - firsts - each * structure.choices
-        part = Fraction(min(1.0, len(structure.pairs) / (ENOUGH_PAIRS * len(task.own))))
-        tables = measure_pairs(queries, candidates, structure, amount=left * part)
-        if part < 1:
-            measured = averaged(measured, measure_singles(queries, task.own, strata, amount=left * (1 - part)))
-            singles = estimate(measured, entities=task.entities, means=task.means)
+    each = amount * Fraction(plan.choice_share) / (plan.pairs + len(candidates.only))
+    structure = choose_structure(queries, candidates, parents=plan.parents, choices=plan.pairs, amount=each)
+    left = amount - ones - firsts - each * structure.choices
+    part = Fraction(min(1.0, len(structure.pairs) / (ENOUGH_PAIRS * len(task.own))))
+    tables = measure_pairs(queries, candidates, structure, amount=left * part)
+    if part < 1:
+        measured = averaged(measured, measure_singles(queries, task.own, strata, amount=left * (1 - part)))
+        singles = estimate(measured, entities=task.entities, means=task.means)
     return _finish(task, candidates, structure, measured, singles, tables)
 
 
 def _candidates(queries: WeightedQueries, task: Task, singles: Singles, *, noise: Fraction) -> Candidates:
     """All columns in bins that are heavy enough for the noise that a pair is going to have."""
     deviation = float(np.sqrt(queries.noise(task.own[:1], noise).variance))
-    counts = [*singles.counts, *given_counts(task.given, singles.total)]
+    counts = [*singles.counts, *task.given.counts(singles.total)]
     axes = tuple(
         coarse_axis(f, c, most=task.plan.bins, least=LIGHTEST_BIN * deviation * f.touches)
         for f, c in zip((*task.own, *task.given.features), counts, strict=True)
@@ -133,15 +115,6 @@ def _with_firsts(
     )
 
 
-def given_counts(given: Surroundings, total: float) -> list[Floats]:
-    """The masses of given codes in the sample, scaled to a total."""
-    scale = total / given.weights.sum()
-    return [
-        np.bincount(codes, weights=given.weights, minlength=feature.size) * scale
-        for feature, codes in zip(given.features, given.codes, strict=True)
-    ]
-
-
 def _finish(
     task: Task,
     candidates: Candidates,
@@ -160,27 +133,32 @@ def _finish(
     margins = margins_of(candidates, singles)
     fitted = []
     for column in structure.sequence(candidates.own):
-        axis = candidates.axes[column]
-        parents = [
-            Parent(
-                place=p,
-                masses=pair_masses(
-                    candidates.axes[p],
-                    axis,
-                    (margins[p], margins[column]),
-                    tables[p, column],
-                    expected=candidates.only[p].expected.T if p in candidates.only else None,
-                ),
-            )
-            for p in structure.parents.get(column, ())
-        ]
         stratum = None
         if task.given.strata is not None:
-            stratum = stratum_masses(axis, measured[column], singles.strata, margins[column])
+            stratum = stratum_masses(candidates.axes[column], measured[column], singles.strata, margins[column])
         fitted.append(
             Fitted(
-                place=column, axis=axis, counts=counts[column], masses=margins[column], parents=parents, stratum=stratum
+                place=column,
+                axis=candidates.axes[column],
+                counts=counts[column],
+                masses=margins[column],
+                parents=[
+                    Parent(place=p, masses=_pair(candidates, p, column, margins, tables))
+                    for p in structure.parents.get(column, ())
+                ],
+                stratum=stratum,
             )
         )
     network = make_network(fitted, candidates, task.given)
     return LearntTable(network=network, exponents=singles.exponents, entities=singles.total)
+
+
+def _pair(candidates: Candidates, parent: int, column: int, margins: Sequence[Floats], tables: Tables) -> Floats:
+    """The masses of a parent and its column."""
+    return pair_masses(
+        candidates.axes[parent],
+        candidates.axes[column],
+        (margins[parent], margins[column]),
+        tables[parent, column],
+        expected=candidates.only[parent].expected.T if parent in candidates.only else None,
+    )

@@ -1,7 +1,7 @@
 """One noisy histogram to counts: what they probably were, given the noise and that neighbours are alike.
 
 Empirical Bayes: the distribution of counts is estimated from the noisy ones by EM on a grid even in logarithms, and
-each count is replaced by its posterior mean. In an ordered column with cells of equal width the prior of a count leans
+each count is replaced by its posterior mean. In an ordered column the prior of a count leans
 on its neighbours', and the result is averaged with piecewise constant fits. All of it is post-processing.
 """
 
@@ -29,7 +29,7 @@ LEAST_NOISE = 0.2
 
 
 def denoise(noisy: Floats, noise: Noise, total: float, *, smooth: bool) -> Floats:
-    """Counts that add up to `total`; `smooth` if codes are ordered and equally wide."""
+    """Counts that add up to `total`; `smooth` if codes are ordered."""
     if noise.scale < LEAST_NOISE:
         return _scaled(np.maximum(noisy, 0) + 1e-9, total)
     means = posterior_means(noisy, noise, smooth=smooth)

@@ -13,7 +13,7 @@ from privbench.methods.tree.columns import draws_targets
 from privbench.methods.tree.entities import count_entities, unowned_rows
 from privbench.methods.tree.forecast import check_plans, foresee
 from privbench.methods.tree.keys import link_table, owner_fanouts
-from privbench.methods.tree.learner import NOTHING, LearntTable, Surroundings, Task, learn_table
+from privbench.methods.tree.learner import LearntTable, Task, learn_table
 from privbench.methods.tree.plan import PlannedTable, plan_database, unowned_alone
 from privbench.methods.tree.sampled import (
     SampledRows,
@@ -26,11 +26,13 @@ from privbench.methods.tree.sampled import (
 from privbench.methods.tree.settings import TreeSettings, tree_settings
 from privbench.methods.tree.siblings import Siblings
 from privbench.methods.tree.strata import strata_axis
+from privbench.methods.tree.surroundings import NOTHING, Surroundings
 from privbench.privacy.facts import Facts, LinkFacts
 from privbench.privacy.features import Feature
 from privbench.privacy.vault import Vault
 from privbench.privacy.weighted import WeightedQueries
 from privbench.schema.unit import LinkKind
+from privbench.spn.feature_names import null_column, rows_column
 from privbench.spn.infer import marginal
 from privbench.spn.links import COMPONENT
 from privbench.spn.nodes import Leaf
@@ -122,7 +124,7 @@ class _Database:
         """The rows of a lookup: one for each row of its owner table whose key into it is not NULL."""
         link = next(k for k in self._facts.links if k.target == table and not draws_targets(self._facts, k))
         network = self._learnt[link.table].network
-        nulls = float(marginal(network, f"#null {link.name}")[1]) if link.nullable else 0.0
+        nulls = float(marginal(network, null_column(link.name))[1]) if link.nullable else 0.0
         return self._rows[link.table] * (1 - nulls)
 
 
@@ -142,7 +144,7 @@ def _public_surroundings(features: tuple[Feature, ...]) -> Surroundings:
 
 def _surroundings(plan: PlannedTable, queries: WeightedQueries, born: SampledRows) -> Surroundings:
     """What is given of the rows of an owned table, in strata if these stand out of the noise."""
-    even = queries.noise(plan.own[:1], plan.amount * Fraction(plan.settings.ones) / len(plan.own)).scale
+    even = queries.noise(plan.own[:1], plan.amount * Fraction(plan.settings.single_share) / len(plan.own)).scale
     strata = strata_axis(born, even) if plan.strata else None
     return Surroundings(
         features=plan.given,
@@ -156,10 +158,9 @@ def _surroundings(plan: PlannedTable, queries: WeightedQueries, born: SampledRow
 
 def _public_means(facts: Facts, table: str) -> dict[str, float]:
     """The means of fanouts whose both tables have public sizes, by name of the feature."""
-    rows = facts.tables[table].rows
-    children = {k.name: facts.tables[k.table].rows for k in facts.links if k == facts.owner_link(k.table)}
-    owned = {k.name for k in facts.links if k.target == table and k.name in children}
-    return {f"#rows {name}": children[name] / rows for name in owned if rows and children[name] is not None}  # type: ignore[operator]
+    owners = facts.tables[table].rows
+    owned = {k.name: facts.tables[k.table].rows for k in facts.links if k.target == table and k.kind is LinkKind.OWNER}
+    return {rows_column(name): rows / owners for name, rows in owned.items() if owners and rows is not None}
 
 
 TREE = Method(name="tree", read_settings=tree_settings, learn=learn, foresee=foresee)

@@ -7,20 +7,17 @@ given.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privbench.methods.tree.conditional import Configurations, fit_factors
 from privbench.methods.tree.structure import Candidates
+from privbench.methods.tree.surroundings import Surroundings
 from privbench.privacy.features import Axis
 from privbench.spn.clique import CliqueTree, Conditional, Given, conditionals
 from privbench.spn.clique_sample import draw_bins, draw_codes
 from privbench.spn.nodes import Leaf, Node, Product
-
-if TYPE_CHECKING:
-    from privbench.methods.tree.learner import Surroundings
 
 Floats = NDArray[np.float64]
 
@@ -53,7 +50,7 @@ class Fitted:
     stratum: Floats | None
 
 
-def make_network(fitted: Sequence[Fitted], candidates: Candidates, given: "Surroundings") -> Node:
+def make_network(fitted: Sequence[Fitted], candidates: Candidates, given: Surroundings) -> Node:
     """A network of all columns of a table, in order of placement."""
     builder = _Sampled(candidates, given) if given.features or given.strata else _Exact(candidates)
     used = {p.place for column in fitted for p in column.parents}
@@ -101,7 +98,7 @@ class _Exact:
 class _Sampled:
     """With given columns: configurations and masses are those of a sample, drawn column by column."""
 
-    def __init__(self, candidates: Candidates, given: "Surroundings") -> None:
+    def __init__(self, candidates: Candidates, given: Surroundings) -> None:
         self._rng = np.random.default_rng(SEED)
         self._names = [axis.feature.name for axis in candidates.axes]
         self._only = candidates.only

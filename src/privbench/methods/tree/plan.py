@@ -15,8 +15,9 @@ from privbench.methods.tree.settings import TreeSettings
 from privbench.methods.tree.shares import divided
 from privbench.privacy.events import UNITS, Currency
 from privbench.privacy.facts import Facts
-from privbench.privacy.features import STRATUM, Feature
+from privbench.privacy.features import Feature
 from privbench.privacy.price import Noise, noise_of
+from privbench.spn.feature_names import STRATUM
 
 UNOWNED_SHARE = Fraction(1, 5)
 """The largest part of a table's budget that goes to counting rows without owner."""
@@ -60,11 +61,11 @@ def plan_database(
 
 def unowned_alone(facts: Facts, *, entities: float, budget: Fraction) -> dict[str, Fraction]:
     """What counts the rows without owner of tables that have no column to be planned for: keys alone."""
-    tables = [t for t in facts.tables if _may_be_unowned(facts, t) and not own_features(facts, t)]
+    tables = [t for t in facts.tables if _may_lack_owner(facts, t) and not own_features(facts, t)]
     return {table: min(budget * UNOWNED_SHARE / len(facts.tables), _unowned_enough(entities)) for table in tables}
 
 
-def _may_be_unowned(facts: Facts, table: str) -> bool:
+def _may_lack_owner(facts: Facts, table: str) -> bool:
     link = facts.owner_link(table)
     return link is not None and (link.nullable or facts.strays)
 
@@ -95,12 +96,12 @@ def _planned(
     currency: Currency,
     settings: TreeSettings,
 ) -> PlannedTable:
-    unowned = min(amount * UNOWNED_SHARE, _unowned_enough(entities)) if _may_be_unowned(facts, table) else Fraction(0)
+    unowned = min(amount * UNOWNED_SHARE, _unowned_enough(entities)) if _may_lack_owner(facts, table) else Fraction(0)
     amount -= unowned
     columns, given = own[table], given_features(facts, table, own)
     firsts = first_features(facts, table, columns) if settings.siblings else ()
     _check_names(table, (*columns, *given, *firsts))
-    noise = noise_of(currency, amount / len(columns), sensitivity=UNITS, additive=True, unit=UNITS)
+    noise = noise_of(currency, amount / len(columns), sensitivity=UNITS, additive=True)
     plan = plan_table(
         entities,
         noise.scale,
@@ -108,8 +109,8 @@ def _planned(
         given=len(given),
         parents=settings.parents,
         bins=settings.bins,
-        ones=float(settings.single_share),
-        choices=float(settings.choice_share),
+        single_share=float(settings.single_share),
+        choice_share=float(settings.choice_share),
     )
     return PlannedTable(
         table=table,

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.privacy.features import EntityRows, Feature, OfOwner, PublicRows, Rank
+from privbench.privacy.features import Feature, OfOwner, PublicRows, Rank
 from privbench.spn.fanouts import bin_of, draw_numbers, rank_codes, size_edges
+from privbench.spn.feature_names import STRATUM
 from privbench.spn.nodes import Node
 from privbench.spn.sample import sample
 from privbench.spn.siblings import first_rows, sample_siblings
@@ -97,7 +98,7 @@ def born_rows(above: SampledTable, link: Fanouts, features: tuple[Feature, ...],
 
 def sample_table(network: Node, rows: SampledRows) -> SampledTable:
     """Codes for rows whose owners are there."""
-    given = {**rows.given, "#size": rows.entity_rows()}
+    given = {**rows.given, STRATUM: rows.entity_rows()}
     rng = np.random.default_rng(SEED)
     codes = sample_siblings(network, len(rows.owners), rng, given=given, firsts=rows.firsts)
     return SampledTable(codes=codes, entities=rows.entities)
@@ -111,6 +112,4 @@ def _given_codes(
         return codes[owners]  # -1: the last, which stands for no owner
     if isinstance(feature.source, Rank):
         return np.append(rank_codes(fanouts), np.zeros(alone, np.uint16))
-    if isinstance(feature.source, EntityRows):
-        raise ValueError("the size of an entity is a stratum, not a given column")
     raise ValueError(f"{feature.name}: cannot be given")

@@ -95,7 +95,7 @@ def estimate(singles: Sequence[Single], *, entities: float | None, means: Mappin
 
 def _denoised(feature: Feature, noisy: Floats, noise: Noise, total: float) -> Floats:
     """Counts of a column; NULL, which is no neighbour of any value, on its own."""
-    smooth = feature.ordered and feature.even
+    smooth = feature.ordered
     if not (smooth and feature.apart and feature.size > 2):
         return denoise(noisy, noise, total, smooth=smooth)
     null = float(denoise(np.array([noisy[:-1].sum(), noisy[-1]]), noise, total, smooth=False)[1])
