@@ -47,6 +47,7 @@ def test_synth_does_all_in_one_go(shop: Path, run: Run, tmp_path: Path) -> None:
     result = run("synth", shop, *common, "-o", tmp_path / "out")
     assert result.code == 0
     assert "person" in result.out
+    assert "epsilon holds given that these domains are public" in result.out
     assert (tmp_path / "out" / "data" / "database.sqlite").is_file()
 
 
