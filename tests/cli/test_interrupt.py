@@ -12,14 +12,12 @@ import pytest
 from .conftest import DRAFT, Run, everything
 
 START = """
-import sys
 from privbench.cli import main
-listen = main._listen
-def ready():
-    received = listen()
-    print("ready", flush=True)
-    return received
-main._listen = ready
+class Ready(main.Interrupt):
+    def __init__(self):
+        super().__init__()
+        print("ready", flush=True)
+main.Interrupt = Ready
 main.main()
 """
 
@@ -68,6 +66,28 @@ def test_generate(
     assert everything(tmp_path) == before
 
 
+CLEANS_UP = """
+import os, signal, time
+try:
+    time.sleep(60)
+finally:
+    for _ in range(8):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+    open({file!r}, "w").close()
+"""
+
+
+def test_what_is_cleaned_up_is_not_disturbed(tmp_path: Path) -> None:
+    """Neither by an impatient user nor by the interrupt that is raised again."""
+    (tmp_path / "slow").mkdir()
+    (tmp_path / "slow" / "click.py").write_text(CLEANS_UP.format(file=str(tmp_path / "cleaned")))
+    first = f"import sys; sys.path.insert(0, {str(tmp_path / 'slow')!r})\n"
+    code, _ = _interrupt("verify", tmp_path / "no", temporary=tmp_path, after=0.2, first=first)
+    assert code == 130
+    assert (tmp_path / "cleaned").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("after", [0.05, 0.4])
 def test_fit(after: float, tmp_path: Path, run: Run) -> None:
@@ -91,11 +111,43 @@ def test_fit(after: float, tmp_path: Path, run: Run) -> None:
     assert everything(tmp_path) == before
 
 
+WAITS = "import time\ntime.sleep(60)\n"
+
+CATCHES_ALL = """
+import time
+try:
+    time.sleep(60)
+except BaseException:
+    pass
+time.sleep(60)
+"""
+
+IN_A_DESTRUCTOR = """
+import time
+class Held:
+    def __del__(self):
+        time.sleep(60)
+held = Held()
+del held
+time.sleep(60)
+"""
+
+IN_A_CALLBACK = """
+import time, weakref
+class Held: ...
+held = Held()
+kept = weakref.ref(held, lambda _: time.sleep(60))
+del held
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("place", [WAITS, CATCHES_ALL, IN_A_DESTRUCTOR, IN_A_CALLBACK])
 @pytest.mark.parametrize(("how", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_while_modules_are_loaded(how: signal.Signals, expected: int, tmp_path: Path) -> None:
-    """The signal comes for sure inside an import: one that waits for it."""
+def test_while_modules_are_loaded(how: signal.Signals, expected: int, place: str, tmp_path: Path) -> None:
+    """The signal comes for sure inside an import, where Python or a library may drop what is raised."""
     (tmp_path / "slow").mkdir()
-    (tmp_path / "slow" / "click.py").write_text("import time\ntime.sleep(60)\n")
+    (tmp_path / "slow" / "click.py").write_text(place)
     first = f"import sys; sys.path.insert(0, {str(tmp_path / 'slow')!r})\n"
     code, message = _interrupt("verify", tmp_path / "no", temporary=tmp_path, after=0.2, how=how, first=first)
     assert (code, message) == (expected, "interrupted: nothing half-written was left behind.")

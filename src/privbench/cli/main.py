@@ -6,8 +6,8 @@ This module imports nothing heavy, so that an interrupt finds its handler from t
 
 import signal
 import sys
-from types import FrameType
 
+from privbench.cli.interrupt import Interrupt
 from privbench.errors import PrivBenchError
 
 NOTHING_LEFT = "nothing half-written was left behind."
@@ -15,7 +15,7 @@ NOTHING_LEFT = "nothing half-written was left behind."
 
 def main() -> None:
     """Run the command line."""
-    received = _listen()
+    interrupt = Interrupt()
     try:
         from privbench.cli.commands import run
 
@@ -24,26 +24,14 @@ def main() -> None:
         raise
     except BaseException as error:
         # A signal inside a C library may surface as any error.
-        if received or isinstance(error, KeyboardInterrupt):
+        if interrupt.number or isinstance(error, KeyboardInterrupt):
             print("interrupted:", *getattr(error, "__notes__", [NOTHING_LEFT]), file=sys.stderr)
-            sys.exit(128 + (received or [signal.SIGINT])[0])
+            sys.exit(128 + (interrupt.number or signal.SIGINT))
         if isinstance(error, PrivBenchError):
             from privbench.cli.output import printable
 
             print(f"error: {printable(str(error))}", file=sys.stderr)
             sys.exit(2)
         raise
-
-
-def _listen() -> list[int]:
-    """Let SIGTERM do what Ctrl-C does; returns the list in which the signals are kept that come."""
-    received: list[int] = []
-
-    def stop(number: int, _frame: FrameType | None) -> None:
-        received.append(number)
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, stop)
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, stop)
-    return received
+    finally:
+        interrupt.arrived()
