@@ -31,8 +31,19 @@ class Copier:
     name: str = "copier"
     fails: int = 0
     seeds: list[int] = field(default_factory=list)
+    deltas: list[Fraction] = field(default_factory=list)
 
-    def __call__(self, spec: Spec, *, source: str, epsilon: Fraction, out: Path, seed: int) -> Cost:  # noqa: ARG002
+    def __call__(
+        self,
+        spec: Spec,  # noqa: ARG002
+        *,
+        source: str,  # noqa: ARG002
+        epsilon: Fraction,  # noqa: ARG002
+        delta: Fraction = Fraction(0),
+        out: Path,
+        seed: int,
+    ) -> Cost:
+        self.deltas.append(delta)
         self.seeds.append(seed)
         if len(self.seeds) == self.fails:
             raise ValueError("out of\nluck")
@@ -104,6 +115,8 @@ def test_arguments_that_cannot_be_used_are_refused_before_a_run(real: Path, tmp_
         compare(real, methods=["papre"], epsilons=[1], **CHOICES)
     with pytest.raises(SpecError, match="above 0"):
         compare(real, methods=[copier], epsilons=["-1"], **CHOICES)
+    with pytest.raises(SpecError, match="delta"):
+        compare(real, methods=[copier], epsilons=[1], delta="0.5", **CHOICES)
     with pytest.raises(SpecError, match="at least 1"):
         compare(real, methods=[copier], epsilons=[1], runs=0, **CHOICES)
     with pytest.raises(PrivBenchError, match=r"gone\.sql"):
@@ -118,6 +131,22 @@ def test_an_own_method_runs_in_a_process_that_is_measured(real: Path, tmp_path: 
     assert (tmp_path / "out" / "receipt.json").exists()
     assert 0 < cost.cpu_seconds < 300
     assert 10**7 < cost.peak_bytes < 10**10
+
+
+def test_a_delta_reaches_every_run_and_the_files(real: Path) -> None:
+    copier = Copier(real)
+    found = compare(real, methods=[copier], epsilons=[1, 2], delta="1e-9", runs=1, **CHOICES)
+    assert copier.deltas == [Fraction(1, 10**9)] * 2
+    assert comparison_json(found)["delta"] == "1e-9"
+
+
+@pytest.mark.parametrize(("method", "delta"), [("independent", "1/1000000000"), ("paper", "0/1")])
+def test_a_method_that_takes_no_delta_runs_without(real: Path, tmp_path: Path, method: str, delta: str) -> None:
+    spec = draft(real, **CHOICES)
+    run = OwnMethod(name=method)
+    run(spec, source=str(real), epsilon=Fraction(16, 5), delta=Fraction(1, 10**9), out=tmp_path / "out", seed=1)
+    receipt = json.loads((tmp_path / "out" / "receipt.json").read_text())
+    assert receipt["delta"] == delta
 
 
 def test_what_an_own_method_says_is_raised(real: Path, tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ def comparison(
 
     return Comparison(
         source=f"shop {EVIL}",
+        delta="1e-9",
         workload="q.sql" if workload else None,
         seed=0,
         runs=tuple(run(method, epsilon) for method in methods for epsilon in EPSILONS),
@@ -128,6 +129,6 @@ def test_all_values_stay_inside_the_plot(value: float) -> None:
 
 def test_nothing_that_worked_still_gives_a_page() -> None:
     runs = (Run(method="paper", epsilon="1", number=1, figures={}, error="broke"),)
-    page = render_comparison(Comparison(source="shop", workload=None, seed=0, runs=runs, floor={}))
+    page = render_comparison(Comparison(source="shop", delta="0", workload=None, seed=0, runs=runs, floor={}))
     assert all(svg.find(f"{SVG}polyline") is None for svg in plots(page).values())
     assert "paper, epsilon 1: broke" in page

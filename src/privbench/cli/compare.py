@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from privbench.cli.flags import METHODS, SOURCE_HELP, draft_choices, draft_flags, force_flag, json_flag, out_flag
+from privbench.cli.flags import (
+    METHODS,
+    SOURCE_HELP,
+    delta_flag,
+    draft_choices,
+    draft_flags,
+    force_flag,
+    json_flag,
+    out_flag,
+)
 
 if TYPE_CHECKING:
     from privbench.evaluate.comparison import Comparison, Figures
@@ -21,6 +30,7 @@ QUERIES = {"Q mean": "q_mean", "Q median": "q_median", "Q p95": "q_p95", "CPU-s"
 @click.argument("source")
 @click.option("--methods", default=",".join(METHODS), show_default=True, metavar="M[,M..]", help="What to compare.")
 @click.option("--epsilon", "epsilons", required=True, metavar="E[,E..]", help="Budgets, such as 0.4,3.2.")
+@delta_flag
 @click.option("--runs", type=int, default=3, show_default=True, help="Runs of each method at each budget.")
 @click.option("--workload", type=click.Path(path_type=Path), help="Queries to compare cardinalities on.")
 @click.option("--seed", type=int, default=0, show_default=True, help="For sampling and the floor; noise has none.")
@@ -39,7 +49,7 @@ def compare(source: str, methods: str, epsilons: str, out: Path, force: bool, as
     from privbench.io.staging import check_target
 
     check_target(out, force=force)
-    given = {name: flags.pop(name) for name in ("unit", "domains", "runs", "workload", "seed")}
+    given = {name: flags.pop(name) for name in ("unit", "domains", "delta", "runs", "workload", "seed")}
     names, budgets = _listed(methods), _listed(epsilons)
     if not names or not budgets:
         raise click.UsageError("--methods and --epsilon each need at least one.")

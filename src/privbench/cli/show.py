@@ -17,6 +17,9 @@ from privbench.spn.draw import tree_text
 from privbench.spn.links import COMPONENT
 from privbench.spn.nodes import Leaf, Product, Sum, walk
 
+NODES = ("sums", "leaves", "in_cliques")
+"""What a line of the table tells of a network."""
+
 
 def show_model(model: Model, *, as_json: bool) -> None:
     """Print the tables of a model, what it promises, and warnings."""
@@ -34,8 +37,7 @@ def show_model(model: Model, *, as_json: bool) -> None:
     if promise["condition"]:
         echo(shortened(promise["condition"]))
     click.echo()
-    cells = [["any" if value is None else value for value in t.values()] for t in tables]
-    print_table([name.replace("_", " ") for name in tables[0]], cells)
+    print_table(("table", "role", "rows", "per entity", "columns", "keys", "network"), map(_cells, tables))
     if model.public:
         echo(f"public, copied: {', '.join(model.public)}")
     warn(cautions)
@@ -112,6 +114,13 @@ def _spending(nodes: list[dict[str, Any]], currency: str, budget: Fraction) -> I
             what = f"{node['table']}: {node['query']}" if node["kind"] == "event" else node["label"]
             if cost:
                 yield what, draws[at], float(cost), float(100 * cost / budget)
+
+
+def _cells(summary: Mapping[str, Any]) -> tuple[object, ...]:
+    """A line of the table: counts of nodes in words."""
+    network = ", ".join(f"{name.replace('_', ' ')} {summary[name]}" for name in NODES if summary[name])
+    limit = "any" if summary["per_entity"] is None else summary["per_entity"]
+    return (*(summary[name] for name in ("table", "role", "rows")), limit, summary["columns"], summary["keys"], network)
 
 
 def _summary(model: Model, name: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from privbench.methods.base import Progress, silent
 from privbench.methods.registry import METHODS
 from privbench.pipeline.draft import draft
 from privbench.pipeline.private_domains import check_wanted
-from privbench.pipeline.promise import parse_epsilon
+from privbench.pipeline.promise import Number, parse_delta, parse_epsilon
 from privbench.schema.choices import closest
 from privbench.schema.spec import Spec
 from privbench.workload.sql import read_workload
@@ -29,14 +29,15 @@ def compare(
     source: Path | str,
     *,
     methods: Sequence[str | Synthesizer] = tuple(METHODS),
-    epsilons: Sequence[Fraction | float | str],
+    epsilons: Sequence[Number],
+    delta: Number = 0,
     runs: int = 3,
     workload: Path | None = None,
     seed: int = 0,
     progress: Progress = silent,
     **choices: Any,
 ) -> Comparison:
-    """Run each method `runs` times at each epsilon; `choices` are those of `draft`.
+    """Run each method `runs` times at each epsilon, with one delta for all; `choices` are those of `draft`.
 
     Raises for arguments that cannot be used. What goes wrong in a run is told in the comparison.
     """
@@ -44,11 +45,12 @@ def compare(
         raise SpecError(f"runs is {runs}: it must be at least 1.")
     synthesizers = [_synthesizer(method) for method in methods]
     budgets = [(str(epsilon), parse_epsilon(epsilon)) for epsilon in epsilons]
+    chance = parse_delta(delta)
     if workload is not None:
         read_workload(workload)
     spec = draft(source, progress=progress, **choices)
     check_wanted(spec, spec.protection())
-    jury = _Jury(spec=spec, source=str(source), workload=workload, seed=seed)
+    jury = _Jury(spec=spec, source=str(source), delta=chance, workload=workload, seed=seed)
     plan = list(product(synthesizers, budgets, range(1, runs + 1)))
     found = []
     for done, (synthesizer, (said, epsilon), number) in enumerate(plan):
@@ -57,6 +59,7 @@ def compare(
         found.append(Run(method=synthesizer.name, epsilon=said, number=number, figures=figures, error=error))
     return Comparison(
         source=str(source),
+        delta=str(delta),
         workload=None if workload is None else str(workload),
         seed=seed,
         runs=tuple(found),
@@ -70,6 +73,7 @@ class _Jury:
 
     spec: Spec
     source: str
+    delta: Fraction
     workload: Path | None
     seed: int
     floor: dict[str, float | None] = field(default_factory=dict)
@@ -79,7 +83,9 @@ class _Jury:
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "bundle"
             try:
-                cost = synthesizer(self.spec, source=self.source, epsilon=epsilon, out=out, seed=self.seed + number)
+                cost = synthesizer(
+                    self.spec, source=self.source, epsilon=epsilon, delta=self.delta, out=out, seed=self.seed + number
+                )
                 result = evaluate(
                     self.source, out, workload=self.workload, lambdas=WAYS, floor=not self.floor, seed=self.seed
                 )

@@ -52,6 +52,7 @@ class Comparison:
     """All runs, and the figures of a resample of the real data."""
 
     source: str
+    delta: str
     workload: str | None
     seed: int
     runs: tuple[Run, ...]
@@ -84,6 +85,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         "warning": WARNING,
         "spending": SPENDING,
         "source": comparison.source,
+        "delta": comparison.delta,
         "workload": comparison.workload,
         "seed": comparison.seed,
         "floor": dict(comparison.floor),

@@ -1,4 +1,4 @@
-"""One run of a method, measured: `python -m privbench.evaluate.measured_run SPEC SOURCE METHOD EPSILON OUT SEED`.
+"""One run of a method, measured: `python -m privbench.evaluate.measured_run SPEC SOURCE METHOD EPSILON DELTA OUT SEED`.
 
 Prints its cost as JSON. Loading the package is not part of the CPU time, but of the memory.
 """
@@ -15,11 +15,11 @@ from privbench.pipeline.fit import fit
 from privbench.pipeline.generate import generate
 
 
-def main(spec: str, source: str, method: str, epsilon: str, out: str, seed: str) -> None:
+def main(spec: str, source: str, method: str, epsilon: str, delta: str, out: str, seed: str) -> None:
     """Fit, generate, and print what that took."""
     start = time.process_time()
     try:
-        model = fit(spec, source=source, epsilon=Fraction(epsilon), method=method)
+        model = fit(spec, source=source, epsilon=Fraction(epsilon), delta=Fraction(delta), method=method)
         generate(model, out, seed=int(seed))
     except PrivBenchError as error:
         sys.exit(" ".join(str(error).split()))

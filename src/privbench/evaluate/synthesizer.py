@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Protocol
 
 from privbench.errors import PrivBenchError
+from privbench.methods.registry import METHODS
 from privbench.schema.spec import Spec, write_spec
 
+PURE = Fraction(0)
+"""The delta of pure epsilon."""
 RUN = "privbench.evaluate.measured_run"
 
 
@@ -27,13 +30,15 @@ class Cost:
 
 
 class Synthesizer(Protocol):
-    """Makes a synthetic database; spends epsilon each time."""
+    """Makes a synthetic database; spends epsilon, with delta, each time."""
 
     @property
     def name(self) -> str:
         """What the comparison calls it."""
 
-    def __call__(self, spec: Spec, *, source: str, epsilon: Fraction, out: Path, seed: int) -> Cost:
+    def __call__(
+        self, spec: Spec, *, source: str, epsilon: Fraction, delta: Fraction = PURE, out: Path, seed: int
+    ) -> Cost:
         """Write a database that `evaluate` can open to `out`; the seed is for sampling, never for noise."""
 
 
@@ -43,12 +48,18 @@ class OwnMethod:
 
     name: str
 
-    def __call__(self, spec: Spec, *, source: str, epsilon: Fraction, out: Path, seed: int) -> Cost:
-        """Fit and generate in a process of its own; raises PrivBenchError with what that process said."""
+    def __call__(
+        self, spec: Spec, *, source: str, epsilon: Fraction, delta: Fraction = PURE, out: Path, seed: int
+    ) -> Cost:
+        """Fit and generate in a process of its own; raises PrivBenchError with what that process said.
+
+        A method that takes no delta keeps the promise without: pure epsilon is the stronger one.
+        """
+        chance = PURE if METHODS[self.name].parts_rows else delta
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "spec.yaml"
             write_spec(spec, path)
-            arguments = [str(path), source, self.name, str(epsilon), str(out), str(seed)]
+            arguments = [str(path), source, self.name, str(epsilon), str(chance), str(out), str(seed)]
             # In a session of its own it is not interrupted by the terminal, but ended when this call is.
             done = subprocess.run(  # noqa: S603
                 [sys.executable, "-P", "-m", RUN, *arguments],

@@ -35,8 +35,9 @@ def _plots(comparison: Comparison, settings: tuple[Setting, ...]) -> str:
     legend = "".join(f'<span class="method">{key(at)} {escape(name)}</span>' for at, name in enumerate(methods))
     shown = [name for name in PLOTS if name not in Q_ERRORS or comparison.workload is not None]
     plots = "".join(_plot(name, methods, comparison.floor, settings) for name in shown)
+    promise = "" if comparison.delta == "0" else f"Epsilon with delta {escape(comparison.delta)}. "
     lead = (
-        "Medians over runs; lower is better. The dashed line is the floor: a resample of the real data. "
+        f"{promise}Medians over runs; lower is better. The dashed line is the floor: a resample of the real data. "
         "A line has a gap where there is no figure; figures far apart have a log axis."
     )
     return section("plots", "Over epsilon", lead, f'<p class="tools">{legend}</p><div class="plots wide">{plots}</div>')
