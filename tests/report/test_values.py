@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from privbench.encode.codec import Codec, compile_codec
 from privbench.encode.predicate import Between, In, IsNull, Predicate, Prefix
 from privbench.errors import SpecError
-from privbench.evaluate.result import Histogram, Measure, Quantiles, Summary, TableResult
+from privbench.evaluate.result import Distances, Histogram, Marginals, Measure, Quantiles, Summary, TableResult
 from privbench.report.drawn import MAX_NODES, network
 from privbench.report.heat import read_queries
 from privbench.report.ledger import budget_bars
@@ -82,6 +82,31 @@ def test_verdicts_say_what_is_missing() -> None:
     assert judge_table(gone).word == "missing"
     assert judge_table(TableResult(name="t", private=True, real_rows=3, synthetic_rows=3)).grade is Grade.UNKNOWN
     assert judge_table(TableResult(name="t", private=False, real_rows=3, synthetic_rows=3)).word == "public"
+
+
+@pytest.mark.parametrize(
+    ("real", "synthetic", "told"),
+    [
+        (1000, 1019, None),
+        (1000, 1370, "It has 37 % more rows."),
+        (1000, 900, "It has 10 % fewer rows."),
+        (1000, 10_000, "It has 10,000 rows instead of 1,000."),
+        (1000, 0, "It has 0 rows instead of 1,000."),
+        (0, 7, "It has 7 rows instead of 0."),
+        (0, 0, None),
+    ],
+)
+def test_a_verdict_tells_of_rows_too_many_or_too_few(real: int, synthetic: int, told: str | None) -> None:
+    same = Measure(value=0.01)
+    pairs = Marginals(
+        ways=2,
+        counted=1,
+        total=1,
+        distances=Distances(kld_values=same, kld_codes=same, tvd_values=same, tvd_codes=same),
+    )
+    table = TableResult(name="t", private=True, real_rows=real, synthetic_rows=synthetic, marginals=(pairs,))
+    sentence = judge_table(table).sentence
+    assert sentence.endswith(told) if told else "It has" not in sentence
 
 
 def test_queries_are_judged_by_median_and_tail() -> None:

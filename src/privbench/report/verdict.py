@@ -34,6 +34,8 @@ _WORDS = {
 }
 _NEAR_FLOOR = 1.5
 """Up to this many times the floor, a figure cannot be told from sampling noise."""
+_WORTH_A_WORD, _WORTH_A_FACTOR = 0.02, 2
+"""Up to this share of rows too many or too few nothing is said of it; from this factor on, both numbers."""
 _TVD_GRADES = ((0.05, Grade.CLOSE), (0.2, Grade.FAIR))
 _Q_GRADES = ((1.5, Grade.CLOSE), (4.0, Grade.FAIR))
 _ORDER = (Grade.UNKNOWN, Grade.FLOOR, Grade.CLOSE, Grade.FAIR, Grade.FAR)
@@ -53,7 +55,8 @@ def judge_table(table: TableResult) -> Verdict:
     if not found:
         return Verdict(grade=Grade.UNKNOWN, word=_WORDS[Grade.UNKNOWN], sentence="It has no columns to compare.")
     grade = max((grade_distance(m) for _, m in found), key=_ORDER.index)
-    return Verdict(grade=grade, word=_WORDS[grade], sentence=" ".join(_told(name, m) for name, m in found))
+    told = [_told(name, m) for name, m in found] + _told_rows(table.real_rows, table.synthetic_rows)
+    return Verdict(grade=grade, word=_WORDS[grade], sentence=" ".join(told))
 
 
 def judge_fanout(result: Result) -> Verdict | None:
@@ -78,7 +81,7 @@ def judge_queries(summary: Summary) -> Verdict:
         grade=grade,
         word=_WORDS[grade],
         sentence=f"Half of the {errors.queries:,} queries are within a factor of {times(errors.median)} of the truth, "
-        f"95 % within {times(errors.p95)}{best}.",
+        f"95 % within {times(errors.p95)}{best}. The worst is off by a factor of {times(errors.max)}.",
     )
 
 
@@ -107,6 +110,15 @@ def percent(share: float | None) -> str:
 def times(factor: float) -> str:
     """A factor with as many digits as matter."""
     return f"{factor:.2f}" if factor < 10 else f"{factor:,.0f}"
+
+
+def _told_rows(real: int, synthetic: int) -> list[str]:
+    """How many rows there are too many or too few, if that is worth a word."""
+    if abs(synthetic - real) <= _WORTH_A_WORD * real:
+        return []
+    if not real or not _WORTH_A_FACTOR > synthetic / real > 1 / _WORTH_A_FACTOR:
+        return [f"It has {synthetic:,} rows instead of {real:,}."]
+    return [f"It has {percent(abs(synthetic / real - 1))} {'more' if synthetic > real else 'fewer'} rows."]
 
 
 def _told(name: str, measure: Measure, *, what: str = "rows") -> str:
