@@ -11,6 +11,9 @@ import pytest
 
 from .conftest import DRAFT, Run, everything
 
+HEARS = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+"""For where tests run in the background of a shell, whose programs ignore Ctrl-C and pass that on."""
+
 START = """
 from privbench.cli import main
 class Ready(main.Interrupt):
@@ -30,7 +33,7 @@ def _interrupt(
     *arguments: object, temporary: Path, after: float, how: signal.Signals = signal.SIGINT, first: str = LOADED
 ) -> tuple[int, str]:
     """Start a command, interrupt it some time after it has begun; returns its exit code and message."""
-    command = [sys.executable, "-c", first + START, *map(str, arguments)]
+    command = [sys.executable, "-c", HEARS + first + START, *map(str, arguments)]
     environment = os.environ | {"TMPDIR": str(temporary)}
     with subprocess.Popen(  # noqa: S603
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
