@@ -32,3 +32,23 @@ def test_what_takes_no_delta_is_told(spec: Path, run: Run, tmp_path: Path) -> No
     large = run("fit", spec, "--epsilon", "1", "--delta", "0.01", "-o", tmp_path / "m")
     assert (large.code, "delta is 0.01" in large.err) == (2, True)
     assert not (tmp_path / "m").exists()
+
+
+def test_lists_of_texts_are_found_with_a_delta(shop: Path, run: Run, tmp_path: Path) -> None:
+    people = "".join(f"{i},{'xyz'[i % 3]},{i % 50}\n" for i in range(2_000))
+    (shop / "person.csv").write_text("id,city,age\n" + people)
+    spec, model = tmp_path / "private.yaml", tmp_path / "m"
+    drafted = run("draft", shop, "--unit", "person", "-o", spec)
+    assert "drop: true`: person.city. Or fit with `--delta 1e-9`" in drafted.out
+    refused = run("fit", spec, "--epsilon", "8", "-o", model)
+    assert (refused.code, "find with `--delta 1e-9` the texts" in refused.err) == (2, True)
+    found = ("--epsilon", "8", "--delta", "1e-9", "--method", "tree")
+    planned = run("fit", spec, *found, "--dry-run", "--rows", "person=2000").out
+    assert "Texts that will be listed, and published as they are: those that about" in planned
+    fitted = run("fit", spec, *found, "-o", model)
+    assert "texts found with budget, published as they are: person.city (3)" in fitted.out
+    assert json.loads(run("show", model, "--json").out)["lists_found"] == {"person.city": 3}
+    ledger = run("show", model, "--ledger").out
+    assert "of delta, thresholds of frequent values spent" in ledger
+    assert "of 2.5e-10; rho implies epsilon with the rest" in ledger
+    assert "status: verified" in run("verify", model).out

@@ -174,14 +174,15 @@ def test_a_wide_column_of_few_values_is_a_list() -> None:
 def test_unique_columns_are_numbered_or_made_up() -> None:
     assert suggested("INTEGER", [5, 6], unique=True) == Serial()
     assert suggested("TIMESTAMP", [datetime(2020, 1, 1)], unique=True) == Serial()
-    assert suggested("VARCHAR", ["abc", "abcdefgh"], unique=True) == Text(text=(2, 4, 8, 16))
+    assert suggested("VARCHAR", ["abc", "abcdefgh"], unique=True) == Text(text=(3, 4, 5, 6, 7, 8, 9))
+    assert suggested("VARCHAR", ["abc", "abcdefgh" * 2], unique=True) == Text(text=(3, 4, 6, 8, 12, 16, 24))
 
 
 def test_text_is_listed_when_short_lists_repeat_and_made_up_otherwise() -> None:
     assert suggested("VARCHAR", ["b", "a", "a", "b"] * 4) == Values(values=("a", "b"))
     assert suggested("VARCHAR(1)", ["b", "long", "b", "b"] * 4) == Values(values=("b",))
     names = [f"name{i}" for i in range(1234)]
-    assert suggested("VARCHAR(7)", names) == Text(text=(4, 7), distinct=1200)
+    assert suggested("VARCHAR(7)", names) == Text(text=(5, 6, 7, 8), distinct=1200)
     column = pa.chunked_array([["b", "a", "a", "b"] * 40])
     few = suggest_domain("t.c", parse_type("VARCHAR"), column, unique=False, entities=15)
     assert few == Text(text=(1, 2), distinct=2), "a list must not show what single entities hold"

@@ -201,3 +201,12 @@ def test_databases_without_a_common_table_are_refused(make: Make, tmp_path: Path
     (other / "weather.csv").write_text("day,rain\n1,2\n")
     with pytest.raises(SpecError, match="share no table"):
         evaluate(make("real", REAL), other, floor=False)
+
+
+def test_why_tables_could_not_be_read_is_said(tmp_path: Path) -> None:
+    real = tmp_path / "real"
+    real.mkdir()
+    (real / "weather.csv").write_text("day,rain\n1,wet\n")
+    (real / "schema.sql").write_text("CREATE TABLE weather (day INTEGER, rain INTEGER);")
+    with pytest.raises(SpecError, match=r"(?s)share no table that can be read.*weather: real: cannot be read .*wet"):
+        evaluate(real, real, floor=False)

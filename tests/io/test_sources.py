@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -102,3 +103,10 @@ def test_batches_stay_small(source: Source, schema: Schema, monkeypatch: pytest.
     assert sum(sizes) == 4
     if not isinstance(source, duckdb_file.DuckDBSource):  # DuckDB rounds up to its own vectors
         assert max(sizes) <= 2
+
+
+def test_rows_may_be_asked_for_on_another_thread(source: Source, schema: Schema) -> None:
+    with source, ThreadPoolExecutor(max_workers=1) as other:
+        batches = source.read(schema.table("lonely"))
+        read = [*other.submit(lambda: [next(batches)]).result(), *batches]
+    assert sum(batch.num_rows for batch in read) == 4

@@ -104,3 +104,36 @@ def test_rows_that_a_copy_names_are_copied_too(tmp_path: Path) -> None:
         found = read_database(source, protection, codecs, orphans_as_null=False, progress=silent).private
     named = found["address"].keys["address.region_id"][found["customer"].keys["customer.address_id"]]
     assert found["region"].entities[named].tolist() == found["customer"].entities.tolist()
+
+
+def test_the_order_of_ones_copies_depends_on_nobody_else(tmp_path: Path) -> None:
+    """Two purchases of a customer name two items; whether somebody else named one of them first changes nothing."""
+
+    def items(folder: Path, customers: list[int], named: list[int]) -> list[int]:
+        folder.mkdir()
+        (folder / "schema.sql").write_text(
+            "CREATE TABLE customer (id INTEGER PRIMARY KEY);"
+            "CREATE TABLE item (id INTEGER PRIMARY KEY, price INTEGER);"
+            "CREATE TABLE purchase (id INTEGER PRIMARY KEY, customer_id INTEGER NOT NULL REFERENCES customer (id), "
+            "item_id INTEGER REFERENCES item (id));"
+        )
+        tables = {
+            "customer": {"id": [1, 2]},
+            "item": {"id": [10, 11], "price": [5, 6]},
+            "purchase": {"id": list(range(len(named))), "customer_id": customers, "item_id": named},
+        }
+        for name, columns in tables.items():
+            pq.write_table(
+                pa.table({n: pa.array(v, pa.int32()) for n, v in columns.items()}), folder / f"{name}.parquet"
+            )
+        spec = draft(folder, unit="customer", lookups={"item": "purchase"}, domains="data")
+        protection = spec.protection()
+        with open_source(folder) as source:
+            codecs = compile_codecs(spec, protection)
+            found = read_database(source, protection, codecs, orphans_as_null=False, progress=silent).private
+        mine = found["item"].entities == 1  # of the second customer
+        return [int(code) for code in found["item"].codes["price"][mine]]
+
+    alone = items(tmp_path / "alone", [2, 2], [10, 11])
+    assert len(alone) == 2
+    assert items(tmp_path / "before", [1, 2, 2], [10, 10, 11]) == alone

@@ -13,7 +13,7 @@ from privbench.pipeline.model import Model
 from privbench.schema.spec import Spec
 from privbench.spn.clique import CliqueTree, Conditional, Given
 from privbench.spn.fanouts import RANK_EDGES, fanout_edges, size_edges
-from privbench.spn.tree_links import Blocks, Fanouts, LinkModel, Named
+from privbench.spn.tree_links import Blocks, Fanouts, LinkModel, Named, Rates
 
 Columns = Sequence[tuple[str, int, str | None]]
 """Name, codes, parent."""
@@ -152,8 +152,20 @@ def tables(persons: float = 500, *, unowned: float = 40) -> dict[str, TableModel
     def born(link: str, edges: np.ndarray, alone: float = 0.0) -> dict[str, LinkModel]:
         return {link: Fanouts(column=f"#rows {link}", edges=edges, exponent=1.5, unowned=alone)}
 
-    boss = Named(column="#named person.boss_id", edges=BOSSES, exponent=1.0, null="#null person.boss_id")
-    guest = Named(column="#named visit.guest_id", edges=GUESTS, exponent=1.0, null="#null visit.guest_id")
+    boss = Named(
+        column="#named person.boss_id",
+        edges=BOSSES,
+        exponent=1.0,
+        null="#null person.boss_id",
+        uncounted=Rates(more=0.5),
+    )
+    guest = Named(
+        column="#named visit.guest_id",
+        edges=GUESTS,
+        exponent=1.0,
+        null="#null visit.guest_id",
+        uncounted=Rates(shape=0.5, more=2.0),
+    )
     town = Blocks(column="#key person.town_id", blocks=3, slots=TOWNS)
     links: dict[str, dict[str, LinkModel]] = {
         "person": {"person.town_id": town, "person.boss_id": boss},

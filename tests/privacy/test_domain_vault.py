@@ -14,7 +14,7 @@ from privbench.privacy.domain_vault import DomainVault, magnitudes_query
 from privbench.privacy.events import UNITS, Currency
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy as FixedEntropy
-from privbench.privacy.raw import RawColumn, weights_of
+from privbench.privacy.raw import RawColumn
 from privbench.schema.types import parse_type
 
 KIND = parse_type("INTEGER")
@@ -37,7 +37,7 @@ class _Untouchable(dict[Any, Any]):
 
 def _data(value: int = 7, rows: int = 400) -> dict[Any, RawColumn]:
     values = pa.array([value] * rows, pa.int32())
-    return {PLACE: RawColumn(KIND, values, weights_of(np.arange(rows)))}
+    return {PLACE: RawColumn(KIND, values, np.arange(rows))}
 
 
 def _vault(data: Any, *, ledger: Ledger | None = None, tape: Any = None, seed: int = 1) -> DomainVault:

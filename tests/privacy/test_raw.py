@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from privbench.encode.grid import Grid
 from privbench.privacy.events import UNITS
-from privbench.privacy.raw import RawColumn, weights_of
+from privbench.privacy.raw import RawColumn
 from privbench.schema.types import parse_type
 
 VALUES: dict[str, list[Any]] = {
@@ -32,7 +32,7 @@ Rows = list[tuple[int, Any]]
 def _column(name: str, rows: Rows) -> RawColumn:
     kind = parse_type(name)
     entities = np.unique([e for e, _ in rows], return_inverse=True)[1].astype(np.int64)
-    return RawColumn(kind, pa.array([v for _, v in rows], kind.arrow), weights_of(entities))
+    return RawColumn(kind, pa.array([v for _, v in rows], kind.arrow), entities)
 
 
 def _queries(name: str) -> list[Callable[[RawColumn], dict[int, int]]]:

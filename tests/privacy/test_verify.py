@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privbench.privacy import verify, verify_events, verify_read, verify_tree, verify_zcdp
+from privbench.privacy import verify, verify_events, verify_read, verify_thresholds, verify_tree, verify_zcdp
 from privbench.privacy.blocks import Boxes
 from privbench.privacy.events import Event, Mechanism
 from privbench.privacy.ledger import Ledger
@@ -319,7 +319,7 @@ def test_what_is_no_receipt_fails(paper: object) -> None:
     assert verify_receipt(paper).status == "failed"
 
 
-VERIFIER = [verify, verify_events, verify_read, verify_tree, verify_zcdp]
+VERIFIER = [verify, verify_events, verify_read, verify_thresholds, verify_tree, verify_zcdp]
 
 
 @pytest.mark.parametrize("module", VERIFIER)

@@ -11,7 +11,7 @@ import pytest
 
 from privbench.privacy.domain_vault import DomainVault
 from privbench.privacy.noise import TestEntropy as FixedEntropy
-from privbench.privacy.raw import RawColumn, weights_of
+from privbench.privacy.raw import RawColumn
 from privbench.privacy.receipt import open_ledger
 from privbench.privacy.verify import verify_receipt
 from privbench.schema.types import parse_type
@@ -26,7 +26,7 @@ AGE = ("person", "age")
 def searched(delta: Fraction = Fraction(0)) -> dict[str, Any]:
     """A receipt of a fit that looked for the domain of one column of the entity table, and did nothing else."""
     ledger = open_ledger(EPSILON, delta, Neighbours.REPLACE)
-    data = {AGE: RawColumn(KIND, pa.array([7] * 50, KIND.arrow), weights_of(np.arange(50)))}
+    data = {AGE: RawColumn(KIND, pa.array([7] * 50, KIND.arrow), np.arange(50))}
     vault = DomainVault({AGE: KIND}, data, ledger=ledger, entropy=FixedEntropy(1))
     vault.magnitudes(AGE, amount=ledger.budget / 4)
     vault.steps(AGE, amount=ledger.budget / 4)

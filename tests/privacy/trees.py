@@ -137,7 +137,7 @@ def receipt(
     orphans: str = "error",
 ) -> dict[str, Any]:
     """The receipt of a ledger over persons and visits."""
-    assert ledger.budget == open_ledger(epsilon, delta, neighbours).budget
+    assert ledger.budget == open_ledger(epsilon, delta, neighbours, thresholds=ledger.thresholds).budget
     facts = PublicFacts(
         domains={"visit.cost": origin, **dict.fromkeys(("person.age", "person.sex", "visit.age"), Origin.SCHEMA)},
         sizes={"person": 120} if neighbours is Neighbours.REPLACE else {},

@@ -44,7 +44,10 @@ def refused(tmp_path: Path, text: str | bytes) -> str:
         (HEAD + "    drop: true\n    order: [a]", "order has no meaning beside drop"),
         (HEAD + "    columns:\n      a: {typ: DATE}", "line 5, tables.t.columns.a.typ: not a word"),
         (HEAD + "    columns:\n      a: {typ: DATE}", "line 5, tables.t.columns.a.type: is missing."),
-        (HEAD + "    columns:\n      a: {typ: DATE}", "Did you mean type? Allowed: type, null, domain, from, drop."),
+        (
+            HEAD + "    columns:\n      a: {typ: DATE}",
+            "Did you mean type? Allowed: type, null, domain, from, drop, derived.",
+        ),
         (
             HEAD + "    columns:\n      a:\n        type: DAT",
             "line 6, tables.t.columns.a.type: t.a: type 'DAT' has no codec",

@@ -87,3 +87,10 @@ def test_a_bin_of_any_width_takes_little_memory() -> None:
     assert numbers[0] == 0
     assert 1 <= numbers.min(initial=MANY, where=[False, True, True]) <= numbers.max() < MANY
     assert 1 < bin_means(edges, 1.0)[1] < MANY
+
+
+def test_every_bin_may_have_its_own_exponent() -> None:
+    edges = np.array([0, 1, 4, 8])
+    found = bin_means(edges, np.array([0.0, 2.0, 9.0]))
+    assert found.tolist() == [bin_means(edges, exponent)[b] for b, exponent in enumerate([0.0, 2.0, 9.0])]
+    assert found[2] < bin_means(edges, 0.0)[2]

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from privbench.errors import ModelError
 from privbench.spn.link_store import pack_link, read_link
 from privbench.spn.links import DegreeCounts, SlotCounts
-from privbench.spn.tree_links import Blocks, Fanouts, LinkModel, Named, counted, slots_of
+from privbench.spn.tree_links import Blocks, Fanouts, LinkModel, Named, Rates, counted, slots_of
 
 EDGES = np.array([0, 1, 2, 5])
 LINKS: list[LinkModel] = [
     Fanouts(column="#rows a.b", edges=EDGES, exponent=1.5, unowned=3.5),
     Named(column="#named a.b", edges=EDGES, exponent=-1.0, null=None),
+    Named(column="#named a.b", edges=EDGES, null=None, uncounted=Rates(shape=0.3, more=7.5)),
     Named(column=None, null="#null a.b"),
     Blocks(column="#key a.b", blocks=3, slots=7),
     SlotCounts(counts=np.array([[1.0, 2.0]])),
@@ -56,6 +57,14 @@ def test_wrong_exponents(exponent: float) -> None:
 def test_wrong_rows_without_an_owner(unowned: float) -> None:
     with pytest.raises(ModelError, match="without an owner"):
         Fanouts(column="a", edges=EDGES, exponent=1.0, unowned=unowned)
+
+
+@pytest.mark.parametrize(
+    ("shape", "more"), [(0.0, 1.0), (np.nan, 1.0), (2e6, 1.0), (1.0, -1.0), (1.0, np.nan), (1.0, 2e6)]
+)
+def test_wrong_rates(shape: float, more: float) -> None:
+    with pytest.raises(ModelError, match="rates"):
+        Rates(shape=shape, more=more)
 
 
 @pytest.mark.parametrize(("blocks", "slots"), [(-1, 4), (5, 4), (0, 4)])
@@ -101,6 +110,6 @@ def test_slots_of_an_empty_table() -> None:
 
 
 def test_counts_are_asked_of_links_that_have_them() -> None:
-    assert counted(LINKS[4]) is LINKS[4]
+    assert counted(LINKS[5]) is LINKS[5]
     with pytest.raises(ModelError):
         counted(LINKS[0])

@@ -29,10 +29,9 @@ def show_draft(spec: Spec, source: str, out: Path, *, as_json: bool) -> None:
     if wanted:
         echo(f"{len(wanted)} domains will be found with budget. To declare what is public knowledge costs nothing.")
     if texts:
-        echo(
-            f"Before you fit: a list of texts cannot be found with budget. Say in {out}, under each of these, `domain:"
-        )
-        echo(f"{{values: [..], other: true}}`, `domain: {{text: [0, 8, 16]}}` or `drop: true`: {', '.join(texts)}.")
+        echo(f"Before you fit: say in {out}, under each of these, `domain: {{values: [..], other: true}}`, `domain:")
+        echo(f"{{text: [0, 8, 16]}}` or `drop: true`: {', '.join(texts)}. Or fit with `--delta 1e-9`: the texts that")
+        echo("many entities have are then found with budget, and published as they are.")
     echo(f"Next: {program()} fit {shell(out)} --epsilon 3.2 -o my.model")
 
 

@@ -111,8 +111,8 @@ def draft_flags(command: Command) -> Command:
             default="private",
             show_default=True,
             help="Where ranges and lists of values come from that the schema does not give. `private`: found with "
-            "budget when the model is fitted (not lists of texts). `data`: read from the data, without noise; the "
-            "promise then holds given that they are public, so review them in the drafted spec.",
+            "budget when the model is fitted (lists of texts only with --delta). `data`: read from the data, without "
+            "noise; the promise then holds given that they are public, so review them in the drafted spec.",
         ),
         click.option("--unit", metavar="T", help="The table with one row for each entity to protect."),
     ):

@@ -35,12 +35,24 @@ def _print_plan(plan: Plan) -> None:
     if plan.assumed:
         assumed = _few([f"{name}={plan.rows[name]}" for name in plan.assumed])
         echo(f"Assumed rows: {assumed}. Say better with --rows {plan.assumed[0]}=N.")
+    if plan.derived:
+        echo(f"Derived, at no cost: {_few(list(plan.derived))}.")
+    if plan.tests is not None:
+        shares = (float(100 * amount / plan.budget) for amount in (plan.tests.least, plan.tests.most))
+        echo(
+            f"Testing what {len(plan.tests.columns)} columns equal (rows owned, the owner's column, their rank) takes "
+            "{:.2g} % of the budget if none does, {:.2g} % at most.".format(*shares)
+        )
     if plan.domains is not None:
         share = float(100 * plan.domains.amount / plan.budget)
+        outside = f"; what fewer than about {plan.domains.seen:,.0f} entities have may lie outside"
         echo(
-            f"Finding domains takes up to {share:.3g} % of the budget ({_few(list(plan.domains.columns))}); what fewer "
-            f"than about {plan.domains.seen:,.0f} entities have may lie outside. Declared domains cost nothing."
+            f"Finding domains takes up to {share:.3g} % of the budget ({_few(list(plan.domains.columns))})"
+            f"{outside if plan.domains.seen else ''}. Declared domains cost nothing."
         )
+        if plan.domains.texts:
+            least = "none" if plan.domains.listed is None else f"those that about {plan.domains.listed:,} entities have"
+            echo(f"Texts that will be listed, and published as they are: {least} ({_few(list(plan.domains.texts))}).")
     click.echo()
     head: tuple[str, ...] = ("table", "share %", plan.currency, "rows", "columns", "forecast")
     print_table(head, (_table(plan, table) for table in plan.tables))

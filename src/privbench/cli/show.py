@@ -9,6 +9,8 @@ import click
 from privbench.cli.output import decimal, echo, print_json, print_table, shortened, warn
 from privbench.errors import SpecError
 from privbench.pipeline.cautions import fit_cautions
+from privbench.pipeline.derived_columns import derived_columns
+from privbench.pipeline.found_texts import found_lists
 from privbench.pipeline.model import Model
 from privbench.privacy.verify import Verdict
 from privbench.schema.choices import closest
@@ -26,8 +28,10 @@ def show_model(model: Model, *, as_json: bool) -> None:
     promise = {key: model.receipt[key] for key in ("epsilon", "delta", "neighbours", "condition", "stamp")}
     tables = [{"table": name, **_summary(model, name)} for name in model.protection.order]
     cautions = fit_cautions(model)
+    lists, derived = found_lists(model), derived_columns(model.protection)
     if as_json:
-        words = {"unit": model.protection.entity, "tables": tables, "public": list(model.public)}
+        words = {"unit": model.protection.entity, "tables": tables, "public": list(model.public), "lists_found": lists}
+        words["derived"] = list(derived)
         print_json({**promise, **words, "warnings": cautions})
         return
     what = {"replace": "replacing", "add-remove": "adding or removing"}[promise["neighbours"]]
@@ -40,6 +44,11 @@ def show_model(model: Model, *, as_json: bool) -> None:
     print_table(("table", "role", "rows", "per entity", "columns", "keys", "network"), map(_cells, tables))
     if model.public:
         echo(f"public, copied: {', '.join(model.public)}")
+    if derived:
+        echo(f"derived: {', '.join(derived)}")
+    if lists:
+        listed = ", ".join(f"{column} ({count})" for column, count in lists.items())
+        echo(f"texts found with budget, published as they are: {listed}")
     warn(cautions)
 
 
@@ -66,6 +75,9 @@ def show_ledger(receipt: Mapping[str, Any], *, as_json: bool) -> None:
     if "rho" in receipt["budget"]:
         currency, budget = "rho", Fraction(receipt["budget"]["rho"])
         click.echo(f"{_promised(receipt)}: follows from rho {float(budget):.6g} (zCDP, {receipt['neighbours']})")
+        if thresholds := receipt["budget"].get("thresholds"):
+            spent = f"{float(Fraction(ledger['delta'])):.3g} of {float(Fraction(thresholds)):.3g}"
+            click.echo(f"of delta, thresholds of frequent values spent {spent}; rho implies epsilon with the rest")
     else:
         currency, budget = "epsilon", Fraction(receipt["budget"]["add_remove"])
         factor = receipt["budget"]["factor"]

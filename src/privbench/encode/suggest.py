@@ -25,7 +25,9 @@ MAX_LISTED = 256
 ENTITIES_PER_LISTED = 8
 """A list has at most one value for so many entities, so that few of its values belong to one entity alone."""
 _ROWS_PER_LISTED_NUMBER = 16
-_POWERS = (0, *(2**i for i in range(32)))
+FEW_LENGTHS = 8
+"""Texts of no more different lengths than this, from the shortest to the longest, get a cell for each length."""
+_LENGTHS = (0, 1, *(n for i in range(31) for n in (2 * 2**i, 3 * 2**i)))
 _NO_TEXT = (0, 8)
 
 
@@ -96,13 +98,18 @@ def _text(kind: SqlType, values: pa.ChunkedArray, *, unique: bool, listable: int
 
 
 def _length_edges(shortest: int, longest: int, *, limit: int | None) -> tuple[int, ...]:
-    """Return powers of two around the lengths, none beyond the VARCHAR's own length (the last edge is included)."""
-    most = _POWERS[-1] if limit is None else limit
+    """Return edges around the lengths, none beyond the VARCHAR's own length (the last edge is included).
+
+    >>> _length_edges(12, 15, limit=None), _length_edges(11, 72, limit=None)
+    ((12, 13, 14, 15, 16), (8, 12, 16, 24, 32, 48, 64, 96))
+    """
+    most = _LENGTHS[-1] if limit is None else limit
     shortest, longest = min(shortest, most), min(longest, most)
-    start = max(p for p in _POWERS if p <= shortest)
-    end = min(p for p in _POWERS if p > longest)
-    edges = sorted({min(p, most) for p in _POWERS if start <= p <= end})
-    return tuple(edges) if len(edges) > 1 else (start, start + 1)
+    if longest - shortest < FEW_LENGTHS:
+        return tuple(range(shortest, longest + 2))
+    start = max(n for n in _LENGTHS if n <= shortest)
+    end = min(n for n in _LENGTHS if n > longest)
+    return tuple(sorted({min(n, most) for n in _LENGTHS if start <= n <= end}))
 
 
 def _two_digits(count: int) -> int:

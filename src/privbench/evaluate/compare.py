@@ -49,7 +49,7 @@ def compare(
     if workload is not None:
         read_workload(workload)
     spec = draft(source, progress=progress, **choices)
-    check_wanted(spec, spec.protection())
+    check_wanted(spec, spec.protection(), chance)
     jury = _Jury(spec=spec, source=str(source), delta=chance, workload=workload, seed=seed)
     plan = list(product(synthesizers, budgets, range(1, runs + 1)))
     found = []

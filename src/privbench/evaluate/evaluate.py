@@ -61,7 +61,7 @@ def evaluate(
         with _timed(seconds, "code"):
             tables, keys = code_tables(database, owning, progress, seed=seed), link_keys(database, owning)
             if not tables:
-                raise SpecError(f"{real} and {synthetic} share no table, so that there is nothing to compare.")
+                raise SpecError(_nothing_shared(real, synthetic, database))
             plan = make_plan(tables, keys, ways=ways, sample=sample or Sample(), seed=seed)
             compared = Compared(tables=tables, keys=keys, plan=plan)
         with _timed(seconds, "compare"):
@@ -101,6 +101,11 @@ def evaluate(
         skips=tuple(database.skips),
         seconds=seconds,
     )
+
+
+def _nothing_shared(real: Path | str, synthetic: Path | str, database: Database) -> str:
+    why = "".join(f"\n  {skip.what}: {skip.reason}" for skip in database.skips)
+    return f"{real} and {synthetic} share no table that can be read, so that there is nothing to compare.{why}"
 
 
 def _schema(location: Path | str) -> Schema:

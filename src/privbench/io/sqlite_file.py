@@ -42,7 +42,8 @@ class SQLiteSource:
         _check_whole(path)
         uri = f"file:{percent_encode(str(path.absolute()))}?mode=ro"
         try:
-            self._connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+            # DuckDB and Arrow may ask for the next batch on a thread of theirs, one at a time.
+            self._connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
             self._connection.execute("PRAGMA schema_version").fetchone()
         except sqlite3.Error as error:
             raise SourceError(f"{path}: SQLite cannot open it ({error}).") from error

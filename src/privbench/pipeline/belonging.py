@@ -78,21 +78,21 @@ def _owners(protection: Protection, table: str, tables: Mapping[str, RawTable]) 
 
 
 def _copy_shared(lookup: RawTable, names: KeyPositions) -> KeyPositions:
-    """Give every row that names a lookup row a copy of its own; returns the positions that name the copies."""
+    """Give every row that names a lookup row a copy of its own; returns the positions that name the copies.
+
+    Copies come in the order of the rows that name them, after those that nobody names: the order of an entity's copies
+    does not depend on who else names the same row, or names it first.
+    """
     holders = np.flatnonzero(names.rows >= 0)
-    _, first = np.unique(names.rows[holders], return_index=True)
-    later = np.delete(holders, first)
-    originals = names.rows[later]
-    lookup.codes = {name: np.concatenate([codes, codes[originals]]) for name, codes in lookup.codes.items()}
-    lookup.values = {name: pa.concat_arrays([v, v.take(pa.array(originals))]) for name, v in lookup.values.items()}
+    unnamed = np.setdiff1d(np.arange(lookup.rows), names.rows)
+    originals = np.concatenate([unnamed, names.rows[holders]])
+    lookup.codes = {name: codes[originals] for name, codes in lookup.codes.items()}
+    lookup.values = {name: values.take(pa.array(originals)) for name, values in lookup.values.items()}
     lookup.keys = {
-        name: KeyPositions(
-            rows=np.concatenate([key.rows, key.rows[originals]]),
-            missing=np.concatenate([key.missing, key.missing[originals]]),
-        )
+        name: KeyPositions(rows=key.rows[originals], missing=key.missing[originals])
         for name, key in lookup.keys.items()
     }
+    lookup.rows = len(originals)
     positions = names.rows.copy()
-    positions[later] = lookup.rows + np.arange(len(later))
-    lookup.rows += len(later)
+    positions[holders] = len(unnamed) + np.arange(len(holders))
     return KeyPositions(rows=positions, missing=names.missing)

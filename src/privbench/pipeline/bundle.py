@@ -9,10 +9,10 @@ from typing import Any
 from privbench.io.base import Format
 from privbench.io.render import Dialect, omitted_keys, render_ddl
 from privbench.io.staging import is_bundle
+from privbench.pipeline.found_texts import found_lists
 from privbench.pipeline.keymaker import keeps_entity_keys
 from privbench.pipeline.model import Model
 from privbench.schema.model import Schema
-from privbench.schema.unit import Protection
 
 CHECKSUMS = "SHA256SUMS"
 RECEIPT = "receipt.json"
@@ -42,9 +42,7 @@ def write_companions(
     (folder / "schema.duckdb.sql").write_text(_duckdb_script(schema) + "\n", encoding="utf-8")
     write_receipt(folder / RECEIPT, model.receipt)
     kept = keeps_entity_keys(model, scale)
-    text = _readme(
-        model.receipt, model.protection, rows=rows, form=form, lost=lost, scale=scale, seed=seed, kept_ids=kept
-    )
+    text = _readme(model, rows=rows, form=form, lost=lost, scale=scale, seed=seed, kept_ids=kept)
     (folder / "README.md").write_text(text, encoding="utf-8")
     _write_checksums(folder)
 
@@ -96,8 +94,7 @@ def _duckdb_script(schema: Schema) -> str:
 
 
 def _readme(
-    receipt: Mapping[str, Any],
-    protection: Protection,
+    model: Model,
     *,
     rows: Mapping[str, int],
     form: Format,
@@ -106,7 +103,7 @@ def _readme(
     seed: int,
     kept_ids: bool,
 ) -> str:
-    first = next(iter(rows))
+    first, protection = next(iter(rows)), model.protection
     omitted = [f"{t} {k}" for t, k in omitted_keys(protection.schema, Dialect.DUCKDB)]
     return "\n".join(
         [
@@ -115,7 +112,7 @@ def _readme(
             "The rows of private tables were drawn from a model that was learnt under differential privacy; public",
             "tables are copies. `receipt.json` says what was promised and what the budget was spent on.",
             "",
-            *_promise(receipt, kept_ids=kept_ids),
+            *_promise(model.receipt, kept_ids=kept_ids, lists=list(found_lists(model))),
             "",
             "## Load it",
             "",
@@ -138,7 +135,7 @@ def _readme(
     )
 
 
-def _promise(receipt: Mapping[str, Any], *, kept_ids: bool) -> list[str]:
+def _promise(receipt: Mapping[str, Any], *, kept_ids: bool, lists: Sequence[str]) -> list[str]:
     relation = {"replace": "replacing", "add-remove": "adding or removing"}[receipt["neighbours"]]
     delta = _decimal(receipt["delta"])
     chance = "" if delta == "0" else f", delta = {delta}"
@@ -156,6 +153,12 @@ def _promise(receipt: Mapping[str, Any], *, kept_ids: bool) -> list[str]:
         lines += ["", f"{receipt['references']['note']} Keys: {'; '.join(receipt['references']['keys'])}."]
     if receipt["public"]["orphans_note"]:
         lines += ["", receipt["public"]["orphans_note"]]
+    if lists:
+        lines += [
+            "",
+            f"These columns hold texts of the source that many entities have, found within this promise: "
+            f"{', '.join(f'`{name}`' for name in lists)}. Others there are made up.",
+        ]
     if kept_ids:
         entity = receipt["unit"]["entity"]
         lines += [

@@ -11,6 +11,7 @@ from typing import Any
 
 from privbench.methods.domains.forecast import POOR, SEEN
 from privbench.methods.forecast import WAYS_OUT
+from privbench.pipeline.found_texts import text_cautions
 from privbench.pipeline.model import Model
 from privbench.pipeline.order import colliding_keys
 from privbench.pipeline.plan import forecast_of
@@ -41,6 +42,7 @@ def fit_cautions(model: Model) -> list[str]:
     if said:
         said.append(f"Ways out of noise: {', '.join(_ways(model))}.")
     said += _of_domains(model)
+    said += text_cautions(model)
     epsilon = Fraction(model.receipt["epsilon"])
     if epsilon > MOST_EPSILON:
         said.append(

@@ -33,6 +33,7 @@ def method_settings(spec: Spec) -> Chosen:
     method = METHODS[name]
     if method.foresee is None:
         _check_budgets(spec, name)
+        _check_learnt(spec, name)
     return Chosen(method=method, settings=method.read_settings(declared))
 
 
@@ -41,3 +42,13 @@ def _check_budgets(spec: Spec, method: str) -> None:
     said = [name for name, table in spec.tables.items() if table.budget is not None]
     if said:
         raise SpecError(f"tables.{said[0]}.budget: method {method} divides the budget by itself. Take it out.")
+
+
+def _check_learnt(spec: Spec, method: str) -> None:
+    """Refuse derived columns for a method whose rows do not know their owners' rows when they are made."""
+    for name, table in spec.tables.items():
+        for column in (c for c, said in table.columns.items() if said.derived is not None):
+            raise SpecError(
+                f"tables.{name}.columns.{column}.derived: method {method} learns every column. Take it out, and give "
+                "the column a domain."
+            )

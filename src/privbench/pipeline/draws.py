@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.pipeline.born import Broods
+from privbench.pipeline.derived_rows import counted_keys
 from privbench.pipeline.given_codes import given_codes
 from privbench.pipeline.model import Model
 from privbench.pipeline.named_keys import NamedKeys
@@ -44,6 +45,8 @@ class Block:
     """By key: the row that it names, -1 for NULL."""
     local: frozenset[str]
     """The keys that name places of this block, not rows of the table."""
+    counts: dict[str, Rows]
+    """By owner key into the table: how many rows will be born with each, where a derived column says so."""
     entities: Rows
     rng: Rng
 
@@ -75,6 +78,7 @@ class Draws:
         self._spools = spools
         self._known = known or {}
         self._most = most_rows_per_owner(model, name, sizes)
+        self._counted = counted_keys(model, name, sizes)
         self._seed = (seed, [t.name for t in model.protection.schema.tables].index(name))
         self._alone = 0
         self._broods = self._find_broods(rows, scale, exact=exact)
@@ -115,6 +119,7 @@ class Draws:
         return NamedKeys(
             link,
             model,
+            self._model.network,
             unique=key_is_unique(self._table, link),
             rows=self.rows,
             targets=self._sizes[link.key.table],
@@ -137,6 +142,7 @@ class Draws:
             given=given,
             targets={link.name: self._targets(link, span, codes, parts, rng) for link in self._links},
             local=frozenset(k.name for k in self._links if k.name in self._named and k.key.table == k.table),
+            counts={counted.link.name: counted.draw(codes, rng) for counted in self._counted},
             entities=self._entities(span),
             rng=rng,
         )

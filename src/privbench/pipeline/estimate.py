@@ -25,9 +25,13 @@ def selectivity(model: Model, table: str, predicates: Mapping[str, Predicate]) -
     if table not in model.codecs:
         raise SpecError(f"{table}: the model has no network of it. Tables: {', '.join(model.codecs)}.")
     codecs = model.codecs[table]
+    derived = [c.name for c in model.protection.schema.table(table).columns if c.derived is not None]
     for column in predicates:
-        if column not in codecs:
-            raise SpecError(f"{table}.{column}: is not modelled. Columns: {', '.join(codecs)}.")
+        if column not in (*codecs, *derived):
+            raise SpecError(f"{table}.{column}: is not modelled. Columns: {', '.join((*codecs, *derived))}.")
+    if set(derived) & set(predicates):
+        met = cardinality(model, tables={table: table}, filters=[((table, c), p) for c, p in predicates.items()])
+        return met / max(cardinality(model, tables={table: table}), 1.0)
     evidence = {column: codecs[column].coverage(predicate) for column, predicate in predicates.items()}
     return probability(model.tables[table].network, evidence)
 

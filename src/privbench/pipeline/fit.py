@@ -14,6 +14,7 @@ from privbench.io.open import open_source
 from privbench.methods.base import Progress, silent
 from privbench.methods.tree.method import TREE
 from privbench.pipeline.chosen import Chosen, method_settings, with_method
+from privbench.pipeline.derived_columns import check_counted, claims_to_test, places_of, with_tested
 from privbench.pipeline.given import find_source, spec_of
 from privbench.pipeline.model import Model, compile_codecs
 from privbench.pipeline.order import generation_order
@@ -22,6 +23,7 @@ from privbench.pipeline.private_domains import (
     check_wanted,
     open_domain_vault,
     paid_before,
+    threshold_part,
     wanted_types,
     with_codes,
     with_found,
@@ -63,10 +65,13 @@ def fit(
     check_method(chosen.method, chance)
     public_sizes = sizes_are_public(spec, chosen.settings)
     protection = spec.protection()
-    check_wanted(spec, protection)
+    check_wanted(spec, protection, chance)
     wanted = wanted_types(spec, protection)
-    codecs = compile_codecs(spec, protection, without=wanted)
     generation_order(spec, protection, born=chosen.method is TREE)
+    check_counted(spec, protection)
+    claims = claims_to_test(spec, protection, chosen)
+    raw = {*wanted, *places_of(protection, claims)}
+    codecs = compile_codecs(spec, protection, without=raw)
     if source is None:
         if spec.source is None:
             raise SpecError("no source: the spec names none. Give one with `--source`.")
@@ -75,12 +80,19 @@ def fit(
         read = read_database(
             opened, protection, codecs, orphans_as_null=spec.orphans.value == "null", progress=progress
         )
-    ledger = open_ledger(budget, chance, protection.neighbours)
+    thresholds = threshold_part(chance, spec, protection)
+    ledger = open_ledger(budget, chance, protection.neighbours, thresholds=thresholds)
     check_budget(spec, protection, chosen, ledger, known_rows(protection, read.rows, public_sizes=public_sizes))
     entropy = entropy or OsEntropy()
+    if claims:
+        progress("testing what columns equal", 0, 1)
+        spec = with_tested(spec, protection, claims, read, ledger=ledger, entropy=entropy)
+        protection = spec.protection()
+        wanted = wanted_types(spec, protection)
     if wanted:
         progress("finding domains", 0, 1)
         spec = with_found(spec, protection, open_domain_vault(wanted, read, ledger=ledger, entropy=entropy))
+    if raw:
         codecs = compile_codecs(spec, protection)
         read = with_codes(read, codecs)
     counts = count_bins(protection, read.public, read.entity_keys)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from privbench.encode.numbering import TEXT_LENGTH, check_room, numbered
+from privbench.pipeline.derived_rows import copied_columns
 from privbench.pipeline.model import Model
 from privbench.pipeline.order import colliding_keys, is_numbered
 from privbench.schema.domain import Text
@@ -53,16 +54,20 @@ class KeyMaker:
             check_room(f"{table.name}.{name}", table.column(name).type, rows, scale, length=length)
 
     def values(self, name: str, column: str, rows: NDArray[np.int64]) -> pa.Array:
-        """The values of a key column of a table at row numbers; NULL where the number is negative."""
+        """The values of a key column of a table, or of one that is copied, at row numbers; NULL where negative."""
         table = self._model.protection.schema.table(name)
         null = rows < 0
+        if null.all():
+            return pa.nulls(len(rows), table.column(column).type.arrow)
         if self._model.protection.roles[name] is not Role.PUBLIC and is_numbered(table, (column,)):
             made = self.own_key(table, rows[~null])
             return made.take(pa.array(np.cumsum(~null) - 1, mask=null))
-        return _flat(self._table(name).column(column).take(pa.array(np.where(null, 0, rows), mask=null)))
+        first, last = int(rows[~null].min()), int(rows.max())
+        near = self._table(name).column(column).slice(first, last - first + 1)  # only what is looked at is gathered
+        return _flat(near.take(pa.array(np.where(null, 0, rows - first), mask=null)))
 
     def spool(self, table: Table, batch: pa.RecordBatch) -> None:
-        """Keep the columns that other tables' keys name, if they cannot be computed."""
+        """Keep the columns that other tables' keys name or that they copy, if they cannot be computed."""
         if table.name not in self._spools:
             columns = self._spooled_columns(table)
             path = self._folder / f"{len(self._spools)}.arrow"
@@ -88,6 +93,9 @@ class KeyMaker:
             for link in self._model.protection.links
             if link.key.table == table.name and (public or not is_numbered(table, link.key.references))
         ]
+        schema = self._model.protection.schema
+        owned = [schema.table(t) for t, key in self._model.protection.owners.items() if key.table == table.name]
+        wanted += [(c,) for child in owned for c in copied_columns(child).values() if not is_numbered(table, (c,))]
         return list(dict.fromkeys(c for columns in wanted for c in columns))
 
     def _table(self, name: str) -> pa.Table:

@@ -11,7 +11,8 @@ from privbench.pipeline.naming import Points, name_anywhere, name_carried, name_
 from privbench.pipeline.spans import Span
 from privbench.pipeline.spools import Spools, number
 from privbench.schema.unit import Link
-from privbench.spn.fanouts import draw_numbers
+from privbench.spn.named import draw_named
+from privbench.spn.nodes import Node
 from privbench.spn.tree_links import Named
 
 Rng = np.random.Generator
@@ -22,11 +23,21 @@ class NamedKeys:
     """Draws the targets of one key of one table, block after block."""
 
     def __init__(
-        self, link: Link, model: Named, *, unique: bool, rows: int, targets: int, spools: Spools, rng: Rng
+        self,
+        link: Link,
+        model: Named,
+        network: Node,
+        *,
+        unique: bool,
+        rows: int,
+        targets: int,
+        spools: Spools,
+        rng: Rng,
     ) -> None:
-        """`rows` hold the key, `targets` can be named; each at most once if `unique`."""
+        """`rows` of that network hold the key, `targets` can be named; each at most once if `unique`."""
         self._link = link
         self._model = model
+        self._network = network
         self._unique = unique
         self._rows = rows
         self._targets = targets
@@ -47,13 +58,13 @@ class NamedKeys:
             found[named] = self._once(span, len(named), rng) if self._unique else self._often(len(named), rng)
         return found
 
-    def _numbers(self, span: Span, codes: dict[str, NDArray[np.uint16]], rng: Rng) -> Rows:
+    def _numbers(self, span: Span, codes: dict[str, NDArray[np.uint16]], rng: Rng) -> NDArray[np.float64]:
         """How often the rows of the block are named."""
         if self._model.column is None:
-            return np.zeros(span.rows, np.int64)
-        return draw_numbers(codes[self._model.column], self._model.edges, self._model.exponent, rng=rng)
+            return np.zeros(span.rows)
+        return draw_named(self._model, self._network, codes, rng=rng)
 
-    def _within(self, numbers: Rows, count: int, rng: Rng) -> Rows:
+    def _within(self, numbers: NDArray[np.float64], count: int, rng: Rng) -> Rows:
         if self._unique:
             return name_once(numbers, count, rng=rng)
         return name_weighted(numbers, self._points.take(count, rng=rng))
@@ -68,12 +79,12 @@ class NamedKeys:
         """Rows that no other block names: those that stand where this block stands in its table."""
         first = min(span.first_row * self._targets // max(self._rows, 1), self._targets)
         last = min((span.first_row + span.rows) * self._targets // max(self._rows, 1), self._targets)
-        rows, numbers = np.arange(first, last), np.zeros(last - first, np.int64)
+        rows, numbers = np.arange(first, last), np.zeros(last - first)
         if self._carried:
             carried = self._spools.of(self._link.key.table)
             rows = carried.row_numbers(first, last)
             summed = carried.read(number(self._link), max(first - 1, 0), last)
-            numbers = np.diff(summed, prepend=0.0)[min(first, 1) :].astype(np.int64)
+            numbers = np.floor(np.diff(summed, prepend=0.0)[min(first, 1) :])
         chosen = name_once(numbers, count, rng=rng)
         found: Rows = np.append(rows, -1)[chosen]
         return found

@@ -44,7 +44,7 @@ def name_carried(carried: Carried, link: Link, points: NDArray[np.float64]) -> R
     return found
 
 
-def name_weighted(numbers: Rows, points: NDArray[np.float64]) -> Rows:
+def name_weighted(numbers: NDArray[np.float64], points: NDArray[np.float64]) -> Rows:
     """The places that the points fall on, each place as wide as its number."""
     summed = np.cumsum(numbers + FLOOR)
     return np.asarray(np.minimum(np.searchsorted(summed, points * summed[-1], side="right"), len(summed) - 1))
@@ -55,7 +55,7 @@ def name_anywhere(targets: int, points: NDArray[np.float64]) -> Rows:
     return np.minimum((points * targets).astype(np.int64), targets - 1)
 
 
-def name_once(numbers: Rows, count: int, *, rng: np.random.Generator) -> Rows:
+def name_once(numbers: NDArray[np.float64], count: int, *, rng: np.random.Generator) -> Rows:
     """Different places, those with a number first; fewer than asked for where there are too few, then -1."""
     order = rng.permutation(len(numbers))
     order = order[np.argsort(numbers[order] <= 0, kind="stable")][:count]

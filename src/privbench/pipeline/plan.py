@@ -11,13 +11,15 @@ from pathlib import Path
 
 from privbench.errors import BudgetError, SpecError
 from privbench.methods.domains.coarse import coarse_domain
-from privbench.methods.domains.forecast import POOR, DomainForecast, foresee_domains
+from privbench.methods.domains.forecast import POOR, TEXT_WAYS_OUT, DomainForecast, foresee_domains
 from privbench.methods.forecast import WAYS_OUT, Forecast, Outset, TableForecast
 from privbench.methods.registry import METHODS
+from privbench.methods.tree.derived import SCOPE, ClaimForecast, foresee_tests
 from privbench.pipeline.chosen import Chosen, method_settings, with_method
+from privbench.pipeline.derived_columns import check_counted, claims_to_test, derived_columns
 from privbench.pipeline.given import spec_of
 from privbench.pipeline.model import Model, compile_codecs
-from privbench.pipeline.private_domains import check_wanted, paid_before, wanted_types
+from privbench.pipeline.private_domains import check_wanted, paid_before, threshold_part, wanted_types
 from privbench.pipeline.promise import Number, check_method, parse_delta, parse_epsilon
 from privbench.pipeline.public_facts import public_facts, sizes_are_public
 from privbench.privacy.ledger import Ledger
@@ -49,6 +51,10 @@ class Plan:
     """Of every table, as said or assumed."""
     assumed: tuple[str, ...]
     """The tables whose rows nobody has said."""
+    derived: tuple[str, ...]
+    """Columns that are worked out from the rows around them, by the spec, and what they equal."""
+    tests: ClaimForecast | None
+    """What may be spent on finding more such columns; None if nothing is."""
     domains: DomainForecast | None
     tables: tuple[TableForecast, ...]
     seconds: float
@@ -82,12 +88,14 @@ def plan(
     chosen = method_settings(spec)
     check_method(chosen.method, chance)
     protection = spec.protection()
-    check_wanted(spec, protection)
+    check_wanted(spec, protection, chance)
     said = _checked(rows or {}, protection)
     every = _with_assumed(said, protection)
-    ledger = open_ledger(budget, chance, protection.neighbours)
-    domains = _domains(spec, protection, ledger)
-    left = ledger.budget - (domains.amount if domains else 0)
+    thresholds = threshold_part(chance, spec, protection)
+    ledger = open_ledger(budget, chance, protection.neighbours, thresholds=thresholds)
+    check_counted(spec, protection)
+    domains, tests = _domains(spec, protection, ledger), _tests(spec, protection, chosen, ledger, rows=every)
+    left = ledger.budget - (domains.amount if domains else 0) - (tests.least if tests else 0)
     forecast = _foresee(spec, protection, chosen, ledger, left=left, rows=every)
     if forecast is None:
         planning = ", ".join(f"`--method {name}`" for name, other in METHODS.items() if other.foresee)
@@ -107,6 +115,8 @@ def plan(
         budget=ledger.budget,
         rows=every,
         assumed=tuple(name for name in every if name not in said),
+        derived=derived_columns(protection),
+        tests=tests,
         domains=domains,
         tables=forecast.tables,
         seconds=forecast.seconds,
@@ -130,9 +140,15 @@ def check_budget(spec: Spec, protection: Protection, chosen: Chosen, ledger: Led
 def forecast_of(model: Model) -> Forecast | None:
     """The forecast for what a model was fitted with, from what was released; None if its method makes none."""
     receipt, protection = model.receipt, model.protection
-    ledger = open_ledger(Fraction(receipt["epsilon"]), Fraction(receipt["delta"]), protection.neighbours)
+    ledger = open_ledger(
+        Fraction(receipt["epsilon"]),
+        Fraction(receipt["delta"]),
+        protection.neighbours,
+        thresholds=Fraction(receipt["budget"].get("thresholds", 0)),
+    )
     nodes = receipt["ledger"]["nodes"]
-    before = sum((Fraction(n["total"]) for n in nodes if n.get("label") == "domains" and n["parent"] == 0), Fraction(0))
+    searches = [n for n in nodes if n["parent"] == 0 and n.get("label") in ("domains", SCOPE)]
+    before = sum((Fraction(node["total"]) for node in searches), Fraction(0))
     rows = {name: round(table.rows) for name, table in model.tables.items()}
     return _foresee(
         paid_before(model.spec),
@@ -160,18 +176,34 @@ def _foresee(
 
 def _domains(spec: Spec, protection: Protection, ledger: Ledger) -> DomainForecast | None:
     modelled = sum(len(protection.attributes(table)) for table in protection.order)
-    places = spec.wanted(protection)
-    return foresee_domains(places, modelled=modelled, budget=ledger.budget, currency=ledger.currency)
+    return foresee_domains(wanted_types(spec, protection), modelled=modelled, ledger=ledger)
+
+
+def _tests(
+    spec: Spec, protection: Protection, chosen: Chosen, ledger: Ledger, *, rows: Mapping[str, int]
+) -> ClaimForecast | None:
+    claims = claims_to_test(spec, protection, chosen)
+    return foresee_tests(claims, ledger.budget, ledger.currency, entities=rows[protection.entity])
 
 
 def _of_domains(domains: DomainForecast | None, entities: int) -> tuple[str, ...]:
-    if domains is None or domains.seen <= POOR * entities:
+    if domains is None:
         return ()
-    return (
-        f"The domains of {', '.join(domains.columns)} will be found with little budget: what fewer than about "
+    said = []
+    if domains.texts and (domains.listed is None or domains.listed > POOR * entities):
+        said.append(
+            f"Hardly any list will be found for {', '.join(domains.texts)}: a text is only listed if about "
+            f"{domains.listed or entities:,} of {entities:,} entities have it. {TEXT_WAYS_OUT}"
+        )
+    if domains.seen <= POOR * entities:
+        return tuple(said)
+    numbers = [name for name in domains.columns if name not in domains.texts]
+    said.append(
+        f"The domains of {', '.join(numbers)} will be found with little budget: what fewer than about "
         f"{min(domains.seen, entities):,.0f} of {entities:,} entities have may lie outside. Declare them in the spec "
-        "if they are public knowledge (`domain: {range: [0, 120]}`), which costs nothing, or raise epsilon.",
+        "if they are public knowledge (`domain: {range: [0, 120]}`), which costs nothing, or raise epsilon."
     )
+    return tuple(said)
 
 
 def _checked(rows: Mapping[str, int], protection: Protection) -> dict[str, int]:

@@ -6,6 +6,7 @@ every domain is known, with its origin, and the tables with all of their codes.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 
 import pyarrow as pa
 
@@ -17,11 +18,14 @@ from privbench.pipeline.reading import Codecs, ReadDatabase
 from privbench.privacy.domain_vault import DomainVault, Place
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import Entropy
-from privbench.privacy.raw import RawColumn, weights_of
+from privbench.privacy.raw import RawColumn
 from privbench.schema.domain import Origin
 from privbench.schema.spec import Spec
 from privbench.schema.types import Kind, SqlType
 from privbench.schema.unit import Protection
+
+THRESHOLDS = Fraction(1, 4)
+"""The part of delta that goes to thresholds: less would raise them by a few percent, more would cost all else rho."""
 
 
 def paid_before(spec: Spec) -> Spec:
@@ -35,15 +39,23 @@ def paid_before(spec: Spec) -> Spec:
     return spec.with_domains(found)
 
 
-def check_wanted(spec: Spec, protection: Protection) -> None:
-    """Refuse text whose values are to be found: whatever is published of it is somebody's text."""
+def threshold_part(delta: Fraction, spec: Spec, protection: Protection) -> Fraction:
+    """The part of delta that is kept for the thresholds of frequent values, if any may be looked for."""
+    return delta * THRESHOLDS if spec.wanted(protection) else Fraction(0)
+
+
+def check_wanted(spec: Spec, protection: Protection, delta: Fraction = Fraction(0)) -> None:
+    """Refuse text whose values are to be found without a delta: whatever is published of it is somebody's text."""
+    if delta:
+        return
     texts = [f"{t}.{c}" for (t, c), kind in wanted_types(spec, protection).items() if kind.kind is Kind.TEXT]
     if texts:
         raise SpecError(
-            f"no domain for {', '.join(texts)}: a list of texts cannot be found with a privacy budget. Write a spec "
-            "with `privbench draft` and say under each of them in the spec `domain: {values: [..], other: true}` "
-            "(the list, as far as it is public knowledge), `domain: {text: [0, 8, 16, 32]}` (texts are made up) or "
-            "`drop: true`; or let `--domains data` read the lists from the data, and review them."
+            f"no domain for {', '.join(texts)}: a list of texts cannot be found without a delta. Write a spec with "
+            "`privbench draft` and say under each of them in the spec `domain: {values: [..], other: true}` (the list, "
+            "as far as it is public knowledge), `domain: {text: [0, 8, 16, 32]}` (texts are made up) or `drop: true`; "
+            "or let `--domains data` read the lists from the data, and review them; or find with `--delta 1e-9` the "
+            "texts that many entities have, which are then published as they are."
         )
 
 
@@ -56,8 +68,7 @@ def open_domain_vault(
     types: Mapping[Place, SqlType], read: ReadDatabase, *, ledger: Ledger, entropy: Entropy
 ) -> DomainVault:
     """Lock the raw columns away."""
-    weights = {table: weights_of(read.private[table].entities) for table in {table for table, _ in types}}
-    data = {(t, c): RawColumn(kind, read.raw[t][c], weights[t]) for (t, c), kind in types.items()}
+    data = {(t, c): RawColumn(kind, read.raw[t][c], read.private[t].entities) for (t, c), kind in types.items()}
     return DomainVault(types, data, ledger=ledger, entropy=entropy)
 
 

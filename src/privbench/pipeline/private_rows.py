@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from privbench.pipeline.derived_rows import copied_columns, number_columns
 from privbench.pipeline.draws import Block, Draws
 from privbench.pipeline.keymaker import KeyMaker
 from privbench.pipeline.model import Model
@@ -31,6 +32,7 @@ class PrivateRows:
     ) -> None:
         """`sort` says whether rows may be put into the order that the spec declares."""
         self._table = model.protection.schema.table(name)
+        self._protection = model.protection
         self._codecs = model.codecs[name]
         self._links = [link for link in model.protection.links if link.table == name]
         self._draws = draws
@@ -81,7 +83,9 @@ class PrivateRows:
     def _carry(self, block: Block, kept: Places, numbers: Places) -> None:
         found = block.codes | (block.given or {})
         codes = {name: found[name][kept] for name in self._spools.features(self._table.name)}
-        self._spools.carry(self._table.name, codes=codes, entities=block.entities[kept], rows=numbers, rng=block.rng)
+        counts = {name: found[kept] for name, found in block.counts.items()}
+        entities = block.entities[kept]
+        self._spools.carry(self._table.name, codes=codes, counts=counts, entities=entities, rows=numbers, rng=block.rng)
 
     def _within(self, block: Block, kept: Places, numbers: Places) -> dict[str, pa.Array]:
         """Keys to the table's own rows, moved to rows that are there for sure, since rows may be lost."""
@@ -103,15 +107,20 @@ class PrivateRows:
             values[name] = codec.decode(block.codes[name], block.rng, first_row=block.first_row)
         for link in self._links:
             values |= self._key_values(link, _as_rows(block, link, block.targets[link.name], written))
-        return values
+        return values | dict(number_columns(self._protection, self._table, targets=block.targets, counts=block.counts))
+
+    def _references(self, link: Link) -> dict[str, str]:
+        """The columns that take a value of the row that a key names, and which: its own, and copies of the owner's."""
+        copied = copied_columns(self._table) if link.kind is LinkKind.OWNER else {}
+        return dict(zip(link.key.columns, link.key.references, strict=True)) | copied
 
     def _key_values(self, link: Link, targets: Places) -> dict[str, pa.Array]:
         """The values of a key. Where only some of its columns may be NULL, the others of a NULL key have any value."""
-        columns = [self._table.column(c) for c in link.key.columns]
-        partly = any(c.nullable for c in columns) and self._sizes[link.key.table] > 0
+        partly = any(self._table.column(c).nullable for c in link.key.columns) and self._sizes[link.key.table] > 0
         anywhere = np.where(targets < 0, np.arange(len(targets)) % max(self._sizes[link.key.table], 1), targets)
         values = {}
-        for column, reference in zip(columns, link.key.references, strict=True):
+        for name, reference in self._references(link).items():
+            column = self._table.column(name)
             rows = anywhere if partly and not column.nullable else targets
             values[column.name] = self._keys.values(link.key.table, reference, rows).cast(column.type.arrow)
         return values
@@ -120,7 +129,7 @@ class PrivateRows:
         """Rows that have all they must have: a NOT NULL key whose target table is empty cannot be filled."""
         keep = np.ones(rows, bool)
         for link in self._links:
-            for name in link.key.columns:
+            for name in self._references(link):
                 if not self._table.column(name).nullable:
                     keep &= values[name].is_valid().to_numpy(zero_copy_only=False)
         return keep

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from privbench.encode.codec import Codec
 from privbench.errors import SpecError
 from privbench.methods.base import Settings
+from privbench.pipeline.derived_rows import is_counted
 from privbench.pipeline.reading import Codecs, ids_are_public
 from privbench.pipeline.spans import key_is_unique
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, TableFacts
@@ -86,6 +87,7 @@ def _link_facts(protection: Protection, link: Link, known: Mapping[str, int]) ->
         slots=known[target] if slotted else None,
         nullable=any(table.column(c).nullable for c in link.key.columns),
         unique=key_is_unique(table, link),
+        counted=link.kind is LinkKind.OWNER and is_counted(protection, link.table),
     )
 
 

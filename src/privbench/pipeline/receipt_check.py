@@ -13,18 +13,19 @@ from privbench.methods.registry import DEFAULT
 from privbench.methods.tree.method import TREE
 from privbench.pipeline.model import Model
 from privbench.pipeline.tree_draws import tree_draws
-from privbench.privacy.domain_vault import magnitudes_query
+from privbench.privacy.domain_vault import frequent_query, magnitudes_query, spikes_query, texts_query
 from privbench.privacy.receipt import PublicFacts, claims
 from privbench.privacy.verify import Verdict, verify_receipt
-from privbench.schema.domain import Origin
+from privbench.schema.domain import Bins, Origin, Values
 from privbench.schema.spec import Sizes
+from privbench.schema.types import Kind
 from privbench.schema.unit import Neighbours
 from privbench.spn.clique import CliqueTree
 from privbench.spn.links import COMPONENT, DegreeCounts, SlotCounts
 from privbench.spn.nodes import Leaf, Sum, walk
 from privbench.spn.tree_links import counted
 
-COUNTED = ("discrete-laplace", "discrete-gaussian")
+COUNTED = ("discrete-laplace", "discrete-gaussian", "frequent-values")
 """The mechanisms that put noise on counts."""
 Draw = tuple[str, str, int, bool]
 """A table, a query as the ledger calls it, how many numbers it drew, and whether of weights instead of rows."""
@@ -103,12 +104,25 @@ def _unpaid(model: Model) -> Iterator[str]:
 
 
 def _searches(model: Model) -> Iterator[Draw]:
-    """The first query of each domain that was found with budget."""
+    """The first query of each domain that was found with budget; for values of the data in it, that with a threshold.
+
+    Without a delta spikes are drawn among all ticks between bounds that the model does not keep.
+    """
+    with_delta = "rho" in model.receipt["budget"]
     for name in model.protection.order:
         table = model.protection.schema.table(name)
         for column in model.protection.attributes(name):
-            if model.spec.column(name, column).origin is Origin.PRIVATE:
-                yield name, magnitudes_query(column), Magnitudes(type=table.column(column).type).size, True
+            said, kind = model.spec.column(name, column), table.column(column).type
+            if said.origin is not Origin.PRIVATE:
+                continue
+            if kind.kind is not Kind.TEXT:
+                yield name, magnitudes_query(column), Magnitudes(type=kind).size, True
+                if with_delta and isinstance(said.domain, Bins) and said.domain.spikes:
+                    yield name, spikes_query(column), 1, False
+                continue
+            yield name, texts_query(column), 1, True
+            if isinstance(said.domain, Values):
+                yield name, frequent_query(column), 1, False
 
 
 def _in_weights(model: Model) -> bool:

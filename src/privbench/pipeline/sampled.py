@@ -95,7 +95,7 @@ def _table(name: str, draws: Draws, spools: Spools) -> SampledTable:
         found = block.codes | (block.given or {})
         codes = {feature: found[feature] for feature in spools.features(name)}
         rows = np.arange(block.first_row, block.first_row + block.rows)
-        spools.carry(name, codes=codes, entities=block.entities, rows=rows, rng=block.rng)
+        spools.carry(name, codes=codes, counts=block.counts, entities=block.entities, rows=rows, rng=block.rng)
         blocks.append(block)
     spools.finish(name)
     return SampledTable(

@@ -94,6 +94,9 @@ def _different(model: Model, name: str, column: str, sizes: Sizes) -> int:
     for link in model.protection.links:
         if link.table == name and column in link.key.columns:
             return sizes[link.key.table]
+    said = model.protection.schema.table(name).column(column)
+    if said.derived is not None and said.derived.rank is not None:
+        return said.type.bounds[1] - said.derived.rank + 1
     codec = model.codecs[name].get(column)
     listed = isinstance(model.spec.column(name, column).domain, Range | Values)
     return codec.size - (codec.null_code is not None) if codec is not None and listed else MANY

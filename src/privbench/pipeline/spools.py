@@ -17,6 +17,7 @@ from privbench.pipeline.order import declared_order
 from privbench.schema.unit import Link
 from privbench.spn.fanouts import draw_numbers
 from privbench.spn.feature_names import OWNER
+from privbench.spn.named import columns_near, draw_named
 from privbench.spn.nodes import given_columns
 from privbench.spn.tree_links import FLOOR, Fanouts, Named
 
@@ -59,6 +60,8 @@ class Spools:
             model = self._model.tables[link.table].links[link.name]
             if isinstance(model, Fanouts | Named) and model.column is not None:
                 found.add(model.column)
+            if isinstance(model, Named) and model.uncounted.more and model.column is not None:
+                found |= set(columns_near(self._model.tables[table].network, model.column))
             if isinstance(model, Fanouts):
                 found |= _asked(self._model.tables[link.table])
         return found
@@ -68,18 +71,23 @@ class Spools:
         table: str,
         *,
         codes: Mapping[str, NDArray[np.integer]],
+        counts: Mapping[str, NDArray[np.int64]],
         entities: NDArray[np.int64],
         rows: NDArray[np.int64],
         rng: np.random.Generator,
     ) -> None:
-        """Append rows of a table: the codes of their features, their entities, their numbers."""
+        """Append rows of a table: the codes of their features, fanouts drawn already, their entities, their numbers."""
         columns: dict[str, NDArray[np.generic]] = {feature(name): found for name, found in codes.items()}
         columns |= {ENTITY: entities, ROW: rows}
         for link in self._into(table):
             model = self._model.tables[link.table].links[link.name]
-            if isinstance(model, Fanouts | Named) and model.column is not None:
-                numbers = draw_numbers(codes[model.column], model.edges, model.exponent, rng=rng)
-                columns[number(link)] = numbers if isinstance(model, Fanouts) else self._summed(link, numbers)
+            if link.name in counts:
+                columns[number(link)] = counts[link.name]
+            elif isinstance(model, Fanouts):
+                columns[number(link)] = draw_numbers(codes[model.column], model.edges, model.exponent, rng=rng)
+            elif isinstance(model, Named) and model.column is not None:
+                numbers = draw_named(model, self._model.tables[table].network, codes, rng=rng)
+                columns[number(link)] = self._summed(link, numbers)
         self.of(table).write(columns, len(rows))
 
     def finish(self, table: str) -> None:
@@ -91,7 +99,7 @@ class Spools:
         for carried in self._made.values():
             carried.finish()
 
-    def _summed(self, link: Link, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _summed(self, link: Link, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         before = self._named.get(link.name, 0.0)
         summed = before + np.cumsum(numbers + FLOOR)
         self._named[link.name] = float(summed[-1]) if len(summed) else before

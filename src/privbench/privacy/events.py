@@ -11,6 +11,7 @@ from enum import Enum
 from fractions import Fraction
 
 from privbench.errors import BudgetError
+from privbench.privacy.thresholds import lone_chance
 
 GRID = 2**40
 """Every charge of epsilon is a whole number of 1/GRID, so that sums are sums of integers."""
@@ -51,6 +52,7 @@ class Mechanism(Enum):
     PERMUTE_AND_FLIP = "permute-and-flip"
     DISCRETE_GAUSSIAN = "discrete-gaussian"
     EXPONENTIAL = "exponential"
+    FREQUENT_VALUES = "frequent-values"
     AS_PRINTED = "as-printed"
 
     @property
@@ -61,7 +63,7 @@ class Mechanism(Enum):
     @property
     def concentrated(self) -> bool:
         """Whether it is paid for in rho."""
-        return self in (Mechanism.DISCRETE_GAUSSIAN, Mechanism.EXPONENTIAL)
+        return self in (Mechanism.DISCRETE_GAUSSIAN, Mechanism.EXPONENTIAL, Mechanism.FREQUENT_VALUES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,9 @@ class Event:
     `monotone` says that an entity moves all scores in the same direction. A `weighted` event counts units instead of
     rows: the rows of an entity weigh at most UNITS together, however many they are. `additive` says that an entity
     only adds to the counts, and lowers none; then replacing one costs twice the rho, else four times.
+
+    Frequent values: one draw of those that come out at the `threshold` or above where each entity has one value.
+    That a value of one entity alone is among them has at most the chance `delta`, which is charged, too.
     """
 
     mechanism: Mechanism
@@ -85,6 +90,8 @@ class Event:
     monotone: bool = False
     weighted: bool = False
     additive: bool = False
+    threshold: int = 0
+    delta: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         for name in ("sensitivity", "scale", "amount"):
@@ -103,6 +110,7 @@ class Event:
             raise ValueError(f"{self}: {self.mechanism.value} is not paid for in {self.currency.word}")
         if self.mechanism is not Mechanism.AS_PRINTED:
             self._check_cost()
+        self._check_threshold()
 
     def _check_cost(self) -> None:
         chooses = self.mechanism.chooses
@@ -115,6 +123,18 @@ class Event:
         if self.cost > self.amount:
             said = f"{self.currency.word} {self.amount}"
             raise ValueError(f"{self}: noise of scale {self.scale} costs {self.cost}, more than {said}")
+
+    def _check_threshold(self) -> None:
+        if self.mechanism is not Mechanism.FREQUENT_VALUES:
+            if self.threshold or self.delta:
+                raise ValueError(f"{self}: only frequent values have a threshold and a delta")
+            return
+        if not self.threshold or self.sensitivity != 1 or self.draws != 1 or self.weighted:
+            raise ValueError(f"{self}: frequent values are drawn at once, with a threshold, one value per entity")
+        if lone_chance(self.scale, self.threshold) > self.delta:
+            raise ValueError(
+                f"{self}: a value of one entity passes {self.threshold} with more chance than {self.delta}"
+            )
 
     @property
     def cost(self) -> Fraction:

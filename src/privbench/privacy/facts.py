@@ -47,6 +47,8 @@ class LinkFacts:
     slots: int | None
     nullable: bool
     unique: bool
+    counted: bool = False
+    """Whether derived columns are numbers of its rows, or of their places, so that numbers matter one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,8 @@
 Charges form a tree. What runs on the same rows one after the other adds up; what runs on disjoint blocks of one
 table costs as much as its dearest block. A charge that would lift the total above the budget is refused before
 anything changes, so the budget holds whatever a method decides on the way (docs/proofs/composition.md). All amounts
-are in the ledger's currency. A charge costs one step per level of the tree.
+are in the ledger's currency. Thresholds have an account of their own: deltas, which add up. A charge costs one step
+per level of the tree.
 """
 
 import math
@@ -14,15 +15,23 @@ from privbench.errors import BudgetError
 from privbench.privacy.blocks import Box, Boxes, Centres, inside
 from privbench.privacy.events import Currency, Event, Mechanism, rational
 
+_NOISY_COUNTS = (Mechanism.DISCRETE_GAUSSIAN, Mechanism.FREQUENT_VALUES)
+
 
 class Ledger:
     """A budget in some currency, and the tree of what was charged to it."""
 
-    def __init__(self, budget: Fraction, currency: Currency = Currency.EPSILON) -> None:
+    def __init__(
+        self, budget: Fraction, currency: Currency = Currency.EPSILON, *, thresholds: Fraction = Fraction(0)
+    ) -> None:
         if budget <= 0:
             raise BudgetError(f"the privacy budget must be positive, not {budget}. Give an epsilon above 0.")
         self.budget = budget
         self.currency = currency
+        self.thresholds = thresholds
+        """The delta that thresholds may spend together."""
+        self.delta = Fraction(0)
+        """What they have spent of it."""
         self._nodes: list[_Node] = []
         self.root = Scope(self, self._add(None, "sequence", {"label": "database"}), by=None, box={})
 
@@ -38,7 +47,8 @@ class Ledger:
 
     def to_json(self) -> dict[str, Any]:
         """Total and tree as docs/receipt.md describes them; every node comes after its parent."""
-        return {"total": rational(self.total), "nodes": [node.json(self.currency) for node in self._nodes]}
+        delta = {"delta": rational(self.delta)} if self.thresholds else {}
+        return {"total": rational(self.total), **delta, "nodes": [node.json(self.currency) for node in self._nodes]}
 
     def _add(self, parent: "_Node | None", kind: str, facts: dict[str, Any]) -> "_Node":
         node = _Node(len(self._nodes), parent, kind, facts)
@@ -57,8 +67,14 @@ class Ledger:
                 f"{event}: would spend {self.currency.word} {float(event.amount):.6g}, but only {float(left):.6g} of "
                 f"{float(self.budget):.6g} is left. Nothing was drawn. Raise epsilon, or measure less."
             )
+        if self.delta + event.delta > self.thresholds:
+            raise BudgetError(
+                f"{event}: would spend delta {float(event.delta):.3g} on a threshold, but only "
+                f"{float(self.thresholds - self.delta):.3g} of {float(self.thresholds):.3g} is left. Nothing was drawn."
+            )
         for node, risen in rises:
             node.steps = risen
+        self.delta += event.delta
         self._add(scope, "event", _event_json(event)).steps = steps
 
 
@@ -184,5 +200,6 @@ def _event_json(event: Event) -> dict[str, Any]:
         "draws": event.draws,
         "monotone": event.monotone,
         "weighted": event.weighted,
-        **({"additive": event.additive} if event.mechanism is Mechanism.DISCRETE_GAUSSIAN else {}),
+        **({"additive": event.additive} if event.mechanism in _NOISY_COUNTS else {}),
+        **({"threshold": event.threshold, "delta": rational(event.delta)} if event.threshold else {}),
     }

@@ -11,6 +11,7 @@ from math import log, sqrt
 
 from privbench.privacy.events import UNITS, Currency, Event, Mechanism, quantise, replace_multiple
 from privbench.privacy.noise import LARGEST_SCALE, root_scale, round_scale
+from privbench.privacy.thresholds import least_threshold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +91,30 @@ def price_noise(
         additive=additive,
         weighted=weighted,
     )
+
+
+def price_frequent(currency: Currency, table: str, query: str, *, amount: Fraction, delta: Fraction) -> Event:
+    """The event of frequent values, one per entity, for an amount and a chance."""
+    amount = quantise(amount, currency)
+    scale = noise_scale(currency, amount, sensitivity=1, additive=True)
+    return Event(
+        mechanism=Mechanism.FREQUENT_VALUES,
+        query=query,
+        table=table,
+        sensitivity=Fraction(1),
+        scale=scale,
+        amount=amount,
+        draws=1,
+        currency=currency,
+        additive=True,
+        threshold=least_threshold(scale, delta),
+        delta=delta,
+    )
+
+
+def threshold_of(currency: Currency, amount: Fraction, *, delta: Fraction) -> int:
+    """How many entities, less or more by noise, must have a value for it to come out, for an amount and a chance."""
+    return least_threshold(noise_scale(currency, quantise(amount, currency), sensitivity=1, additive=True), delta)
 
 
 def price_choice(

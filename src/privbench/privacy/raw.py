@@ -2,7 +2,8 @@
 
 Only the domain vault opens this, after a charge; nothing here is noisy and nothing here may be returned as it is.
 A row weighs UNITS divided by the rows that its entity has in the table, rounded down, so that all counts below are
-sums over entities of what each one's own rows add, at most UNITS together. Rows that are NULL count nowhere.
+sums over entities of what each one's own rows add, at most UNITS together. Or each entity has one vote: the value of
+one of its rows, chosen by a public hash of its place among them. Rows that are NULL count nowhere.
 """
 
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from typing import NoReturn
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.encode.grid import Grid
@@ -17,6 +19,7 @@ from privbench.encode.layout import one_array
 from privbench.encode.magnitude import Magnitudes
 from privbench.encode.steps import coarsest_step, steps_of
 from privbench.privacy.events import UNITS
+from privbench.privacy.queries import keep_rows
 from privbench.privacy.weighted_counts import row_weights, weighted_histogram
 from privbench.schema.types import SqlType
 
@@ -34,15 +37,17 @@ def weights_of(entities: Integers) -> Integers:
 
 
 class RawColumn:
-    """The values of one column of a private table, and what its rows weigh."""
+    """The values of one column of a private table, the entities of its rows and what these weigh."""
 
-    __slots__ = ("_type", "_values", "_weights")
+    __slots__ = ("_entities", "_type", "_values", "_weights")
 
-    def __init__(self, kind: SqlType, values: pa.Array, weights: Integers) -> None:
-        valid = one_array(values.is_valid())
+    def __init__(self, kind: SqlType, values: pa.Array, entities: Integers) -> None:
+        there = one_array(values.is_valid())
+        valid = there.to_numpy(zero_copy_only=False)
         self._type = kind
-        self._values = values.filter(valid)
-        self._weights = weights[valid.to_numpy(zero_copy_only=False)]
+        self._values = values.filter(there)
+        self._entities = entities[valid]
+        self._weights = weights_of(entities)[valid]
 
     def __repr__(self) -> str:
         return "<private column>"
@@ -76,6 +81,27 @@ class RawColumn:
         places, at = np.unique(ticks[inside], return_inverse=True)
         sums = weighted_histogram([(at, len(places))], self._weights[inside], UNITS)
         return places[sums > 0], sums[sums > 0]
+
+    def voters(self) -> Integers:
+        """The units of all entities that have a value: a single count."""
+        return np.array([len(np.unique(self._entities)) * UNITS], np.int64)
+
+    def voted_ticks(self, grid: Grid, low: int, high: int) -> tuple[Integers, Integers]:
+        """The different ticks of low .. high that some entity votes for, ascending, and their votes."""
+        ticks = grid.ticks(self._values)
+        inside = (ticks >= low) & (ticks <= high)
+        return np.unique(ticks[inside][self._chosen(inside)], return_counts=True)
+
+    def voted_values(self, without: Sequence[str]) -> tuple[pa.Array, Integers]:
+        """The different texts that some entity votes for, and their votes; nobody votes for those in `without`."""
+        left = pc.invert(pc.is_in(self._values, value_set=pa.array(without, self._values.type)))
+        chosen = self._chosen(left.to_numpy(zero_copy_only=False))
+        votes = pc.value_counts(self._values.filter(left).filter(pa.array(chosen)))
+        return votes.field("values"), votes.field("counts").to_numpy().astype(np.int64)
+
+    def _chosen(self, rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Of these rows, one for each entity that has any."""
+        return keep_rows(self._entities[rows], {}, 1)
 
     def _sum(self, cells: NDArray[np.intp] | Integers, size: int) -> Integers:
         """Sum the weights by cell; -1 is no cell."""

@@ -55,12 +55,17 @@ def add_remove_budget(epsilon: Fraction, neighbours: Neighbours) -> Fraction:
     return epsilon / _FACTORS[neighbours]
 
 
-def open_ledger(epsilon: Fraction, delta: Fraction, neighbours: Neighbours) -> Ledger:
-    """The ledger whose whole budget keeps a promise: an epsilon without a delta, with one a rho that implies both."""
+def open_ledger(
+    epsilon: Fraction, delta: Fraction, neighbours: Neighbours, *, thresholds: Fraction = Fraction(0)
+) -> Ledger:
+    """The ledger whose whole budget keeps a promise: an epsilon without a delta, with one a rho that implies both.
+
+    `thresholds` is the part of delta that is kept for thresholds; rho then implies epsilon with the rest.
+    """
     if delta == 0:
         return Ledger(add_remove_budget(epsilon, neighbours))
-    replaces = neighbours is Neighbours.REPLACE
-    return Ledger(largest_rho(epsilon, delta), Currency.RHO_REPLACE if replaces else Currency.RHO)
+    currency = Currency.RHO_REPLACE if neighbours is Neighbours.REPLACE else Currency.RHO
+    return Ledger(largest_rho(epsilon, delta - thresholds), currency, thresholds=thresholds)
 
 
 def make_receipt(
@@ -111,7 +116,8 @@ def claims(protection: Protection, facts: PublicFacts, nodes: Collection[Mapping
 def _budget(ledger: Ledger, neighbours: Neighbours) -> dict[str, Any]:
     if ledger.currency is Currency.EPSILON:
         return {"add_remove": rational(ledger.budget), "factor": _FACTORS[neighbours]}
-    return {"rho": rational(ledger.budget)}
+    thresholds = {"thresholds": rational(ledger.thresholds)} if ledger.thresholds else {}
+    return {"rho": rational(ledger.budget), **thresholds}
 
 
 def _condition(from_data: list[str]) -> str | None:

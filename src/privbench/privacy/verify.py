@@ -125,7 +125,7 @@ class _Check:
             self.delta = None
             raise ReceiptError(f"delta is {self.receipt['delta']}, neither 0/1 nor from {least} to below {most}")
         rho = positive_of(budget, "rho", "budget")
-        if (found := _epsilon(rho, delta)) > epsilon:
+        if (found := _epsilon(rho, _rest_of_delta(budget, delta))) > epsilon:
             raise ReceiptError(f"budget.rho is {rho}, from which only epsilon {float(found):.9g} follows")
 
     def _public(self) -> None:
@@ -186,10 +186,20 @@ class _Check:
                 self.problems.append(f"{name}: rows_per_entity is chosen if and only if an event pays for it")
         if rational_of(ledger, "total", "ledger") != total:
             raise ReceiptError(f"ledger.total is {ledger['total']}, but the nodes add up to {total}")
-        key = "rho" if self.delta else "add_remove"
-        if total > positive_of(object_of(self.receipt, "budget", "receipt"), key, "budget"):
+        key, budget = "rho" if self.delta else "add_remove", object_of(self.receipt, "budget", "receipt")
+        if total > positive_of(budget, key, "budget"):
             raise ReceiptError(f"the nodes add up to {total}, more than budget.{key}")
-        self.spent = _rounded_up(_epsilon(total, self.delta)) if self.delta else total * _factor(self.receipt)
+        self._check_thresholds(ledger, budget, tree.delta)
+        self.spent = total * _factor(self.receipt)
+        if self.delta:
+            self.spent = _rounded_up(_epsilon(total, _rest_of_delta(budget, self.delta)))
+
+    def _check_thresholds(self, ledger: Json, budget: Json, spent: Fraction) -> None:
+        """The deltas of thresholds add up to what is said, and fit into what is kept for them."""
+        if (rational_of(ledger, "delta", "ledger") if "delta" in ledger else 0) != spent:
+            self.problems.append(f"ledger.delta is {ledger.get('delta')!r}, but thresholds add up to {spent}")
+        if spent > _thresholds(budget):
+            self.problems.append(f"thresholds cost a delta of {spent}, more than budget.thresholds")
 
     def _terms(self, tables: Json) -> Terms:
         if self.delta is None:
@@ -226,6 +236,18 @@ def _epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     if rho > _LARGEST_RHO:
         raise ReceiptError(f"rho is {rho}, which protects nothing")
     return epsilon_of(rho, delta)
+
+
+def _thresholds(budget: Json) -> Fraction:
+    """The part of delta that thresholds may spend; receipts without thresholds need not say it."""
+    return positive_of(budget, "thresholds", "budget") if "thresholds" in budget else Fraction(0)
+
+
+def _rest_of_delta(budget: Json, delta: Fraction) -> Fraction:
+    """What thresholds leave of delta, with which epsilon follows from rho."""
+    if (thresholds := _thresholds(budget)) >= delta:
+        raise ReceiptError(f"budget.thresholds is {thresholds}, which leaves nothing of delta")
+    return delta - thresholds
 
 
 def _rounded_up(epsilon: Fraction) -> Fraction:

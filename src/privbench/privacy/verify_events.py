@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from privbench.privacy.verify_read import Json, ReceiptError, flag_of, positive_of
+from privbench.privacy.verify_thresholds import FREQUENT, check_threshold
 
 _NOISE = {"epsilon": "discrete-laplace", "rho": "discrete-gaussian"}
 _CHOICES = {"epsilon": "permute-and-flip", "rho": "exponential"}
@@ -15,9 +16,11 @@ _CAP_CHOICE = "rows per entity"
 """The one query that an entity moves by 1 whatever its rows, and all scores in the same direction."""
 _NAMED = "#named "
 """In the name of weights that other entities' keys move, too: an entity's own rows once, each key of it twice."""
-_SEARCH, _SPIKES = "magnitudes of ", "spikes of "
-_WEIGHED = ("weights of ", "weight of all rows", "one of ", _SEARCH, "steps of ", "cells of ", _SPIKES)
-"""How queries that count units instead of rows begin."""
+_SEARCHES = "magnitudes of ", "texts of "
+"""How the first query for the domain of a column begins."""
+_SPIKES = "spikes of "
+_WEIGHED = ("weights of ", "weight of all rows", "one of ", *_SEARCHES, "steps of ", "cells of ", _SPIKES)
+"""How queries that count units instead of rows begin; only frequent values count entities instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +45,8 @@ def is_cap_choice(event: Json) -> bool:
 def searched_column(event: Json) -> str | None:
     """The `table.column` whose domain an event begins to look for, if it does."""
     query, counted = event["query"], event.get("mechanism") in _NOISE.values()
-    return f"{event['table']}.{query.removeprefix(_SEARCH)}" if counted and query.startswith(_SEARCH) else None
+    begun = next((first for first in _SEARCHES if query.startswith(first)), None)
+    return f"{event['table']}.{query.removeprefix(begun)}" if counted and begun else None
 
 
 def rows_per_entity(tables: Json, table: str) -> int:
@@ -58,12 +62,14 @@ def check_event(event: Json, terms: Terms, where: str) -> Iterator[str]:
     """Find what is wrong with an event wherever it stands; raise where it cannot be read."""
     mechanism, table, draws = event.get("mechanism"), event.get("table"), event.get("draws")
     noise, choice = _NOISE[terms.currency], _CHOICES[terms.currency]
-    if mechanism not in (noise, choice) and (mechanism != "as-printed" or terms.currency != "epsilon"):
+    more = "as-printed" if terms.currency == "epsilon" else FREQUENT
+    if mechanism not in (noise, choice, more):
         raise ReceiptError(f"{where}: unknown mechanism {mechanism!r}, or not one that {terms.currency} pays for")
     if not isinstance(event.get("query"), str) or not isinstance(table, str) or table not in terms.tables:
         raise ReceiptError(f"{where}: query or table is missing, or {table!r} is no table of the unit")
     if type(draws) is not int or draws < 1 or (mechanism == choice and draws != 1):
         raise ReceiptError(f"{where}: draws is {draws!r}; noisy counts draw at least once, a choice once")
+    yield from check_threshold(event, where)
     yield from _check_sensitivity(event, terms, where)
     if mechanism == _NOISE["rho"] and event["query"].startswith(_SPIKES):
         yield f"{where}: the zeros between spikes are drawn for Laplace noise alone, not for {mechanism}"
@@ -93,7 +99,8 @@ def _check_sensitivity(event: Json, terms: Terms, where: str) -> Iterator[str]:
         yield f"{where}: monotone is {monotone!r}; only a choice of {_CAP_CHOICE} can be so"
     if weighted and terms.units is None:
         raise ReceiptError(f"{where}: is weighted, but the unit does not say how much an entity weighs")
-    if not weighted and event["query"].startswith(_WEIGHED):
+    voted = event["mechanism"] == FREQUENT
+    if not weighted and not voted and event["query"].startswith(_WEIGHED):
         yield f"{where}: its query counts weights, but it is not weighted"
     shared = _NAMED in event["query"] if weighted else _by_keys_of_others(event, terms.tables)
     if shared and event.get("additive", False) is not False:
@@ -101,7 +108,7 @@ def _check_sensitivity(event: Json, terms: Terms, where: str) -> Iterator[str]:
     least = 1
     if weighted:
         least = (terms.units or 0) * (1 + 2 * event["query"].count(_NAMED))
-    elif not (is_cap_choice(event) and monotone is True):
+    elif not voted and not (is_cap_choice(event) and monotone is True):
         least = _least_rows(event, terms.tables, shared=shared)
     if sensitivity.denominator != 1 or sensitivity < least:
         yield f"{where}: sensitivity is {sensitivity}, not a whole number of at least {least}"

@@ -9,6 +9,7 @@ from itertools import combinations
 
 from privbench.privacy.verify_events import Terms, check_event, is_cap_choice, searched_column
 from privbench.privacy.verify_read import Json, ReceiptError, flag_of, object_of, positive_of, rational_of
+from privbench.privacy.verify_thresholds import FREQUENT
 
 _Box = dict[str, list[tuple[int, int]]]
 
@@ -26,6 +27,8 @@ class Tree:
         self.as_printed = False
         self.chosen: set[str] = set()
         """Tables whose rows per entity were chosen."""
+        self.delta = Fraction(0)
+        """What thresholds cost."""
         self.searched: set[str] = set()
         """Every `table.column` whose domain was looked for."""
         self.blocks: list[Json | None] = []
@@ -75,6 +78,8 @@ class Tree:
         if (block := self.blocks[at]) is not None:
             self._check_block(at, block, positive_of(event, "sensitivity", f"node {at}"))
         self.as_printed |= event["mechanism"] == "as-printed"
+        if event["mechanism"] == FREQUENT:
+            self.delta += positive_of(event, "delta", f"node {at}")
         if (column := searched_column(event)) is not None:
             self.searched.add(column)
         if is_cap_choice(event):

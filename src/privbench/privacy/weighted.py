@@ -82,6 +82,19 @@ class WeightedQueries:
         )
         return pairs[at] if at < len(pairs) else None
 
+    def choose_first_cell(self, features: Sequence[Feature], *, amount: Fraction) -> Feature | None:
+        """Pick the feature of two codes whose first one outweighs the other the most; None stands for a tie."""
+        at = self._vault._select(
+            self._scope,
+            self._table,
+            f"one of {len(features)} claims about columns, or none",
+            lambda sealed: np.array([*(sealed.features.lead(self._table, f) for f in features), 0], np.int64),
+            sensitivity=UNITS,
+            epsilon=amount,
+            weighted=True,
+        )
+        return features[at] if at < len(features) else None
+
     def pair(self, first: Axis, second: Axis, *, amount: Fraction) -> Integers:
         """Weights by the bins of two axes; counted once, however often they were among the choices."""
         return self._weights((first, second), lambda sealed: sealed.features.pair(self._table, first, second), amount)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from privbench.errors import SchemaError
+from privbench.schema.derived import Derived
 from privbench.schema.domain import Domain
 from privbench.schema.types import SqlType
 
@@ -30,7 +31,8 @@ def is_key(columns: Sequence[str], keys: Iterable[Sequence[str]]) -> bool:
 class Column:
     """One column. `implied` is the domain that the schema itself promises (CHECK, ENUM, BOOLEAN), if any.
 
-    `guessed` says that no schema has the type: it was guessed from the values.
+    `guessed` says that no schema has the type: it was guessed from the values. `derived` says what the column equals,
+    if it is worked out from the rows around it.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Column:
     nullable: bool = True
     implied: Domain | None = None
     guessed: bool = False
+    derived: Derived | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,8 +118,8 @@ class Table:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The columns whose values matter: not those of foreign keys, nor a primary key of one column."""
-        left = {c for key in self.foreign_keys for c in key.columns}
+        """The columns whose values matter: not those of foreign keys, a primary key of one column, or derived ones."""
+        left = {c for key in self.foreign_keys for c in key.columns} | {c.name for c in self.columns if c.derived}
         if len(self.primary_key) == 1:
             left |= set(self.primary_key)
         return tuple(c.name for c in self.columns if c.name not in left)

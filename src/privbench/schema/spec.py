@@ -17,6 +17,8 @@ from pydantic_core import PydanticCustomError
 
 from privbench.errors import SpecError, TargetError
 from privbench.schema.choices import closest
+from privbench.schema.derivable import check_derived
+from privbench.schema.derived import Derived
 from privbench.schema.domain import Domain, Origin, Scalar, domain_json, implied_by_type, never_repeats
 from privbench.schema.leave_out import leave_out
 from privbench.schema.model import Schema, Table
@@ -87,7 +89,7 @@ class Spec(Words):
         )
 
     def protection(self) -> Protection:
-        """Work out who is protected. Raises SpecError also if a modelled column has no usable domain."""
+        """Work out who is protected. Raises SpecError also if a column's domain, or what it equals, cannot be."""
         protection = protect(
             self.schema(),
             entity=self.unit,
@@ -97,6 +99,7 @@ class Spec(Words):
             lookups={name: table.owned_by for name, table in self.tables.items() if table.owned_by},
             strict_references=self.strict_references,
         )
+        check_derived(protection)
         self._check_domains(protection)
         return protection
 
@@ -139,9 +142,19 @@ class Spec(Words):
 
     def with_domains(self, found: Mapping[tuple[str, str], tuple[Domain, Origin]]) -> "Spec":
         """Make the spec in which these columns have these domains."""
+        return self._with_columns({p: {"domain": domain, "origin": origin} for p, (domain, origin) in found.items()})
+
+    def with_derived(self, found: Mapping[tuple[str, str], Derived]) -> "Spec":
+        """Make the spec in which these columns equal something, and need no domain; NULLs are from where they were."""
+        origins = {p: Origin.DATA if self.column(*p).origin is Origin.DATA else Origin.DECLARED for p in found}
+        return self._with_columns(
+            {p: {"derived": derived, "domain": None, "origin": origins[p]} for p, derived in found.items()}
+        )
+
+    def _with_columns(self, changes: Mapping[tuple[str, str], Mapping[str, Any]]) -> "Spec":
         tables = dict(self.tables)
-        for (table, column), (domain, origin) in found.items():
-            said = tables[table].columns[column].model_copy(update={"domain": domain, "origin": origin})
+        for (table, column), update in changes.items():
+            said = tables[table].columns[column].model_copy(update=update)
             tables[table] = tables[table].model_copy(update={"columns": {**tables[table].columns, column: said}})
         return self.model_copy(update={"tables": tables})
 
@@ -280,6 +293,8 @@ def _column_words(column: ColumnSpec) -> dict[str, Plain]:
         words["domain"] = PRIVATE
     elif column.origin is not Origin.DECLARED:
         words["from"] = column.origin.value
+    if column.derived is not None:
+        words["derived"] = column.derived.words()
     if column.drop:
         words["drop"] = True
     return words

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from privbench.schema.derived import Derived
 from privbench.schema.table_spec import DOMAINS, ColumnSpec, ForeignKeySpec, IndexSpec, TableSpec, domain_tag
 from privbench.schema.yaml_lines import Node, Path
 
@@ -98,6 +99,8 @@ def _words(loc: tuple[int | str, ...], top: type[BaseModel]) -> list[str]:
     match loc:
         case ("tables", _, "columns", _, "domain", tag, _):
             model = next(c for kind, c in DOMAINS.items() if domain_tag(kind) == tag)
+        case ("tables", _, "columns", _, "derived", _):
+            model = Derived
         case ("tables", _, "columns", _, _):
             model = ColumnSpec
         case ("tables", _, "indexes", _, _):

@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from privbench.errors import SchemaError
+from privbench.schema.derived import Derived
 from privbench.schema.domain import Bins, Domain, Origin, Range, Serial, Text, Values
 from privbench.schema.model import Column, ForeignKey, Index, Table
 from privbench.schema.types import SqlType, parse_type
@@ -76,6 +77,7 @@ class ColumnSpec(Words):
     domain: AnyDomain | None = None
     origin: Annotated[Origin, Field(validation_alias="from", serialization_alias="from")] = Origin.DECLARED
     drop: StrictBool = False
+    derived: Derived | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -86,6 +88,12 @@ class ColumnSpec(Words):
         if words.get("from", PRIVATE) != PRIVATE:
             raise ValueError("`domain: private` is found with budget: take `from` out")
         return {**words, "domain": None, "from": PRIVATE}
+
+    @model_validator(mode="after")
+    def _without_domain(self) -> "ColumnSpec":
+        if self.derived is not None and (self.domain is not None or self.origin is Origin.PRIVATE):
+            raise ValueError("derived and domain exclude each other: keep one of them")
+        return self
 
     def sql_type(self, where: str) -> SqlType:
         """Read the type. Raises SchemaError naming `where`."""
@@ -159,4 +167,4 @@ class TableSpec(Words):
 def _column(table: str, name: str, spec: ColumnSpec) -> Column:
     kind = parse_type("VARCHAR") if spec.drop else spec.sql_type(f"{table}.{name}")
     implied: Domain | None = spec.domain if spec.origin is Origin.SCHEMA else None
-    return Column(name=name, type=kind, nullable=spec.null, implied=implied)
+    return Column(name=name, type=kind, nullable=spec.null, implied=implied, derived=spec.derived)

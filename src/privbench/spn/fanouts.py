@@ -78,13 +78,14 @@ def rank_codes(fanouts: Numbers) -> NDArray[np.uint16]:
     return bin_of(ranks(fanouts), RANK_EDGES)
 
 
-def bin_means(edges: Edges, exponent: float) -> NDArray[np.float64]:
-    """The mean number of each bin.
+def bin_means(edges: Edges, exponents: float | NDArray[np.float64]) -> NDArray[np.float64]:
+    """The mean number of each bin, with P(x) ~ x**-exponent; the exponent may be another in each bin.
 
     >>> bin_means(np.array([0, 1, 4]), 0.0).tolist()
     [0.0, 2.0]
     """
-    return np.array([_mean(int(low), int(high), exponent) for low, high in pairwise(edges)])
+    each = np.broadcast_to(exponents, len(edges) - 1).tolist()
+    return np.array([_mean(int(low), int(high), e) for (low, high), e in zip(pairwise(edges), each, strict=True)])
 
 
 def draw_numbers(codes: NDArray[np.integer], edges: Edges, exponent: float, *, rng: np.random.Generator) -> Numbers:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from privbench.errors import ModelError
 from privbench.spn.links import DegreeCounts, SlotCounts
-from privbench.spn.tree_links import Blocks, Fanouts, LinkModel, Named
+from privbench.spn.tree_links import Blocks, Fanouts, LinkModel, Named, Rates
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -32,7 +32,8 @@ def pack_link(where: str, link: LinkModel, arrays: Arrays) -> dict[str, Any]:
     bins = {"array": where, "column": link.column, "exponent": link.exponent}
     if isinstance(link, Fanouts):
         return {"kind": "fanouts", **bins, "unowned": link.unowned}
-    return {"kind": "named", **bins, "null": link.null}
+    rates = {"shape": link.uncounted.shape, "more": link.uncounted.more}
+    return {"kind": "named", **bins, "null": link.null, "uncounted": rates}
 
 
 def read_link(header: dict[str, Any], array: Callable[[str], NDArray[Any]]) -> LinkModel:
@@ -49,7 +50,8 @@ def read_link(header: dict[str, Any], array: Callable[[str], NDArray[Any]]) -> L
     if kind == "fanouts":
         return Fanouts(column=_text(header["column"]), edges=edges, exponent=exponent, unowned=float(header["unowned"]))
     column, null = (None if header[name] is None else _text(header[name]) for name in ("column", "null"))
-    return Named(column=column, edges=edges, exponent=exponent, null=null)
+    rates = Rates(**{name: float(header["uncounted"][name]) for name in ("shape", "more")})
+    return Named(column=column, edges=edges, exponent=exponent, null=null, uncounted=rates)
 
 
 def _text(value: object) -> str:

@@ -18,6 +18,10 @@ STEEPEST = 64.0
 """The largest exponent of a power law inside a bin, up or down."""
 FLOOR = 1e-3
 """How often a row that no key named counts as named, so that any row can be."""
+EVEN = 1e6
+"""From this shape on, rates are taken as all alike."""
+MOST_MORE = 2.0**20
+"""Keys that were not counted for each that was: whatever the count, a Poisson draw then fits 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,16 +42,35 @@ class Fanouts:
             raise ModelError("a link has an impossible number of rows without an owner.")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Keys that name rows beside the counted ones: how uneven their rates are, and how many there are.
+
+    The rate of a row with n counted keys is more * Gamma(shape + n) * mean / (shape + mean), with the mean count of
+    rows of its kind.
+    """
+
+    shape: float = EVEN
+    more: float = 0.0
+    """Keys that were not counted for each that was."""
+
+    def __post_init__(self) -> None:
+        if not (0 < self.shape <= EVEN and 0 <= self.more <= MOST_MORE):  # written so that NaN fails
+            raise ModelError("a link has impossible rates at which rows are named.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Named:
     """A reference key: its targets are drawn in proportion to how often they are named."""
 
     column: str | None
-    """Of the target table's network: the bin of how many keys name a row; None: not known, all rows alike."""
+    """Of the target table's network: the bin of how many counted keys name a row; None: not known, all rows alike."""
     edges: Edges = field(default_factory=lambda: np.array([0, 1], np.int64))  # (bins + 1,)
     exponent: float = 0.0
     null: str | None
     """Of the own network: the column whose code 1 means NULL; None for a key that is never NULL."""
+    uncounted: Rates = field(default_factory=Rates)
+    """Keys that name a row beside the counted ones."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "edges", _checked(self.edges, self.exponent))

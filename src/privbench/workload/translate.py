@@ -32,6 +32,7 @@ from privbench.schema.domain import Scalar
 from privbench.schema.types import Kind
 from privbench.schema.unit import Role
 from privbench.spn.infer import marginal
+from privbench.spn.tree_links import Fanouts
 from privbench.workload.form import check_form, drop_qualifiers, rename
 from privbench.workload.literal import QueryDialect, like, literal_of, pattern_parts
 from privbench.workload.parse import OutsideError, query_of, read_statement
@@ -207,8 +208,11 @@ class _Mappers:
         return new.find(exp.Literal)
 
     def _origin(self, table: str, column: str) -> Base:
-        """The column whose values a foreign key's are."""
+        """The column whose values a foreign key's, or a copy's, are."""
         public = self._model.protection.roles[table] is Role.PUBLIC
+        said = self._model.protection.schema.table(table).column(column).derived
+        if said is not None and said.owner is not None:
+            return self._origin(self._model.protection.owners[table].table, said.owner)
         for link in self._model.protection.links:
             if link.table == table and column in link.key.columns and (not public or link in self._stale):
                 return self._origin(link.key.table, link.key.references[link.key.columns.index(column)])
@@ -230,6 +234,11 @@ class _Mappers:
         if self._model.protection.roles[table] is Role.PUBLIC:
             content = pq.read_table(io.BytesIO(self._model.public[table]), columns=[name])
             return _listed(column, content.column(0))
+        said = declared.column(name).derived
+        if said is not None:  # a number of rows, or one of them: the model holds where bins of fanouts begin
+            links = self._model.tables[said.rows or table].links.values()
+            edges = next(link.edges for link in links if isinstance(link, Fanouts))
+            return Listed(column=column, values=pa.array(edges[:-1]), others=())
         if name not in self._model.codecs[table]:
             if not is_numbered(declared, (name,)):
                 raise OutsideError(f"compares with {table}.{name}, whose values are not known")

@@ -18,7 +18,7 @@ from privbench.methods.domains.find import Found, find_domains
 from privbench.privacy.domain_vault import DomainVault
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy as FixedEntropy
-from privbench.privacy.raw import RawColumn, weights_of
+from privbench.privacy.raw import RawColumn
 from privbench.schema.domain import Bins, Range
 from privbench.schema.types import parse_type
 
@@ -61,7 +61,7 @@ ODD: dict[str, list[Any]] = {
 def found(name: str, values: Sequence[Any], *, budget: Fraction = RICH, seed: int = 0) -> Found:
     """The domain of one column whose rows are entities of their own."""
     kind = parse_type(name)
-    column = RawColumn(kind, pa.array(values, kind.arrow), weights_of(np.arange(len(values))))
+    column = RawColumn(kind, pa.array(values, kind.arrow), np.arange(len(values)))
     place = ("t", "a")
     ledger = Ledger(budget)
     vault = DomainVault({place: kind}, {place: column}, ledger=ledger, entropy=FixedEntropy(seed))
@@ -174,7 +174,7 @@ def test_an_entity_counts_once_however_many_rows_it_has(copies: int) -> None:
     kind, place = parse_type("BIGINT"), ("t", "a")
     values = rng.integers(0, 60, 4_000).tolist() + [2**50 + 12_345] * (1_000 * copies)
     entities = np.concatenate([np.arange(4_000), np.full(1_000 * copies, 4_000)])
-    column = RawColumn(kind, pa.array(values, kind.arrow), weights_of(entities))
+    column = RawColumn(kind, pa.array(values, kind.arrow), entities)
     vault = DomainVault({place: kind}, {place: column}, ledger=Ledger(RICH), entropy=FixedEntropy(1))
     assert find_domains(vault, modelled=1)[place].domain == Range(range=(0, 127))
 
@@ -187,8 +187,7 @@ def test_what_narrow_columns_leave_over_goes_to_wide_ones() -> None:
     def spent(*columns: list[int]) -> Fraction:
         places = [("t", str(i)) for i in range(len(columns))]
         data = {
-            p: RawColumn(kind, pa.array(c, kind.arrow), weights_of(np.arange(5_000)))
-            for p, c in zip(places, columns, strict=True)
+            p: RawColumn(kind, pa.array(c, kind.arrow), np.arange(5_000)) for p, c in zip(places, columns, strict=True)
         }
         ledger = Ledger(Fraction(10))
         find_domains(
@@ -204,7 +203,7 @@ def test_what_narrow_columns_leave_over_goes_to_wide_ones() -> None:
 def test_the_search_is_a_function_of_the_noisy_answers() -> None:
     kind, place = parse_type("INTEGER"), ("t", "a")
     values = np.random.default_rng(5).integers(0, 10**6, 5_000).tolist()
-    column = RawColumn(kind, pa.array(values, kind.arrow), weights_of(np.arange(5_000)))
+    column = RawColumn(kind, pa.array(values, kind.arrow), np.arange(5_000))
     first = DomainVault({place: kind}, {place: column}, ledger=Ledger(RICH), entropy=FixedEntropy(0))
     domain = find_domains(first, modelled=1)[place].domain
     second = DomainVault({place: kind}, None, ledger=Ledger(RICH), entropy=FixedEntropy(1), tape=first.answers)

@@ -1,26 +1,39 @@
 """What the search for domains may spend: one formula, for every column the same.
 
-Of the whole budget, SHARE times the part of the modelled columns whose domain is searched. Each step gets an even part
-of it per column; what columns do not need is shared by those that turn out wide. Amounts depend on public numbers and
-on released answers alone. What is not spent is left to the method.
+Of the whole budget, a share times the part of the modelled columns whose domain is searched. Each step gets an even
+part of it per column; what columns do not need is shared by those that turn out wide, and by lists of texts that leave
+out much. Amounts depend on public numbers and on released answers alone. What is not spent is left to the method.
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
 
 from privbench.privacy.domain_vault import DomainVault
+from privbench.privacy.events import Currency
 
-SHARE = Fraction(3, 10)
+SHARES = {
+    Currency.EPSILON: Fraction(3, 10),
+    Currency.RHO: Fraction(4, 10),
+    Currency.RHO_REPLACE: Fraction(4, 10),
+}
+"""Of rho it may be more: noise grows with the root of what is taken away."""
 MAGNITUDES = Fraction(35, 100)
 STEPS = Fraction(5, 100)
 ZOOM = Fraction(15, 100)
+TEXTS = Fraction(5, 100)
+FREQUENT = Fraction(45, 100)
 MOST = 4
 """No column gets more than so many times its even part."""
 SPIKES = Fraction(65, 100)
 """The part of what a wide column gets that goes to its spikes; the rest goes to its cells."""
 
-LEAST = min(MAGNITUDES, STEPS, ZOOM, (1 - MAGNITUDES - STEPS - ZOOM) * min(SPIKES, 1 - SPIKES))
+LEAST = min(MAGNITUDES, STEPS, ZOOM, TEXTS, FREQUENT, (1 - MAGNITUDES - STEPS - ZOOM) * min(SPIKES, 1 - SPIKES))
 """The part of a column's even part that the smallest of its queries gets."""
+
+
+def even_part(budget: Fraction, currency: Currency, modelled: int) -> Fraction:
+    """What the domain of one of so many columns may cost, before others leave something over."""
+    return budget * SHARES[currency] / modelled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +47,7 @@ class Purse:
     @property
     def even(self) -> Fraction:
         """The even part of one column."""
-        return self.vault.budget * SHARE / self.modelled
+        return even_part(self.vault.budget, self.vault.currency, self.modelled)
 
     @property
     def least(self) -> Fraction:
@@ -56,8 +69,17 @@ class Purse:
         """For a first look where between the bounds the values are."""
         return self.even * ZOOM
 
-    def wide(self, columns: int) -> tuple[Fraction, Fraction]:
-        """For the spikes and the cells of each of so many wide columns."""
+    @property
+    def texts(self) -> Fraction:
+        """For how many entities have a text."""
+        return self.even * TEXTS
+
+    @property
+    def frequent(self) -> Fraction:
+        """For a first look at frequent texts."""
+        return self.even * FREQUENT
+
+    def rest(self, columns: int) -> Fraction:
+        """For each of so many columns that are not done: wide ones, and lists of texts that cover too little."""
         left = self.even * len(self.vault.types) - self.vault.spent
-        each = min(left / columns, self.even * MOST)
-        return each * SPIKES, each * (1 - SPIKES)
+        return min(left / columns, self.even * MOST)

@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 from privbench.encode.grid import Grid
+from privbench.encode.made_up import made_up_domain
 from privbench.encode.on_grid import bins_on
 from privbench.encode.scalar import DAY, bounds_of, number_of
 from privbench.schema.domain import Domain
@@ -19,10 +20,14 @@ _WHOLE_DOUBLINGS = 60
 def coarse_domain(kind: SqlType, *, signed: bool = True) -> Domain:
     """Return equal cells of time, or cells between powers of two; without sign only those of zero and above.
 
+    Texts are made up.
+
     >>> from privbench.schema.types import parse_type
     >>> coarse_domain(parse_type("UTINYINT")).bins
     (0, 1, 2, 4, 8, 16, 32, 64, 128, 256)
     """
+    if kind.kind is Kind.TEXT:
+        return made_up_domain(kind)
     if kind.kind in (Kind.DATE, Kind.TIMESTAMP):
         low, high = (int(number_of("", kind, year)) for year in _YEARS)
         return bins_on(Grid(type=kind, step=Fraction(1)), _equal(low, high, _MOMENTS), ())

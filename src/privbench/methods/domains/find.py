@@ -11,8 +11,10 @@ from privbench.encode.on_grid import range_on
 from privbench.methods.domains.budget import Purse
 from privbench.methods.domains.coarse import coarse_domain
 from privbench.methods.domains.search import EASY, NARROW, measure_bins, measure_bounds, measure_grid, narrowed, zoom
+from privbench.methods.domains.texts import list_domain, measure_more, measure_texts
 from privbench.privacy.domain_vault import DomainVault, Place
 from privbench.schema.domain import Domain
+from privbench.schema.types import Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +31,10 @@ def find_domains(vault: DomainVault, *, modelled: int) -> Mapping[Place, Found]:
     coarse = {place: coarse_domain(kind) for place, kind in vault.types.items()}
     if not vault.drawable(purse.least):
         return {place: Found(domain=domain, paid=False) for place, domain in coarse.items()}
-    bounds = {place: measure_bounds(vault, place, amount=purse.magnitudes) for place in vault.types}
+    numbers = [place for place, kind in vault.types.items() if kind.kind is not Kind.TEXT]
+    texts = [place for place in vault.types if place not in numbers]
+    lists = [measure_texts(vault, p, texts=purse.texts, frequent=purse.frequent) for p in texts]
+    bounds = {place: measure_bounds(vault, place, amount=purse.magnitudes) for place in numbers}
     ticks = {
         place: measure_grid(vault, place, found, amount=purse.steps)
         for place, found in bounds.items()
@@ -41,7 +46,9 @@ def find_domains(vault: DomainVault, *, modelled: int) -> Mapping[Place, Found]:
     zoomed = {p: zoom(vault, t, amount=purse.zoom) for p, t in ticks.items() if t.width > EASY}
     domains |= {p: narrowed(z) for p, z in zoomed.items() if z.width <= NARROW}
     wide = [z for z in zoomed.values() if z.width > NARROW]
-    if wide:
-        spikes, cells = purse.wide(len(wide))
-        domains |= {z.ticks.place: measure_bins(vault, z, spikes=spikes, cells=cells) for z in wide}
+    if waiting := len(wide) + sum(known.incomplete for known in lists):
+        amount = purse.rest(waiting)
+        domains |= {z.ticks.place: measure_bins(vault, z, amount=amount) for z in wide}
+        lists = [measure_more(vault, known, amount=amount) if known.incomplete else known for known in lists]
+    domains |= {known.place: list_domain(known) for known in lists}
     return {place: Found(domain=domain, paid=True) for place, domain in domains.items()}

@@ -1,13 +1,16 @@
 """What finding domains will cost, before anything is spent."""
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privbench.methods.domains.budget import LEAST, MAGNITUDES, SHARE
-from privbench.privacy.events import UNITS, Currency
+from privbench.methods.domains.budget import FREQUENT, LEAST, MAGNITUDES, even_part
+from privbench.privacy.domain_vault import Place, lone_share
+from privbench.privacy.events import UNITS
+from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import LARGEST_SCALE
-from privbench.privacy.price import drawable, noise_of
+from privbench.privacy.price import drawable, noise_of, threshold_of
+from privbench.schema.types import Kind, SqlType
 
 SEEN = 8
 """About so many noise scales of entities have to share an order of magnitude for it to be seen."""
@@ -15,6 +18,11 @@ SEEN = 8
 
 POOR = 0.1
 """Domains are worth a warning if a larger share of the entities could be missed."""
+
+TEXT_WAYS_OUT = (
+    "Ways out: declare the list in the spec if it is public knowledge (`domain: {values: [..], other: true}`), say "
+    "`domain: {text: [0, 8, 16, 32]}` to have texts made up, or `drop: true`; or raise epsilon."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,18 +33,31 @@ class DomainForecast:
     amount: Fraction
     """At most, for all of them."""
     seen: float
-    """What fewer entities have may lie outside of the bounds that are found."""
+    """What fewer entities have may lie outside of the bounds that are found; 0 if there are only texts."""
+    texts: tuple[str, ...] = ()
+    """Those of the columns that are text."""
+    listed: int | None = None
+    """A text that about so many entities have, or more, is listed and published; None if none can be."""
 
 
-def foresee_domains(
-    places: Collection[tuple[str, str]], *, modelled: int, budget: Fraction, currency: Currency
-) -> DomainForecast | None:
+def foresee_domains(wanted: Mapping[Place, SqlType], *, modelled: int, ledger: Ledger) -> DomainForecast | None:
     """Forecast the search for the domains of some of the modelled columns; None if there are none to find."""
-    if not places:
+    if not wanted:
         return None
-    columns = tuple(f"{table}.{column}" for table, column in places)
-    even = budget * SHARE / modelled
+    columns = tuple(f"{table}.{column}" for table, column in wanted)
+    texts = tuple(f"{table}.{column}" for (table, column), kind in wanted.items() if kind.kind is Kind.TEXT)
+    currency = ledger.currency
+    even = even_part(ledger.budget, currency, modelled)
     if not drawable(currency, even * LEAST, sensitivity=UNITS):  # then nothing is looked at
-        return DomainForecast(columns=columns, amount=Fraction(0), seen=SEEN * LARGEST_SCALE / UNITS)
+        return DomainForecast(columns=columns, amount=Fraction(0), seen=SEEN * LARGEST_SCALE / UNITS, texts=texts)
     noise = noise_of(currency, even * MAGNITUDES, sensitivity=UNITS, additive=True)
-    return DomainForecast(columns=columns, amount=even * len(places), seen=SEEN * noise.scale)
+    listed = (
+        threshold_of(currency, even * FREQUENT, delta=lone_share(ledger.thresholds, len(wanted))) if texts else None
+    )
+    return DomainForecast(
+        columns=columns,
+        amount=even * len(wanted),
+        seen=SEEN * noise.scale if len(texts) < len(columns) else 0.0,
+        texts=texts,
+        listed=listed,
+    )

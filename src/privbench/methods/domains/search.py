@@ -16,6 +16,7 @@ from privbench.encode.grid import Grid
 from privbench.encode.on_grid import bins_on, range_on
 from privbench.encode.steps import steps_of
 from privbench.methods.domains.bounds import Bounds, find_bounds, find_step
+from privbench.methods.domains.budget import SPIKES
 from privbench.methods.domains.cells import Cells, cut_heavy, doubling_cells, equal_cells, merge_light
 from privbench.methods.domains.signal import occupied
 from privbench.privacy.domain_vault import DomainVault, Measured, Place
@@ -113,14 +114,14 @@ def narrowed(zoomed: Zoomed) -> Domain:
     return bins_on(ticks.grid, (*beyond, *inside, ticks.high + 1), ())
 
 
-def measure_bins(vault: DomainVault, zoomed: Zoomed, *, spikes: Fraction, cells: Fraction) -> Domain:
-    """Find spikes and cells of a wide column; cells get both amounts where spikes cannot be found."""
+def measure_bins(vault: DomainVault, zoomed: Zoomed, *, amount: Fraction) -> Domain:
+    """Find spikes and cells of a wide column; cells get all of the amount where spikes cannot be found."""
     ticks, grid = zoomed.ticks, zoomed.ticks.grid
     found: dict[int, float] = {}
+    cells = amount
     if vault.finds_spikes:
-        found = _spikes(vault, zoomed, amount=spikes)
-    else:
-        cells += spikes
+        found = _spikes(vault, zoomed, amount=amount * SPIKES)
+        cells -= amount * SPIKES
     deep = max(ticks.bounds.entities - sum(found.values()), 0.0) / CELLS
     rough = zoomed.counts.counts.copy()
     for spike, count in found.items():

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from privbench.privacy.facts import Facts, LinkFacts, TableFacts
 from privbench.privacy.features import (
     Feature,
@@ -16,10 +18,12 @@ from privbench.privacy.features import (
     rank,
 )
 from privbench.schema.unit import LinkKind
-from privbench.spn.fanouts import fanout_edges
+from privbench.spn.fanouts import Edges, fanout_edges
 
 MOST_ROWS = 8191
 """Owners with more rows than this count as having this many, unless the spec declares another limit."""
+ALONE = 32
+"""Where a derived column says how many rows an owner has, smaller numbers than this have a bin of their own."""
 MOST_NAMED = 4095
 MOST_BLOCKS = 1024
 """Keys into larger public tables are modelled by blocks of rows."""
@@ -33,11 +37,7 @@ def own_features(facts: Facts, table: str) -> tuple[Feature, ...]:
     ]
     keys = [feature for link in facts.links_of(table) if (feature := _key_feature(link)) is not None]
     naming = [link for link in facts.links if link.target == table]
-    fanouts = [
-        fanout(link, fanout_edges(most_rows(facts.tables[link.table], link)))
-        for link in naming
-        if link.kind is LinkKind.OWNER
-    ]
+    fanouts = [fanout(link, rows_edges(facts, link)) for link in naming if link.kind is LinkKind.OWNER]
     in_degrees = [
         named(link, fanout_edges(1 if link.unique else MOST_NAMED)) for link in naming if draws_targets(facts, link)
     ]
@@ -73,6 +73,13 @@ def most_rows(table: TableFacts, link: LinkFacts) -> int:
     if link.unique:
         return 1
     return table.cap or MOST_ROWS
+
+
+def rows_edges(facts: Facts, link: LinkFacts) -> Edges:
+    """The edges of bins for the rows that an owner has through a key; more small numbers alone if they are counted."""
+    most = most_rows(facts.tables[link.table], link)
+    edges = fanout_edges(most)
+    return np.union1d(np.arange(min(ALONE, most + 1)), edges) if link.counted else edges
 
 
 def blocks_of(link: LinkFacts) -> int:

@@ -1,12 +1,15 @@
-"""A noisy histogram of fanouts to shares: falling beyond the mode, with power laws where noise hides the end.
+"""A noisy histogram of fanouts to shares: falling beyond the mode, with laws where noise hides the end.
 
 Numbers of rows come in bins that grow, so one noisy bin in the tail could invent as many rows as there are. Beyond its
-mode the density is made to fall; the end that does not stand out of the noise is replaced by power laws that go on
-from the last bin that does, averaged by how likely each makes the noisy counts. Where the mean is public, the one law
-that meets it is taken. All of it is post-processing.
+mode the density is made to fall; the end that does not stand out of the noise is replaced by power laws with
+exponential ends that go on from the last bin that does, averaged by how likely each makes the noisy counts and their
+known total, and by how few rows it takes. Where the mean is public, the average is tilted to meet it. All of it is
+post-processing.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +22,22 @@ Floats = NDArray[np.float64]
 SIGNIFICANT = 5.0
 """A stretch of the tail stands out if each of its bins has on average this many noise scales: the widest alone decides
 the density of a stretch, and its noise is worth many rows."""
-EXPONENTS = 1 + np.geomspace(0.9, 19.0, 24)
-"""Of the laws that a hidden tail may follow: from tails that hold most rows to ends as sharp as that of a career."""
-MEETING = (1.05, 6.0)
-"""Exponents among which the one is sought that meets a public mean."""
-INSIDE = 2.0
-"""Exponent of the density inside a bin where the mean is private."""
-LEAST_TAIL = 0.15
+EXPONENTS = (0.0, 1.0, 2.0, 3.0, 6.0, 20.0)
+ENDS = (*(4.0**power for power in range(7)), np.inf)
+LAWS: Floats = np.array([law for law in product(EXPONENTS, ENDS) if law[0] >= 2 or law[1] <= 64])
+"""A hidden tail may fall by x**-exponent * exp(-x / end): from tails that hold most rows to ends as sharp as that of a
+career. What hardly falls ends soon."""
+PRICE = 1.5
+"""A law counts by the rows of all owners to the power of minus this: tails that noise could have made are short."""
+PRICES = (60.0, -60.0)
+"""Between these the price is sought that meets a public mean."""
+LEAST_TAIL = 0.1
 """A hidden tail weighs at least this many noise scales."""
+INSIDE = 2.0
+"""Exponent of the density inside a bin whose neighbours say nothing."""
+SLOPES = (12.0, -4.0)
+"""Between these lie exponents inside bins."""
+ROUNDS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,71 +48,117 @@ class FanoutShares:
     exponent: float
 
 
-def fanout_shares(noisy: Floats, noise: Noise, edges: Edges, *, mean: float | None) -> FanoutShares:
-    """Shares of bins from noisy counts; with a public mean, by the exponent that meets it."""
+def fanout_shares(noisy: Floats, noise: Noise, edges: Edges, *, total: float, mean: float | None) -> FanoutShares:
+    """Shares of bins from noisy counts that should add up to `total`; `mean` is that of all numbers, if public."""
+    if len(noisy) == 1:
+        return FanoutShares(shares=np.ones(1), exponent=INSIDE)
     kept, tail = _falling(noisy, noise, edges)
-    if mean is None:
-        return FanoutShares(shares=_shares(kept, tail, _likely_tail(kept, noisy, noise, edges, tail)), exponent=INSIDE)
+    laws = _laws(kept, noisy, noise, edges, tail, total)
 
-    def shares(exponent: float) -> Floats:
-        return _shares(kept, tail, _law(kept, noisy, noise, edges, tail, exponent)[1:])
+    def shares(price: float) -> Floats:
+        return _shares(kept[:tail], laws.tail(price), total)
 
-    low, high = MEETING
-    for _ in range(20):
-        middle = (low + high) / 2
-        if float(shares(middle) @ bin_means(edges, middle)) > mean:
-            low = middle
-        else:
-            high = middle
-    return FanoutShares(shares=shares(low), exponent=low)
+    price = PRICE if mean is None else _meeting(mean, PRICES, lambda price: _mean(shares(price), edges))
+    found = shares(price)
+    wanted = _mean(found, edges) if mean is None else mean
+    exponent = _meeting(wanted, SLOPES, lambda exponent: float(found @ bin_means(edges, exponent)))
+    return FanoutShares(shares=found, exponent=exponent)
 
 
 def _falling(noisy: Floats, noise: Noise, edges: Edges) -> tuple[Floats, int]:
     """Counts with a density that falls beyond the mode, and where the tail begins that noise hides."""
     widths = np.diff(edges).astype(np.float64)
-    size = len(noisy)
     kept = noisy.astype(np.float64).copy()
-    mode = 1 + int(np.argmax(noisy[1:] / widths[1:])) if size > 1 else 0
-    tail = size
-    if size - mode > 1:
-        density, pools = _pool_falling(noisy[mode:] / widths[mode:], widths[mode:] ** 2)
-        kept[mode:] = density * widths[mode:]
-        for pool in range(int(pools.max()) + 1):
-            places = np.flatnonzero(pools == pool)
-            if kept[mode + places].sum() < SIGNIFICANT * noise.scale * len(places):
-                tail = mode + int(places[0])
-                break
+    mode = 1 + int(np.argmax(noisy[1:] / widths[1:]))
+    density, pools = _pool_falling(noisy[mode:] / widths[mode:], widths[mode:] ** 2)
+    kept[mode:] = density * widths[mode:]
+    tail = len(noisy)
+    for pool in range(int(pools.max()) + 1):
+        places = np.flatnonzero(pools == pool)
+        if kept[mode + places].sum() < SIGNIFICANT * noise.scale * len(places):
+            tail = mode + int(places[0])
+            break
     kept[:mode] = np.maximum(kept[:mode], 0.1 * noise.scale)
-    return np.maximum(kept, 0.0), tail
+    return np.maximum(kept, 0.0), 1 if tail == mode else tail
 
 
-def _likely_tail(kept: Floats, noisy: Floats, noise: Noise, edges: Edges, tail: int) -> Floats:
-    """The mean of the tails by all laws, each weighted by how likely it makes the last clear bin and the noisy ones."""
-    laws = np.stack([_law(kept, noisy, noise, edges, tail, exponent) for exponent in EXPONENTS])
-    distances = np.abs(laws - np.append(kept[tail - 1], noisy[tail:])) / noise.scale
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Laws:
+    """What each law makes of the last clear bin and the hidden ones, all rows with it, and how unlikely it is."""
+
+    counts: Floats  # (laws, bins)
+    rows: Floats
+    badness: Floats
+    clear: int
+
+    def tail(self, price: float) -> Floats:
+        """The mean of the hidden bins by all laws."""
+        badness = self.badness + price * np.log(self.rows)
+        weights = np.exp(badness.min() - badness)
+        mean: Floats = (weights / weights.sum()) @ self.counts[:, self.clear :]
+        return mean
+
+
+def _laws(kept: Floats, noisy: Floats, noise: Noise, edges: Edges, tail: int, total: float) -> _Laws:
+    """All laws, each at the height that is nearest to the last clear bin, the noisy ones and what the total leaves.
+
+    Owners without rows follow no law, and are never the last clear bin.
+    """
+    first = max(tail - 1, 1)
+    found = np.append(kept[first:tail], noisy[tail:])
+    left = total - noisy[0] - kept[1:first].sum()
+    numbers, widths = _middles(edges)[first:], np.diff(edges)[first:]
+    exponents, ends = LAWS[:, :1], LAWS[:, 1:]
+    logs = np.log(widths) - exponents * np.log(numbers) - numbers / ends
+    laws = np.exp(logs - logs.max(axis=1, keepdims=True))
+    laws /= laws.sum(axis=1, keepdims=True)
+    # What the total leaves has the noise of all bins before, so it weighs as much less.
+    heights = (laws @ found + left / first) / ((laws**2).sum(axis=1) + 1 / first)
+    heights = np.maximum(heights, LEAST_TAIL * noise.scale)
+    counts = laws * heights[:, None]
+    distances = np.abs(np.column_stack([counts - found, (heights - left) / np.sqrt(first)])) / noise.scale
     if noise.gaussian:
         distances = distances**2 / 2
-    badness = distances.sum(axis=1)
-    weights = np.exp(badness.min() - badness)
-    likely: Floats = (weights / weights.sum()) @ laws[:, 1:]
-    return likely
+    means = bin_means(edges, INSIDE)
+    rows = kept[:first] @ means[:first] + counts @ means[first:]
+    return _Laws(counts=counts, rows=rows, badness=distances.sum(axis=1), clear=tail - first)
 
 
-def _law(kept: Floats, noisy: Floats, noise: Noise, edges: Edges, tail: int, exponent: float) -> Floats:
-    """Counts by a power law in the last clear bin and all after it, at the height that is nearest to what was found."""
-    first = np.maximum(edges[tail - 1 : -1] - 0.5, 0.5)
-    law = first ** (1 - exponent) - (edges[tail:] - 0.5) ** (1 - exponent)
-    law /= max(law.sum(), 1e-300)
-    found = np.append(kept[tail - 1], noisy[tail:])
-    height = max(float(law @ found) / max(float(law @ law), 1e-300), LEAST_TAIL * noise.scale)
-    scaled: Floats = law * height
-    return scaled
+def _shares(clear: Floats, hidden: Floats, total: float) -> Floats:
+    """Shares from counts; what they miss of the total, or have too much, is taken evenly from the clear bins."""
+    missing = total - clear.sum() - hidden.sum()
+    found = np.append(np.maximum(clear + missing / len(clear), 0.0), hidden)
+    shares: Floats = found / found.sum() if found.sum() > 0 else np.eye(1, len(found))[0]
+    return shares
 
 
-def _shares(kept: Floats, tail: int, ending: Floats) -> Floats:
-    found = np.append(kept[:tail], ending)
-    total = float(found.sum())
-    return found / total if total > 0 else np.eye(1, len(found))[0]
+def _mean(shares: Floats, edges: Edges) -> float:
+    """The mean number, if the density inside a bin goes on as between its neighbours (monotone interpolation)."""
+    densities = np.log(np.maximum(shares[1:], 1e-300) / np.diff(edges)[1:])
+    slopes = np.diff(densities) / np.diff(np.log(_middles(edges)[1:]))
+    before, after = slopes[:-1], slopes[1:]
+    agree = before * after > 0
+    exponents = np.full(len(shares), INSIDE)
+    exponents[2:-1] = np.where(agree, -2 * before * after / np.where(agree, before + after, 1.0), 0.0)
+    return float(shares @ bin_means(edges, np.clip(exponents, min(SLOPES), max(SLOPES))))
+
+
+def _middles(edges: Edges) -> Floats:
+    """A number in the middle of each bin, on the scale of logarithms."""
+    middles: Floats = np.sqrt(np.maximum(edges[:-1], 0.5) * np.maximum(edges[1:] - 1, 0.5))
+    return middles
+
+
+def _meeting(wanted: float, between: tuple[float, float], value: Callable[[float], float]) -> float:
+    """Where a function meets a value, by halving; it rises from the first to the second of the ends."""
+    low, high = between
+    for _ in range(ROUNDS):
+        middle = (low + high) / 2
+        if value(middle) < wanted:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
 
 
 def _pool_falling(values: Floats, weights: Floats) -> tuple[Floats, NDArray[np.int64]]:

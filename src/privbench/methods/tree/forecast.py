@@ -83,8 +83,9 @@ def check_plans(plans: Mapping[str, PlannedTable], entity: str, entities: float)
 def _table(plan: PlannedTable, outset: Outset) -> TableForecast:
     own, settings = plan.own, plan.settings
     entities = min(outset.entities, outset.rows_of(plan.table))
-    columns = _columns(plan, plan.amount * Fraction(settings.single_share), outset.currency, entities)
-    all_single = _columns(plan, plan.amount, outset.currency, entities)
+    ones = plan.amount * Fraction(settings.single_share)
+    columns = _columns(plan, ones, outset.currency, entities, paired=settings.pairs > 0)
+    all_single = _columns(plan, plan.amount, outset.currency, entities, paired=False)
     return TableForecast(
         table=plan.table,
         amount=plan.amount + plan.unowned,
@@ -106,9 +107,11 @@ def _table(plan: PlannedTable, outset: Outset) -> TableForecast:
     )
 
 
-def _columns(plan: PlannedTable, amount: Fraction, currency: Currency, entities: float) -> tuple[ColumnForecast, ...]:
-    """All columns, if that amount is for them alone."""
-    parts = zip(plan.own, divided(amount, column_parts(plan.own)), strict=True)
+def _columns(
+    plan: PlannedTable, amount: Fraction, currency: Currency, entities: float, *, paired: bool
+) -> tuple[ColumnForecast, ...]:
+    """All columns, if that amount is for them alone; `paired` if there is more, for pairs."""
+    parts = zip(plan.own, divided(amount, column_parts(plan.own, paired=paired)), strict=True)
     return tuple(_column(feature, weights_noise(currency, [feature], part), entities) for feature, part in parts)
 
 

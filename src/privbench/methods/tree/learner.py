@@ -40,10 +40,11 @@ ENOUGH_PAIRS = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LearntTable:
-    """The network of a table, and the exponents of its fanouts by name."""
+    """The network of a table, and of its fanouts by name the exponents and the deviations of their shares."""
 
     network: Node
     exponents: Mapping[str, float]
+    deviations: Mapping[str, float]
     entities: float
 
 
@@ -62,7 +63,7 @@ def learn_table(queries: WeightedQueries, task: Task, *, amount: Fraction) -> Le
     """Learn a table for that amount."""
     plan, strata = task.plan, task.given.strata
     ones = amount * Fraction(plan.single_share)
-    measured = measure_singles(queries, task.own, strata, amount=ones)
+    measured = measure_singles(queries, task.own, strata, amount=ones, paired=plan.pairs > 0)
     singles = estimate(measured, entities=task.entities, means=task.means)
     candidates = _candidates(queries, task, singles, noise=(amount - ones or ones) / max(plan.pairs, len(task.own)))
     if not plan.pairs:
@@ -75,7 +76,8 @@ def learn_table(queries: WeightedQueries, task: Task, *, amount: Fraction) -> Le
     part = Fraction(min(1.0, len(structure.pairs) / (ENOUGH_PAIRS * len(task.own))))
     tables = measure_pairs(queries, candidates, structure, amount=left * part)
     if part < 1:
-        measured = averaged(measured, measure_singles(queries, task.own, strata, amount=left * (1 - part)))
+        again = measure_singles(queries, task.own, strata, amount=left * (1 - part), paired=True)
+        measured = averaged(measured, again)
         singles = estimate(measured, entities=task.entities, means=task.means)
     return _finish(task, candidates, structure, measured, singles, tables)
 
@@ -129,7 +131,7 @@ def _finish(
             zip(candidates.axes[: candidates.own], measured, singles.counts, strict=True)
         )
     )
-    singles = Singles(strata=singles.strata, counts=counts, exponents=singles.exponents)
+    singles = replace(singles, counts=counts)
     margins = margins_of(candidates, singles)
     fitted = []
     for column in structure.sequence(candidates.own):
@@ -150,7 +152,9 @@ def _finish(
             )
         )
     network = make_network(fitted, candidates, task.given)
-    return LearntTable(network=network, exponents=singles.exponents, entities=singles.total)
+    return LearntTable(
+        network=network, exponents=singles.exponents, deviations=singles.deviations, entities=singles.total
+    )
 
 
 def _pair(candidates: Candidates, parent: int, column: int, margins: Sequence[Floats], tables: Tables) -> Floats:

@@ -72,7 +72,9 @@ class _Database:
             table: TableModel(
                 network=learnt.network,
                 rows=self._rows[table],
-                links=link_table(self._facts, table, self._learnt, unowned=self._unowned.get(table, 0.0)),
+                links=link_table(
+                    self._facts, table, self._learnt, rows=self._rows, unowned=self._unowned.get(table, 0.0)
+                ),
             )
             for table, learnt in self._learnt.items()
         }
@@ -130,7 +132,9 @@ class _Database:
 
 def _nothing_to_learn(entities: float) -> LearntTable:
     """A table whose columns are all keys that need no learning."""
-    return LearntTable(network=Leaf(column=COMPONENT, counts=np.ones(1)), exponents={}, entities=entities)
+    return LearntTable(
+        network=Leaf(column=COMPONENT, counts=np.ones(1)), exponents={}, deviations={}, entities=entities
+    )
 
 
 def _public_surroundings(features: tuple[Feature, ...]) -> Surroundings:

@@ -45,6 +45,8 @@ class Singles:
     strata: Floats
     counts: tuple[Floats, ...]
     exponents: Mapping[str, float]
+    deviations: Mapping[str, float]
+    """Of the shares of fanouts, by name: the standard deviation of their noise."""
 
     @property
     def total(self) -> float:
@@ -52,17 +54,22 @@ class Singles:
         return float(self.strata.sum())
 
 
-def column_parts(features: Sequence[Feature]) -> list[float]:
-    """What the budgets of columns are in proportion to, by their numbers of codes."""
-    return [min(f.size, MOST_CODES) ** (2 / 3) * _importance(f) for f in features]
+def column_parts(features: Sequence[Feature], *, paired: bool) -> list[float]:
+    """What the budgets of columns are in proportion to, by their numbers of codes.
+
+    2/3 is best for the sum of divergences where codes stand out of the noise. Where there is too little even for pairs,
+    columns of many codes are made of what neighbours share anyway, and those of few gain more.
+    """
+    power = 2 / 3 if paired else 1 / 3
+    return [min(f.size, MOST_CODES) ** power * _importance(f) for f in features]
 
 
 def measure_singles(
-    queries: WeightedQueries, features: Sequence[Feature], strata: Axis | None, *, amount: Fraction
+    queries: WeightedQueries, features: Sequence[Feature], strata: Axis | None, *, amount: Fraction, paired: bool
 ) -> list[Single]:
-    """A noisy histogram of each column, all for that amount."""
+    """A noisy histogram of each column, all for that amount; `paired` if tables of pairs are measured, too."""
     found = []
-    for feature, mine in zip(features, divided(amount, column_parts(features)), strict=True):
+    for feature, mine in zip(features, divided(amount, column_parts(features, paired=paired)), strict=True):
         axes = [whole_axis(feature)] if strata is None else [strata, whole_axis(feature)]
         cells = queries.histogram(axes, amount=mine)
         noise = queries.noise([feature], mine)
@@ -81,16 +88,26 @@ def estimate(singles: Sequence[Single], *, entities: float | None, means: Mappin
     if entities is not None:
         strata *= entities / strata.sum()
     total = float(strata.sum())
-    counts, exponents = [], {}
+    counts, exponents, deviations = [], {}, {}
     for single in singles:
         feature, noisy, noise = single.feature, single.noisy.sum(axis=0), single.pooled_noise
         if isinstance(feature.source, Rows | Named):
-            fitted: FanoutShares = fanout_shares(noisy, noise, feature.source.edges, mean=means.get(feature.name))
+            edges, mean = feature.source.edges, means.get(feature.name)
+            fitted: FanoutShares = fanout_shares(noisy, noise, edges, total=total, mean=mean)
             exponents[feature.name] = fitted.exponent
-            counts.append(fitted.shares * total)
+            deviations[feature.name] = float(np.sqrt(noise.variance)) / max(total, 1.0)
+            counts.append(_one_by_one(feature, noisy, noise, fitted.shares * total))
         else:
             counts.append(_denoised(feature, noisy, noise, total))
-    return Singles(strata=strata, counts=tuple(counts), exponents=exponents)
+    return Singles(strata=strata, counts=tuple(counts), exponents=exponents, deviations=deviations)
+
+
+def _one_by_one(feature: Feature, noisy: Floats, noise: Noise, counts: Floats) -> Floats:
+    """Counts of a fanout; where its numbers matter one by one, those with bins of their own need not fall."""
+    if not (isinstance(feature.source, Rows) and feature.source.link.counted):
+        return counts
+    alone = int(np.argmax(np.append(np.diff(feature.source.edges), 2) > 1))
+    return np.append(denoise(noisy[:alone], noise, float(counts[:alone].sum()), smooth=True), counts[alone:])
 
 
 def _denoised(feature: Feature, noisy: Floats, noise: Noise, total: float) -> Floats:
@@ -98,7 +115,8 @@ def _denoised(feature: Feature, noisy: Floats, noise: Noise, total: float) -> Fl
     smooth = feature.ordered
     if not (smooth and feature.apart and feature.size > 2):
         return denoise(noisy, noise, total, smooth=smooth)
-    null = float(denoise(np.array([noisy[:-1].sum(), noisy[-1]]), noise, total, smooth=False)[1])
+    null = float(noisy[-1] + (total - noisy.sum()) / feature.size)  # what is missing is shared by all codes alike
+    null = float(denoise(np.array([total - null, null]), noise, total, smooth=False)[1])
     return np.append(denoise(noisy[:-1], noise, total - null, smooth=True), null)
 
 

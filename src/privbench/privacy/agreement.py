@@ -1,0 +1,58 @@
+"""What a derived column would be, and where a column differs from it. Exact, for the vault's eyes alone.
+
+All of it is a function of the rows of the row's own entity: its value, the rows that it owns, its owner row, its
+place among the rows of the same owner (docs/proofs/tree.md). Two NULLs are the same; a row without owner has nothing
+to copy and no place.
+"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from privbench.encode.layout import one_array
+from privbench.privacy import queries, weighted_counts
+
+Integers = NDArray[np.int64]
+
+
+def rows_owned(owned: Integers, rows: int) -> pa.Array:
+    """How many rows each of so many rows owns; `owned` names the owner row of each owned one.
+
+    >>> rows_owned(np.array([0, 0, 2, -1]), 3).to_pylist()
+    [2, 0, 1]
+    """
+    return pa.array(queries.degrees(owned, rows))
+
+
+def ranks(owners: Integers, *, first: int) -> pa.Array:
+    """The place of each row among those of its owner, counted from `first`.
+
+    >>> ranks(np.array([7, 5, 7, -1]), first=1).to_pylist()
+    [1, 1, 2, None]
+    """
+    return pa.array(weighted_counts.place_in_group(owners) + first, mask=owners < 0)
+
+
+def owners_values(owners: Integers, above: pa.Array) -> pa.Array:
+    """What a column says of the owner of each row; a text as its place in a list, however long it is.
+
+    >>> owners_values(np.array([1, 1, -1]), pa.array(["b", "a"])).to_pylist()
+    ['a', 'a', None]
+    """
+    listed = above.dictionary_encode() if pa.types.is_string(above.type) else above
+    return listed.take(pa.array(owners, mask=owners < 0))
+
+
+def differs(values: pa.Array, expected: pa.Array) -> NDArray[np.uint8]:
+    """1 where a value is not the expected one.
+
+    >>> differs(pa.array([1, 2, None, None]), pa.array([1, 3, None, 4])).tolist()
+    [0, 1, 0, 1]
+    """
+    both = pc.and_(values.is_null(), expected.is_null())
+    if isinstance(expected, pa.DictionaryArray):
+        values, expected = pc.index_in(values, value_set=expected.dictionary), expected.indices
+    same = one_array(pc.equal(values.cast(expected.type), expected)).fill_null(False)
+    agrees: NDArray[np.uint8] = one_array(pc.or_(same, both)).cast(pa.uint8()).to_numpy(zero_copy_only=False)
+    return 1 - agrees

@@ -1,0 +1,47 @@
+"""Queries on derived columns: translated like those on what they are derived from, and estimated."""
+
+from pathlib import Path
+
+import pytest
+
+from privbench.pipeline.draft import draft
+from privbench.pipeline.fit import fit
+from privbench.pipeline.model import Model
+from privbench.schema.derived import Derived
+from privbench.workload.estimate import estimate_cardinality
+from privbench.workload.sql import parse_workload
+from privbench.workload.translate import Outcome, translate
+
+from ..pipeline.derived_shop import DERIVED, write_source
+from ..seeded import SeededEntropy
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    source: Path = write_source(tmp_path_factory.mktemp("derived") / "source")
+    found = {place: Derived(**said) for place, said in DERIVED.items()}
+    spec = draft(source, unit="shop", domains="data").with_derived(found)
+    return fit(spec, epsilon="50", entropy=SeededEntropy())
+
+
+@pytest.mark.parametrize(
+    ("column", "literal", "kept"),
+    [
+        ("shop.sales", "3", True),
+        ("line.region", "'north'", True),
+        ("sale.number", "2", True),
+        ("line.lines", "2", True),
+        ("sale.region", "'secret'", False),
+    ],
+)
+def test_literals_are_public_values_of_what_is_copied_or_counted(
+    model: Model, column: str, literal: str, kept: bool
+) -> None:
+    table, name = column.split(".")
+    workload = parse_workload(f"SELECT COUNT(*) FROM {table} WHERE {name} = {literal}")
+    found, changes = translate(workload, model, seed=1)
+    assert [change.outcome for change in changes] == [Outcome.KEPT if kept else Outcome.MAPPED]
+    assert (literal in found.statements[0].sql) == kept
+    query = found.statements[0].query
+    assert query is not None
+    assert estimate_cardinality(model, query) >= (1 if kept else 0)
