@@ -73,6 +73,8 @@ def test_a_table_is_a_product_of_its_columns_with_equal_noise() -> None:
     events = [n for n in vault.ledger.to_json()["nodes"] if n.get("query", "").startswith("histogram of")]
     for table in ("person", "visit"):
         assert len({n["epsilon"] for n in events if n["table"] == table}) == 1
+    asked = {n["query"] for n in events if n["table"] == "visit"}
+    assert asked == {"histogram of cost", "histogram of kind"}, "a column of one code needs no histogram"
 
 
 def test_marginals_are_those_of_the_data_with_a_large_budget() -> None:

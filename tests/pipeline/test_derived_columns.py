@@ -21,6 +21,7 @@ from privbench.schema.unit import Neighbours
 
 from ..seeded import SeededEntropy
 from .derived_shop import check, rows_of, write_source
+from .forging import write_shop
 
 SHOPS, EPSILON = 1500, "400"
 FOUND = {
@@ -129,6 +130,19 @@ def test_what_is_tested_follows_from_the_schema(source: Path) -> None:
     assert said > FOUND
     assert {s for s in said if s.startswith("visit.hour")} == {"visit.hour = rank from 1", "visit.hour = rank from 0"}
     assert not any("paid" in s or s.startswith("shop.region") for s in said)
+
+
+def test_no_rank_is_looked_for_where_an_owner_has_one_row(tmp_path: Path) -> None:
+    """Any flag that is nearly always 0 or 1 would pass for one, and its rare values would be lost."""
+    source = write_shop(
+        tmp_path / "source",
+        "CREATE TABLE shop (id INTEGER PRIMARY KEY);"
+        "CREATE TABLE permit (shop_id INTEGER PRIMARY KEY REFERENCES shop (id), void SMALLINT NOT NULL);",
+        shop="id\n1\n2",
+        permit="shop_id,void\n1,0\n2,0",
+    )
+    spec = draft(source, unit="shop", domains="data")
+    assert claims_to_test(spec, spec.protection(), method_settings(spec)) == ()
 
 
 def test_the_plan_says_what_tests_cost(source: Path) -> None:

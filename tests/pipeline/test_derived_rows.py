@@ -23,7 +23,7 @@ from privbench.schema.unit import Neighbours
 
 from ..seeded import SeededEntropy
 from .derived_shop import DERIVED, SHOPS, check, rows_of, write_source
-from .forging import forged, write_shop
+from .forging import Header, forged, write_shop
 
 
 @pytest.fixture(scope="module")
@@ -162,8 +162,11 @@ def test_a_forged_count_of_rows_that_are_not_born_is_refused(spec: Spec, tmp_pat
     assert spec.source is not None
     plain = draft(spec.source, unit="shop", domains="data", drop_columns=[("shop", "sales")])
     save_model(fit(plain, epsilon="50", method="independent", entropy=SeededEntropy()), tmp_path / "model")
-    said = {"type": "TINYINT", "null": False, "derived": {"rows": "sale"}}
-    change = lambda header: header["spec"]["tables"]["shop"]["columns"].update(sales=said)  # noqa: E731
+
+    def change(header: Header) -> None:
+        columns = header["spec"]["tables"]["shop"]["columns"]
+        columns["sales"] = {"type": "TINYINT", "null": False, "derived": {"rows": "sale"}}
+
     with pytest.raises(ModelError, match="shop: counts rows of sale, which are not born with it"):
         load_model(forged(tmp_path / "model", tmp_path / "forged", change))
 

@@ -13,7 +13,9 @@ from privbench.io.base import Format
 from privbench.io.open import open_source
 from privbench.pipeline.generate import generate
 from privbench.pipeline.model import Model
+from privbench.workload import generate as generating
 from privbench.workload.generate import Style, generate_workload
+from privbench.workload.join_size import JoinSizes, Step
 from privbench.workload.query import Literals, Workload
 from privbench.workload.sampling import random_rows, rows_with_keys
 from privbench.workload.sql import parse_workload, workload_text
@@ -61,6 +63,50 @@ def test_the_header_says_real_for_a_source_and_synthetic_for_a_bundle(source: Pa
 def test_every_kind_of_source(model: Model, bundle: Path, tmp_path: Path, form: Format) -> None:
     generate(model, tmp_path / "other", seed=0, format=form)
     assert made(tmp_path / "other", n=20).statements == made(bundle, n=20).statements
+
+
+def hub(folder: Path) -> Path:
+    """Two tables of 60 rows that meet in one of two rows, and a third that has one row for each of the first."""
+    folder.mkdir()
+    (folder / "schema.sql").write_text(
+        "CREATE TABLE hub (id INTEGER PRIMARY KEY, x INTEGER);"
+        "CREATE TABLE a (id INTEGER PRIMARY KEY, hub INTEGER REFERENCES hub(id), x INTEGER);"
+        "CREATE TABLE b (hub INTEGER REFERENCES hub(id), x INTEGER);"
+        "CREATE TABLE c (a INTEGER REFERENCES a(id), x INTEGER);"
+    )
+    (folder / "hub.csv").write_text("id,x\n0,0\n1,1\n")
+    (folder / "a.csv").write_text("id,hub,x\n" + "".join(f"{i},{i % 2 if i else ''},{i}\n" for i in range(60)))
+    (folder / "b.csv").write_text("hub,x\n" + "".join(f"{i % 3 // 2},{i}\n" for i in range(60)))
+    (folder / "c.csv").write_text("a,x\n" + "".join(f"{i},{i}\n" for i in range(60)))
+    return folder
+
+
+def test_sizes_of_joins_are_exact(tmp_path: Path) -> None:
+    owner = Step(start="hub", end="a", start_columns=("id",), end_columns=("hub",))
+    other = Step(start="hub", end="b", start_columns=("id",), end_columns=("hub",))
+    below = Step(start="a", end="c", start_columns=("id",), end_columns=("a",))
+    back = Step(start="a", end="hub", start_columns=("hub",), end_columns=("id",))
+    steps = [owner, other, below, back]
+    with open_source(hub(tmp_path / "db")) as opened, JoinSizes(opened, steps) as sizes:
+        assert sizes.rows("hub", [owner]) == 59
+        assert sizes.rows("a", [below]) == 60
+        assert sizes.rows("hub", [owner, other, below]) == 29 * 40 + 30 * 20
+        assert sizes.rows("a", [back, other, below]) == 29 * 40 + 30 * 20
+
+
+def test_joins_of_too_many_rows_are_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = hub(tmp_path / "db")
+    meets = {"a", "b"}
+    assert any(meets <= {t.table for t in s.query.tables} for s in made(source).statements if s.query)
+    monkeypatch.setattr(generating, "MOST_JOINED", 100)
+    fewer = made(source)
+    assert not any(meets <= {t.table for t in s.query.tables} for s in fewer.statements if s.query)
+    assert {len(s.query.joins) for s in fewer.statements if s.query} == {0, 1, 2}
+    assert fewer == made(source)
+    monkeypatch.setattr(generating, "MOST_JOINED", 50)
+    with pytest.raises(SourceError, match=r"no joins along its foreign keys .* no more than 50"):
+        made(source)
+    assert len(made(source, style=Style.SAM).statements) == 60
 
 
 def test_bad_requests(source: Path, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Denoised independent marginals: the simple rival that any other method has to beat.
 
-A table is the product of its columns. All of its budget goes to one histogram per column, in equal parts, and the
-histograms are denoised and scaled to the size of the table. Caps, sizes and keys are those of the other methods.
+A table is the product of its columns. All of its budget goes to one histogram per column of several codes, in equal
+parts, and the histograms are denoised and scaled to the size of the table. Caps, sizes and keys are those of the
+other methods.
 """
 
 from collections.abc import Mapping
@@ -54,18 +55,21 @@ def learn(vault: Vault, settings: IndependentSettings, progress: Progress) -> di
 
 def learn_columns(vault: Vault, block: Block, size: Size, *, epsilon: Fraction, progress: Progress) -> Learnt:
     """A product of all columns of a table. Its size is pooled from `size` and the totals of the histograms."""
-    columns, cap = tuple(vault.facts.tables[block.table].columns), vault.cap(block.table)
-    share = epsilon / len(columns)
+    columns, cap = vault.facts.tables[block.table].columns, vault.cap(block.table)
+    several = [name for name, column in columns.items() if column.size > 1]
+    measured = several or list(columns)[:1]  # one of a single code still says how many rows there are
+    share = epsilon / len(measured)
     noisy = {}
-    for at, column in enumerate(columns):
-        progress(f"learning {block.table}", at, len(columns))
+    for at, column in enumerate(measured):
+        progress(f"learning {block.table}", at, len(measured))
         noisy[column] = vault.histogram(block, column, epsilon=share)
     noise = vault.noise(share, sensitivity=cap, additive=True, unit=1)
     total = pooled([Size(rows=float(y.sum()), variance=len(y) * noise.variance) for y in noisy.values()])
     rows = max(pooled([size, total]).rows, 0.0)
     denoised = {c: denoise(y, noise.scale, gaussian=noise.gaussian) for c, y in noisy.items()}
     leaves = (Leaf(column=c, counts=scaled(y, rows)) for c, y in denoised.items())
-    network = Product(children=(*leaves, Leaf(column=COMPONENT, counts=np.ones(1))))
+    constants = (Leaf(column=c, counts=np.ones(1)) for c in (*columns, COMPONENT) if c not in measured)
+    network = Product(children=(*leaves, *constants))
     return Learnt(network=network, size=total, parts=(block,))
 
 

@@ -18,7 +18,7 @@ from privbench.methods.tree.settings import TreeSettings
 from privbench.pipeline.chosen import Chosen
 from privbench.pipeline.order import generation_order, named_ahead
 from privbench.pipeline.reading import ReadDatabase
-from privbench.privacy.agreement import differs, owners_values, ranks, rows_owned
+from privbench.privacy.agreement import compared, owners_values, ranks, rows_owned
 from privbench.privacy.facts import ColumnFacts, Facts, TableFacts
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import Entropy
@@ -26,6 +26,7 @@ from privbench.privacy.vault import Vault
 from privbench.schema.derivable import possible
 from privbench.schema.derived import Derived
 from privbench.schema.spec import Spec
+from privbench.schema.types import Kind
 from privbench.schema.unit import Neighbours, Protection, key_name
 
 Place = tuple[str, str]
@@ -95,18 +96,22 @@ def with_tested(
 
 
 def claim_facts(protection: Protection, claims: Iterable[Claim]) -> Facts:
-    """What is public of the codes of claims: that there are two."""
+    """What is public of the codes of claims: how many there are."""
     columns: dict[str, dict[str, ColumnFacts]] = {table: {} for table in protection.order}
     for claim in claims:
-        columns[claim.table][claim.feature.name] = ColumnFacts(size=2, ordered=False)
+        columns[claim.table][claim.feature.name] = ColumnFacts(size=claim.feature.size, ordered=False)
     tables = {t: TableFacts(name=t, columns=found, rows=None, cap=None) for t, found in columns.items()}
     return Facts(entity=protection.entity, neighbours=protection.neighbours, tables=tables, links=())
 
 
 def _is_likely(protection: Protection, table: str, column: str, derived: Derived) -> bool:
-    """Copies are looked for under the same name; in a key of one column nothing is."""
-    if (column,) in protection.schema.table(table).keys:
+    """Copies are looked for under the same name, ranks where owners may have several rows; in a key of one nothing."""
+    said = protection.schema.table(table)
+    if (column,) in said.keys:
         return False
+    if derived.rank is not None:
+        owner = protection.owners[table].columns
+        return not any(set(key) <= set(owner) for key in said.keys)
     if derived.owner is None:
         return True
     return derived.owner == column and column in protection.attributes(protection.owners[table].table)
@@ -118,9 +123,18 @@ def _coded(protection: Protection, claims: Iterable[Claim], read: ReadDatabase) 
     for claim in claims:
         if (claim.table, claim.derived) not in expected:
             expected[claim.table, claim.derived] = _expected(protection, claim.table, claim.derived, read)
-        values = read.raw[claim.table][claim.column]
-        codes[claim.table][claim.feature.name] = differs(values, expected[claim.table, claim.derived])
+        plain = _plain(protection.schema.table(claim.table).column(claim.column).type.kind, claim.derived)
+        codes[claim.table][claim.feature.name] = compared(
+            read.raw[claim.table][claim.column], expected[claim.table, claim.derived], plain=plain
+        )
     return {t: CodedTable(codes=found, keys={}, entities=read.private[t].entities) for t, found in codes.items()}
+
+
+def _plain(kind: Kind, derived: Derived) -> int | None:
+    """The number that a column may well equal by chance: the first rank, no rows, 0 or false in a copy."""
+    if derived.rank is not None:
+        return derived.rank
+    return {Kind.INTEGER: 0, Kind.FLOAT: 0, Kind.BOOLEAN: False}.get(kind)
 
 
 def _expected(protection: Protection, table: str, derived: Derived, read: ReadDatabase) -> pa.Array:

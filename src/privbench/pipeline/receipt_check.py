@@ -142,7 +142,7 @@ def _draws(model: Model) -> Iterator[Draw]:
         if name not in model.receipt["public"]["sizes"]:
             yield name, "size", 1, False
         for node in walk(table.network):
-            if isinstance(node, Leaf) and node.column != COMPONENT:
+            if isinstance(node, Leaf) and node.column != COMPONENT and not node.constant:
                 yield name, f"histogram of {node.column}", len(node.counts), False
         for key, linked in table.links.items():
             link = counted(linked)

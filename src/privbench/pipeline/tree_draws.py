@@ -7,7 +7,6 @@ from privbench.privacy.weighted import weights_query
 from privbench.schema.unit import Neighbours
 from privbench.spn.clique import CliqueTree, number_of_bins
 from privbench.spn.feature_names import STRATUM, null_column
-from privbench.spn.links import COMPONENT
 from privbench.spn.nodes import Leaf, walk
 from privbench.spn.tree_links import Fanouts
 
@@ -20,7 +19,7 @@ def tree_draws(table: TableModel, *, entity: bool, neighbours: Neighbours) -> It
     if entity and neighbours is Neighbours.ADD_REMOVE:
         yield "weight of all rows", 1
     for node in walk(table.network):
-        if isinstance(node, Leaf) and node.column != COMPONENT:
+        if isinstance(node, Leaf) and not node.constant:
             yield weights_query([node.column]), len(node.counts)
         if isinstance(node, CliqueTree):
             yield from _clique_draws(node)

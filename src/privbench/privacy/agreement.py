@@ -1,4 +1,4 @@
-"""What a derived column would be, and where a column differs from it. Exact, for the vault's eyes alone.
+"""What a derived column would be, and where a column equals it. Exact, for the vault's eyes alone.
 
 All of it is a function of the rows of the row's own entity: its value, the rows that it owns, its owner row, its
 place among the rows of the same owner (docs/proofs/tree.md). Two NULLs are the same; a row without owner has nothing
@@ -14,6 +14,9 @@ from privbench.encode.layout import one_array
 from privbench.privacy import queries, weighted_counts
 
 Integers = NDArray[np.int64]
+
+AGREES, DIFFERS, IDLE = range(3)
+"""The codes of rows: `IDLE` ones agree in what most unrelated columns would agree in, too, and say little."""
 
 
 def rows_owned(owned: Integers, rows: int) -> pa.Array:
@@ -44,15 +47,18 @@ def owners_values(owners: Integers, above: pa.Array) -> pa.Array:
     return listed.take(pa.array(owners, mask=owners < 0))
 
 
-def differs(values: pa.Array, expected: pa.Array) -> NDArray[np.uint8]:
-    """1 where a value is not the expected one.
+def compared(values: pa.Array, expected: pa.Array, *, plain: float | None = None) -> NDArray[np.uint8]:
+    """Whether a value is the expected one; if so, whether that is NULL or the plain number, which says little.
 
-    >>> differs(pa.array([1, 2, None, None]), pa.array([1, 3, None, 4])).tolist()
-    [0, 1, 0, 1]
+    >>> compared(pa.array([1, 2, 0, None, None]), pa.array([1, 3, 0, None, 4]), plain=0).tolist()
+    [0, 1, 2, 2, 1]
     """
-    both = pc.and_(values.is_null(), expected.is_null())
+    both = idle = pc.and_(values.is_null(), expected.is_null())
+    if plain is not None:
+        idle = pc.or_(both, pc.equal(values, pa.scalar(plain, values.type)).fill_null(False))
     if isinstance(expected, pa.DictionaryArray):
         values, expected = pc.index_in(values, value_set=expected.dictionary), expected.indices
     same = one_array(pc.equal(values.cast(expected.type), expected)).fill_null(False)
-    agrees: NDArray[np.uint8] = one_array(pc.or_(same, both)).cast(pa.uint8()).to_numpy(zero_copy_only=False)
-    return 1 - agrees
+    codes = pc.if_else(pc.or_(same, both), pc.if_else(idle, IDLE, AGREES), DIFFERS).cast(pa.uint8())
+    found: NDArray[np.uint8] = one_array(codes).to_numpy(zero_copy_only=False)
+    return found

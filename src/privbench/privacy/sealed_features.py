@@ -61,9 +61,10 @@ class SealedFeatures:
         return weighted_counts.weighted_histogram(columns, self._row_weights(table), UNITS)
 
     def lead(self, table: str, feature: Feature) -> int:
-        """By how much the rows with the first of two codes of a feature outweigh those with the second, in units."""
-        weights, second = self._row_weights(table), self.codes(table, feature) > 0
-        return self.total(table) - 2 * int(second.sum() * UNITS if weights is None else weights[second].sum())
+        """By how much the rows with the first code of a feature outweigh those with the second, in units."""
+        column = (self.codes(table, feature), feature.size)
+        cells = weighted_counts.weighted_histogram([column], self._row_weights(table), UNITS)
+        return int(cells[0] - cells[1])
 
     def total(self, table: str) -> int:
         """The weight of all rows of a table, in units."""

@@ -83,7 +83,7 @@ class WeightedQueries:
         return pairs[at] if at < len(pairs) else None
 
     def choose_first_cell(self, features: Sequence[Feature], *, amount: Fraction) -> Feature | None:
-        """Pick the feature of two codes whose first one outweighs the other the most; None stands for a tie."""
+        """Pick the feature whose first code outweighs its second the most; None stands for a tie."""
         at = self._vault._select(
             self._scope,
             self._table,

@@ -33,6 +33,11 @@ class Leaf:
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "sizes", {self.column: counts.size})
 
+    @property
+    def constant(self) -> bool:
+        """Whether it has a single code, and not even a count of its own: it says nothing of any data."""
+        return bool(self.counts.tolist() == [1.0])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Product:

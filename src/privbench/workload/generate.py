@@ -1,7 +1,8 @@
 """Workloads made from a database: literals are those of rows that are there, so that no query comes out empty.
 
 SAM style: one table, one to five columns of a random row, each compared with `=`, `<=` or `>=`. MSCN style: up to four
-joins along foreign keys, every number of joins equally often, literals from rows that join. By seed, in bounded memory.
+joins along foreign keys, every number of joins equally often, literals from rows that join; joins that would count
+billions of rows are drawn again. By seed; of rows a sample is held, for joins the keys.
 """
 
 import datetime as dt
@@ -25,6 +26,7 @@ from privbench.pipeline.bundle import is_untouched_bundle
 from privbench.schema.domain import Scalar
 from privbench.schema.model import ForeignKey, Schema, Table
 from privbench.schema.types import Kind
+from privbench.workload.join_size import JoinSizes, Step
 from privbench.workload.literal import read_number
 from privbench.workload.query import ColumnRef, Filter, Join, Literals, Query, Statement, TableRef, Workload
 from privbench.workload.render import render
@@ -36,6 +38,10 @@ SAMPLE_ROWS = 10_000
 """Rows of a table that queries start from."""
 MANY_VALUES = 10
 """Columns with at least so many different values are also compared by `<=` and `>=`."""
+MOST_JOINED = 1e9
+"""Joins that have more rows than this before anything is filtered would take minutes to count: they are not asked."""
+_WALKS = 500
+"""How often joins are drawn before none that are small enough are thought to be there."""
 _ROUNDS = 12
 _TRIES = 8
 """Rows that a query may start from in each round of passes; the last that joins is taken."""
@@ -48,22 +54,12 @@ class Style(Enum):
     MSCN = "mscn"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Step:
-    """A foreign key that a join follows, from the table that is already there."""
-
-    start: str
-    end: str
-    start_columns: tuple[str, ...]
-    end_columns: tuple[str, ...]
-
-
 @dataclass(slots=True)
 class _Draft:
     """A query in the making: its first table, the joins to come, and a row of each table found so far."""
 
     first: str
-    steps: list[_Step]
+    steps: list[Step]
     rows: dict[str, Row] = field(default_factory=dict)
 
 
@@ -78,8 +74,8 @@ def generate_workload(
         raise SpecError(f"{n} queries with seed {seed}: ask for at least one, and a seed that is not negative.")
     if literals is None:
         literals = Literals.SYNTHETIC if is_untouched_bundle(Path(location)) else Literals.REAL
-    with open_source(location) as source:
-        queries = _Generator(source, np.random.default_rng(seed)).queries(n, style)
+    with open_source(location) as source, JoinSizes(source, _steps(source.schema())) as sizes:
+        queries = _Generator(source, np.random.default_rng(seed), sizes).queries(n, style)
     statements = tuple(Statement(number=i, sql=render(q), query=q) for i, q in enumerate(queries, 1))
     return Workload(statements=statements, literals=literals)
 
@@ -87,9 +83,10 @@ def generate_workload(
 class _Generator:
     """Draws queries from one source."""
 
-    def __init__(self, source: Source, rng: Rng) -> None:
+    def __init__(self, source: Source, rng: Rng, sizes: JoinSizes) -> None:
         self._source = source
         self._rng = rng
+        self._sizes = sizes
         self._schema = source.schema()
         self._samples = self._read_samples()
         self._ranged = {name: _ranged_columns(self._schema.table(name), rows) for name, rows in self._samples.items()}
@@ -97,7 +94,7 @@ class _Generator:
     def queries(self, n: int, style: Style) -> list[Query]:
         if style is Style.SAM:
             return [self._query(draft) for draft in self._singles(n)]
-        most = _most_joins(self._schema, list(self._samples))
+        most = self._most_joins()
         wanted = [i % (most + 1) for i in range(n)]
         return [self._query(draft) for draft in self._joined([wanted[i] for i in self._rng.permutation(n)])]
 
@@ -112,7 +109,7 @@ class _Generator:
         names = [name for name in self._samples if _columns(self._schema.table(name))]
         return [self._start(names[int(i)], []) for i in self._rng.integers(len(names), size=n)]
 
-    def _start(self, name: str, steps: list[_Step]) -> _Draft:
+    def _start(self, name: str, steps: list[Step]) -> _Draft:
         row = self._samples[name].slice(int(self._rng.integers(self._samples[name].num_rows)), 1).to_pylist()[0]
         return _Draft(name, steps, {name: row})
 
@@ -131,17 +128,46 @@ class _Generator:
             f"{self._source.location}: no rows were found that join along its foreign keys. Are the keys right?"
         )
 
-    def _walk(self, joins: int) -> tuple[str, list[_Step]]:
+    def _most_joins(self) -> int:
+        """The most joins, up to four, that some tree along foreign keys has which is neither empty nor too large."""
+        most = _most_joins(self._schema, list(self._samples))
+        if not most:
+            return 0
+        rng = np.random.default_rng(0)  # of its own: where all joins are small, the seed's draws are for queries alone
+        found = next((joins for joins in range(most, 0, -1) if self._small(joins, rng) is not None), None)
+        if found is None:
+            raise self._no_joins("no joins")
+        return found
+
+    def _walk(self, joins: int) -> tuple[str, list[Step]]:
+        """A tree of so many joins that is neither empty nor too large."""
+        found = self._small(joins, self._rng)
+        if found is None:
+            raise self._no_joins(f"no {joins} joins")
+        return found
+
+    def _no_joins(self, what: str) -> SourceError:
+        return SourceError(
+            f"{self._source.location}: {what} along its foreign keys were found that have rows, and no more than "
+            f"{MOST_JOINED:,.0f}. Are the keys right? `--style sam` asks for one table at a time."
+        )
+
+    def _small(self, joins: int, rng: Rng) -> tuple[str, list[Step]] | None:
+        """A random tree of so many joins, drawn again while it is too large, or empty; None if all are."""
+        drawn = (self._tree(joins, rng) for _ in range(_WALKS))
+        return next(((a, s) for a, s in drawn if not s or 0 < self._sizes.rows(a, s) <= MOST_JOINED), None)
+
+    def _tree(self, joins: int, rng: Rng) -> tuple[str, list[Step]]:
         """A tree of so many joins, grown from a random table; tables from which it cannot grow are passed over."""
         names = list(self._samples)
-        for start in self._rng.permutation(len(names)):
-            there, steps = [names[start]], list[_Step]()
+        for start in rng.permutation(len(names)):
+            there, steps = [names[start]], list[Step]()
             while len(steps) < joins:
                 ways = [s for s in _steps(self._schema) if s.start in there and s.end not in there]
                 ways = [s for s in ways if s.end in self._samples]
                 if not ways:
                     break
-                steps.append(ways[int(self._rng.integers(len(ways)))])
+                steps.append(ways[int(rng.integers(len(ways)))])
                 there.append(steps[-1].end)
             if len(steps) == joins and any(_columns(self._schema.table(t)) for t in there):
                 return there[0], steps
@@ -218,16 +244,16 @@ def _ranged_columns(table: Table, rows: pa.Table) -> set[str]:
     return {c for c in numbers if pc.count_distinct(rows.column(c)).as_py() >= MANY_VALUES}
 
 
-def _steps(schema: Schema) -> list[_Step]:
+def _steps(schema: Schema) -> list[Step]:
     """Every foreign key between two tables, in both directions."""
     keys = [(table.name, key) for table, key in schema.foreign_keys() if table.name != key.table]
     return [step for name, key in keys for step in _both_ways(name, key)]
 
 
-def _both_ways(name: str, key: ForeignKey) -> tuple[_Step, _Step]:
+def _both_ways(name: str, key: ForeignKey) -> tuple[Step, Step]:
     return (
-        _Step(start=name, end=key.table, start_columns=key.columns, end_columns=key.references),
-        _Step(start=key.table, end=name, start_columns=key.references, end_columns=key.columns),
+        Step(start=name, end=key.table, start_columns=key.columns, end_columns=key.references),
+        Step(start=key.table, end=name, start_columns=key.references, end_columns=key.columns),
     )
 
 

@@ -167,6 +167,44 @@ def test_what_cannot_be_seen_is_not_made_up() -> None:
     assert unpaid.domain == found("INTEGER", [10**6] * 1000, budget=Fraction(1, 10**7)).domain
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_second_look_finds_what_the_first_does_not(seed: int) -> None:
+    """Noise of 10 scales per 1000 entities at first: years are seen to be between 1024 and 2047, not anywhere."""
+    years = found("INTEGER", [1984, 1985, 1986, 1987] * 250, budget=Fraction(6, 100), seed=seed).domain
+    assert years == Range(range=(1024, 2047))
+    schooling = found("DOUBLE", [9.0, 10.5, 11.0, 12.5] * 250, budget=Fraction(6, 100), seed=seed).domain
+    assert schooling == Range(range=(0.0, 16.0), step=0.1)
+
+
+@pytest.mark.parametrize("name", ["INTEGER", "DOUBLE", "DECIMAL(9,2)", "DATE"])
+def test_what_only_a_second_look_shows_is_coarse_but_not_far_off(name: str) -> None:
+    """Decoded again, values stay within a third of their size, days within three years."""
+    kind = parse_type(name)
+    values: list[Any] = [2**power * 1.5 for power in range(10, 16)] * 400
+    if name != "DOUBLE":
+        values = [Decimal(int(v)) if kind.scale else int(v) for v in values]
+    if name == "DATE":
+        values = [date(2005, 1, 1) + timedelta(days=v % 1000) for v in range(1400)]
+    domain = found(name, values, budget=Fraction(4, 100), seed=1).domain
+    assert domain != found(name, [], budget=Fraction(4, 100)).domain
+    codec = compile_codec("t.a", kind, nullable=True, domain=domain)
+    codes = codec.encode(pa.array(values, kind.arrow))
+    back = codec.decode(codes, np.random.default_rng(0), first_row=0).to_pylist()
+    if name == "DATE":
+        assert max(abs((b - v).days) for b, v in zip(back, values, strict=True)) < 3 * 365
+    else:
+        near = [abs(float(b) - float(v)) <= float(v) / 3 for b, v in zip(back, values, strict=True)]
+        assert np.mean(near) > 0.8
+
+
+def test_floats_near_each_other_are_narrow_unless_noise_tells_that_they_lie_off_the_step() -> None:
+    unclear = found("DOUBLE", [9.0, 10.5, 11.0, 12.5] * 250, budget=Fraction(3, 10), seed=2).domain
+    assert unclear == Range(range=(0.0, 16.0), step=0.1)
+    rng = np.random.default_rng(0)
+    clear = found("DOUBLE", rng.uniform(8, 15.9, 4000).tolist(), budget=Fraction(50)).domain
+    assert isinstance(clear, Bins)
+
+
 @pytest.mark.parametrize("copies", [1, 40])
 def test_an_entity_counts_once_however_many_rows_it_has(copies: int) -> None:
     """One entity with most of the rows does not get its value into the domain."""

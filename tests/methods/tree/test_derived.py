@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from privbench.encode.coded import CodedTable
 from privbench.methods.tree.derived import MOST_SHARE, SCOPE, Claim, find_derived, foresee_tests, prices
+from privbench.privacy.agreement import AGREES, DIFFERS, IDLE
 from privbench.privacy.events import Currency
 from privbench.privacy.facts import ColumnFacts, Facts, TableFacts
 from privbench.privacy.ledger import Ledger
@@ -25,21 +26,27 @@ def claim(column: str) -> Claim:
 
 
 def vault(
-    differing: Mapping[str, float], *, budget: str = "2", entities: int = ENTITIES, seed: int = 1, tape: object = None
+    differing: Mapping[str, float],
+    *,
+    budget: str = "2",
+    entities: int = ENTITIES,
+    seed: int = 1,
+    tape: object = None,
+    rest: int = AGREES,
 ) -> Vault:
-    """A vault in which each claim fails for a share of the entities."""
+    """A vault in which each claim fails for a share of the entities; the rest have another code."""
     names = {claim(column).feature.name: share for column, share in differing.items()}
     facts = Facts(
         entity="home",
         neighbours=Neighbours.REPLACE,
         tables={
             "home": TableFacts(
-                name="home", columns={n: ColumnFacts(size=2, ordered=False) for n in names}, rows=entities, cap=None
+                name="home", columns={n: ColumnFacts(size=3, ordered=False) for n in names}, rows=entities, cap=None
             )
         },
         links=(),
     )
-    codes = {name: _failing(share, entities) for name, share in names.items()}
+    codes = {name: _failing(share, entities, rest) for name, share in names.items()}
     data = {"home": CodedTable(codes=codes, keys={}, entities=np.arange(entities))}
     ledger = Ledger(Fraction(budget))
     return Vault(
@@ -51,8 +58,8 @@ def vault(
     )
 
 
-def _failing(share: float, entities: int) -> NDArray[np.uint8]:
-    return (np.arange(entities) < share * entities).astype(np.uint8)
+def _failing(share: float, entities: int, rest: int) -> NDArray[np.uint8]:
+    return np.where(np.arange(entities) < share * entities, DIFFERS, rest).astype(np.uint8)
 
 
 def found(opened: Vault, *columns: str, entities: int = ENTITIES) -> list[str]:
@@ -79,7 +86,14 @@ def test_where_nothing_holds_one_choice_is_all_that_is_spent() -> None:
 def test_a_claim_that_holds_for_most_is_tested_and_refused() -> None:
     opened = vault({"rooms": 0.05})
     assert found(opened, "rooms") == []
-    assert [len(answer) for answer in opened.answers] == [1, 2]
+    assert [len(answer) for answer in opened.answers] == [1, 3]
+
+
+@pytest.mark.parametrize("rare", [0.0, 0.003])
+@pytest.mark.parametrize("seed", range(4))
+def test_columns_that_are_nearly_always_plain_prove_nothing(rare: float, seed: int) -> None:
+    """A flag that few homes have set and a table in which few have rows agree in 0."""
+    assert found(vault({"gone": rare}, seed=seed, rest=IDLE), "gone") == []
 
 
 def test_nothing_is_asked_where_no_test_could_tell() -> None:

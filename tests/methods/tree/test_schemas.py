@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from privbench.errors import BudgetError
-from privbench.methods.tree.columns import MOST_BLOCKS, MOST_ROWS, own_features
+from privbench.methods.tree.columns import MOST_BLOCKS, MOST_ROWS, constant_features, own_features
 from privbench.methods.tree.settings import TreeSettings
 from privbench.privacy.events import UNITS
 from privbench.privacy.facts import Facts
@@ -15,6 +15,7 @@ from privbench.schema.unit import LinkKind, Neighbours
 from privbench.spn.clique import CliqueTree
 from privbench.spn.fanouts import bin_of, fanout_edges, size_edges
 from privbench.spn.infer import marginal
+from privbench.spn.links import COMPONENT
 from privbench.spn.nodes import walk
 from privbench.spn.sample import sample
 from privbench.spn.tree_links import Blocks, Fanouts, Named
@@ -29,8 +30,9 @@ def check(models: dict[str, TableModel], public: Facts) -> None:
     """Every table has the columns and links that its keys need, and numbers that can be drawn from."""
     assert list(models) == list(public.tables)
     for table, model in models.items():
-        wanted = {feature.name: feature.size for feature in own_features(public, table)}
-        assert dict(model.network.sizes) == wanted or (not wanted and len(model.network.sizes) == 1)
+        learnt = {feature.name: feature.size for feature in own_features(public, table)}
+        wanted = learnt | {feature.name: 1 for feature in constant_features(public, table)}
+        assert {name: n for name, n in model.network.sizes.items() if learnt or name != COMPONENT} == wanted
         assert np.isfinite(model.rows)
         assert model.rows >= 0
         assert set(model.links) == {link.name for link in public.links_of(table)}
@@ -65,6 +67,17 @@ def test_every_schema_is_learnt_for_any_budget(name: str, epsilon: Fraction, del
     assert released(run(vault_of(None, public=public, epsilon=epsilon, delta=delta, tape=vault.answers))) == released(
         models
     )
+
+
+def test_a_column_of_one_code_is_not_measured_and_others_get_its_part() -> None:
+    schema = SCHEMAS["one table"]()
+    fewer = Schema(columns={"home": {"kind": 4, "rooms": 9}}, keys={}, rows=schema.rows)
+    vaults = [vault_of(s.data(), public=s.facts(Neighbours.REPLACE), epsilon=Fraction(3)) for s in (schema, fewer)]
+    with_it, without = (run(vault)["home"] for vault in vaults)
+    asked, wanted = (vault.ledger.to_json()["nodes"] for vault in vaults)
+    assert asked == wanted
+    assert with_it.network.sizes == {**without.network.sizes, "one": 1}
+    assert sample(with_it.network, 5, np.random.default_rng(0))["one"].tolist() == [0] * 5
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)

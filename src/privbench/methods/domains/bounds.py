@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor
+from math import ceil, floor, log10, sqrt
 
 from privbench.encode.grid import Grid
 from privbench.encode.magnitude import Magnitudes
@@ -19,6 +19,12 @@ ENOUGH = 10
 """A step is looked for where the values that tell it weigh so many noise scales."""
 OFF = 0.01
 """The share of values that may lie off the step."""
+DOUBT = 3
+"""That values lie off a step which makes a column narrow is seen from so many standard deviations on."""
+NARROW = 1024
+"""A column with no more ticks than this gets a cell for each."""
+NEAR = 3
+"""Bounds are near each other if there are no more powers of two between them, both included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +50,16 @@ class Bounds:
     def only_zero(self) -> bool:
         """Whether nothing but zeros was seen, which tells nothing about how large other values are."""
         return self.numeric and self.first == self.last == self.magnitudes.zero
+
+    @property
+    def near(self) -> bool:
+        """Whether one step can serve the smallest and the largest number."""
+        return self.numeric and self.last - self.first < NEAR
+
+    @property
+    def coarse_step(self) -> Fraction:
+        """The finest power of ten on which the bounds are narrow, counted from zero."""
+        return Fraction(10) ** ceil(log10(max(map(abs, self.span)) / NARROW))
 
     @property
     def span(self) -> tuple[Fraction, Fraction]:
@@ -79,13 +95,18 @@ def find_bounds(kind: SqlType, magnitudes: Measured) -> Bounds | None:
     return Bounds(type=kind, first=first, last=last, entities=float(magnitudes.counts[first : last + 1].sum()))
 
 
-def find_step(kind: SqlType, steps: Measured) -> Fraction | None:
-    """Return the coarsest step that nearly all values lie on; None for the type's own resolution."""
-    counts, scale = steps.counts, steps.noise.scale
-    total = float(counts.sum())
-    if total < ENOUGH * scale:
-        return Fraction(MICROSECONDS["s"]) if kind.kind in (Kind.TIME, Kind.TIMESTAMP) else None
-    for at, step in enumerate(steps_of(kind)):
-        if counts[at + 1 :].sum() <= max(OFF * total, 2 * scale):
-            return step
-    return None
+def find_step(bounds: Bounds, steps: Measured) -> Fraction | None:
+    """Return the coarsest step that nearly all values lie on; None for the type's own resolution.
+
+    Where noise does not tell, times get seconds, and floats near each other no finer step than makes them narrow.
+    """
+    kind, counts, scale = bounds.type, steps.counts, steps.noise.scale
+    total, public = float(counts.sum()), steps_of(kind)
+    clear = total >= ENOUGH * scale
+    passing = (s for at, s in enumerate(public) if clear and counts[at + 1 :].sum() <= max(OFF * total, 2 * scale))
+    found = next(passing, None)
+    if kind.kind is Kind.FLOAT and bounds.near:
+        finer = counts[[step < bounds.coarse_step for step in (*public, Fraction(0))]]
+        if finer.sum() <= OFF * total + DOUBT * sqrt(len(finer) * steps.noise.variance):
+            return max(found or Fraction(0), bounds.coarse_step)
+    return Fraction(MICROSECONDS["s"]) if kind.kind in (Kind.TIME, Kind.TIMESTAMP) and not clear else found

@@ -60,6 +60,11 @@ class Purse:
         return self.even * MAGNITUDES
 
     @property
+    def again(self) -> Fraction:
+        """For a second look at orders of magnitude where the first shows nothing: all that is left of the part."""
+        return self.even - self.magnitudes
+
+    @property
     def steps(self) -> Fraction:
         """For the step of a grid."""
         return self.even * STEPS

@@ -28,7 +28,7 @@ class Cells:
 
 def equal_cells(low: int, high: int) -> Cells:
     """Cut low .. high into equal cells."""
-    return Cells(starts=tuple(_cut(low, high, PARTITION)), last=high)
+    return Cells(starts=tuple(cut(low, high, PARTITION)), last=high)
 
 
 def doubling_cells(low: int, high: int, doublings: Sequence[int]) -> Cells:
@@ -39,7 +39,7 @@ def doubling_cells(low: int, high: int, doublings: Sequence[int]) -> Cells:
     edges = sorted({low, *(d for d in doublings if low < d <= high)})
     parts = 2 ** max(0, int(log2(PARTITION / len(edges))))
     ends = [edge - 1 for edge in edges[1:]] + [high]
-    return Cells(starts=tuple(s for a, b in zip(edges, ends, strict=True) for s in _cut(a, b, parts)), last=high)
+    return Cells(starts=tuple(s for a, b in zip(edges, ends, strict=True) for s in cut(a, b, parts)), last=high)
 
 
 def cut_heavy(cells: Cells, counts: NDArray[np.float64], *, target: float) -> Cells:
@@ -47,7 +47,7 @@ def cut_heavy(cells: Cells, counts: NDArray[np.float64], *, target: float) -> Ce
     starts: list[int] = []
     for start, end, count in zip(cells.starts, cells.ends, counts.tolist(), strict=True):
         parts = 1 if count <= target else min(2 ** ceil(log2(2 * count / target)), MOST_PARTS)
-        starts += _cut(start, end, parts)
+        starts += cut(start, end, parts)
     return Cells(starts=tuple(starts), last=cells.last)
 
 
@@ -63,10 +63,10 @@ def merge_light(cells: Cells, counts: NDArray[np.float64], *, target: float) -> 
     return Cells(starts=tuple(starts), last=cells.last)
 
 
-def _cut(first: int, last: int, parts: int) -> list[int]:
+def cut(first: int, last: int, parts: int) -> list[int]:
     """The starts of about equal parts of first .. last, none of them empty.
 
-    >>> _cut(0, 9, 4)
+    >>> cut(0, 9, 4)
     [0, 2, 5, 7]
     """
     width = last - first + 1

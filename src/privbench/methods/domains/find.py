@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from privbench.encode.on_grid import range_on
+from privbench.methods.domains.again import look_again
+from privbench.methods.domains.bounds import NARROW, find_bounds
 from privbench.methods.domains.budget import Purse
 from privbench.methods.domains.coarse import coarse_domain
-from privbench.methods.domains.search import EASY, NARROW, measure_bins, measure_bounds, measure_grid, narrowed, zoom
+from privbench.methods.domains.search import EASY, measure_bins, measure_grid, narrowed, zoom
 from privbench.methods.domains.texts import list_domain, measure_more, measure_texts
 from privbench.privacy.domain_vault import DomainVault, Place
 from privbench.schema.domain import Domain
@@ -34,14 +36,17 @@ def find_domains(vault: DomainVault, *, modelled: int) -> Mapping[Place, Found]:
     numbers = [place for place, kind in vault.types.items() if kind.kind is not Kind.TEXT]
     texts = [place for place in vault.types if place not in numbers]
     lists = [measure_texts(vault, p, texts=purse.texts, frequent=purse.frequent) for p in texts]
-    bounds = {place: measure_bounds(vault, place, amount=purse.magnitudes) for place in numbers}
+    looks = {place: vault.magnitudes(place, amount=purse.magnitudes) for place in numbers}
+    bounds = {place: find_bounds(vault.types[place], look) for place, look in looks.items()}
     ticks = {
         place: measure_grid(vault, place, found, amount=purse.steps)
         for place, found in bounds.items()
         if found is not None and not found.only_zero
     }
     zeros = [place for place, found in bounds.items() if found is not None and found.only_zero]
+    unseen = [place for place, found in bounds.items() if found is None]
     domains = coarse | {place: coarse_domain(vault.types[place], signed=False) for place in zeros}
+    domains |= {place: look_again(vault, place, looks[place], amount=purse.again) for place in unseen}
     domains |= {p: range_on(t.grid, t.low, t.high) for p, t in ticks.items() if t.width <= EASY}
     zoomed = {p: zoom(vault, t, amount=purse.zoom) for p, t in ticks.items() if t.width > EASY}
     domains |= {p: narrowed(z) for p, z in zoomed.items() if z.width <= NARROW}

@@ -15,7 +15,7 @@ import numpy as np
 from privbench.encode.grid import Grid
 from privbench.encode.on_grid import bins_on, range_on
 from privbench.encode.steps import steps_of
-from privbench.methods.domains.bounds import Bounds, find_bounds, find_step
+from privbench.methods.domains.bounds import NARROW, Bounds, find_step
 from privbench.methods.domains.budget import SPIKES
 from privbench.methods.domains.cells import Cells, cut_heavy, doubling_cells, equal_cells, merge_light
 from privbench.methods.domains.signal import occupied
@@ -23,8 +23,6 @@ from privbench.privacy.domain_vault import DomainVault, Measured, Place
 from privbench.schema.domain import Domain
 from privbench.schema.types import Kind
 
-NARROW = 1024
-"""A column with no more ticks than this gets a cell for each."""
 EASY = 256
 """So few ticks are cheap: no need to look for fewer."""
 FEW = 64
@@ -74,17 +72,12 @@ class Zoomed:
         return self.high - self.low + 1
 
 
-def measure_bounds(vault: DomainVault, place: Place, *, amount: Fraction) -> Bounds | None:
-    """Find the bounds of a column; None if there is nothing but noise."""
-    return find_bounds(vault.types[place], vault.magnitudes(place, amount=amount))
-
-
 def measure_grid(vault: DomainVault, place: Place, bounds: Bounds, *, amount: Fraction) -> Ticks:
     """Find the grid of a column; one that is narrow on the type's own grid needs no other."""
-    ticks = _on(place, bounds, bounds.grid(None))
+    ticks = ticks_on(place, bounds, bounds.grid(None))
     if not steps_of(bounds.type) or (ticks.width <= NARROW and bounds.type.kind is not Kind.FLOAT):
         return ticks
-    return _on(place, bounds, bounds.grid(find_step(bounds.type, vault.steps(place, amount=amount))))
+    return ticks_on(place, bounds, bounds.grid(find_step(bounds, vault.steps(place, amount=amount))))
 
 
 def zoom(vault: DomainVault, ticks: Ticks, *, amount: Fraction) -> Zoomed:
@@ -156,7 +149,7 @@ def _partition(ticks: Ticks) -> Cells:
     return doubling_cells(ticks.low, ticks.high, ticks.bounds.doublings(ticks.grid))
 
 
-def _on(place: Place, bounds: Bounds, grid: Grid) -> Ticks:
+def ticks_on(place: Place, bounds: Bounds, grid: Grid) -> Ticks:
     """The ticks of bounds. Few numbers are made more, at no cost: from zero on, and up to the next power of two."""
     low, high = (_floor(number, grid) for number in bounds.span)
     if bounds.numeric:

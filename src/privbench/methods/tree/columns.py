@@ -31,6 +31,15 @@ MOST_BLOCKS = 1024
 
 def own_features(facts: Facts, table: str) -> tuple[Feature, ...]:
     """The features of a table that its network models: columns, keys, fanouts, how often it is named."""
+    return tuple(feature for feature in _features(facts, table) if feature.size > 1)
+
+
+def constant_features(facts: Facts, table: str) -> tuple[Feature, ...]:
+    """Those of a single code, of which there is nothing to learn."""
+    return tuple(feature for feature in _features(facts, table) if feature.size == 1)
+
+
+def _features(facts: Facts, table: str) -> tuple[Feature, ...]:
     columns = [
         Feature(name=name, size=column.size, ordered=column.ordered, source=Own(name), apart=column.null)
         for name, column in facts.tables[table].columns.items()

@@ -1,8 +1,9 @@
 """Columns that equal what the rows around them say, found by paid tests before anything else is measured.
 
 In each table one choice picks the claim that holds for the most entities, or none if none holds for most; a histogram
-of two cells then says for what share it does not hold. A claim is accepted if that share is surely small. Where noise
-would not allow that, which public numbers tell, nothing is asked and nothing is spent.
+of three cells then says for what share it holds, does not hold, and holds where that says little: two columns that are
+nearly always 0 or NULL agree in that. A claim is accepted if it surely fails for few, and for fewer than it holds for.
+Where noise would not allow that, which public numbers tell, nothing is asked and nothing is spent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,9 +44,9 @@ class Claim:
 
     @property
     def feature(self) -> Feature:
-        """Whether it does not, row by row: code 1."""
+        """Whether it does, row by row: the codes of `privacy/agreement.py`."""
         name = f"#differs {self.column} from {self.derived}"
-        return Feature(name=name, size=2, ordered=False, source=Own(name))
+        return Feature(name=name, size=3, ordered=False, source=Own(name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,9 +120,10 @@ def _held(queries: WeightedQueries, claims: Sequence[Claim], price: Prices) -> C
     likely = queries.choose_first_cell(list(features), amount=price.choice)
     if likely is None:
         return None
-    equal, differing = queries.histogram([whole_axis(likely)], amount=price.test) / UNITS
-    surely = differing + SURE * sqrt(queries.noise([likely], price.test).variance)
-    return features[likely] if surely <= DIFFERING * (equal + differing) else None
+    equal, differing, idle = queries.histogram([whole_axis(likely)], amount=price.test) / UNITS
+    doubt = SURE * sqrt(queries.noise([likely], price.test).variance)
+    few = differing + doubt <= DIFFERING * (equal + differing + idle)
+    return features[likely] if few and differing + doubt < equal - doubt else None
 
 
 def _tells(amount: Fraction, currency: Currency, entities: float) -> bool:

@@ -4,12 +4,13 @@ No row is cut off and no size is measured by itself: a row weighs one over the r
 owner has is a column of the owner, and the size of an owned table follows from it.
 """
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from privbench.methods.base import Method, Progress, TableModel
-from privbench.methods.tree.columns import draws_targets
+from privbench.methods.tree.columns import constant_features, draws_targets
 from privbench.methods.tree.entities import count_entities, unowned_rows
 from privbench.methods.tree.forecast import check_plans, foresee
 from privbench.methods.tree.keys import link_table, owner_fanouts
@@ -35,7 +36,7 @@ from privbench.schema.unit import LinkKind
 from privbench.spn.feature_names import null_column, rows_column
 from privbench.spn.infer import marginal
 from privbench.spn.links import COMPONENT
-from privbench.spn.nodes import Leaf
+from privbench.spn.nodes import Leaf, Node, Product
 
 
 def learn(vault: Vault, settings: TreeSettings, progress: Progress) -> dict[str, TableModel]:
@@ -85,7 +86,8 @@ class _Database:
         if link is not None:
             self._unowned[table] = unowned_rows(link, queries, unowned)
             born = self._born(link, plan)
-        self._learnt[table] = _nothing_to_learn(self._entities) if plan is None else self._columns(plan, queries, born)
+        learnt = _nothing_to_learn(self._entities) if plan is None else self._columns(plan, queries, born)
+        self._learnt[table] = replace(learnt, network=_with(constant_features(self._facts, table), learnt.network))
         self._take_sample(table, link, born, plan.given if plan else ())
 
     def _born(self, link: LinkFacts, plan: PlannedTable | None) -> SampledRows:
@@ -135,6 +137,12 @@ def _nothing_to_learn(entities: float) -> LearntTable:
     return LearntTable(
         network=Leaf(column=COMPONENT, counts=np.ones(1)), exponents={}, deviations={}, entities=entities
     )
+
+
+def _with(constants: tuple[Feature, ...], network: Node) -> Node:
+    """A network, and a leaf for each column of a single code."""
+    leaves = [Leaf(column=feature.name, counts=np.ones(1)) for feature in constants]
+    return Product(children=(network, *leaves)) if leaves else network
 
 
 def _public_surroundings(features: tuple[Feature, ...]) -> Surroundings:

@@ -10,7 +10,7 @@ from math import sqrt
 
 from privbench.errors import SpecError
 from privbench.methods.tree.automatic import TablePlan, plan_table
-from privbench.methods.tree.columns import first_features, given_features, own_features
+from privbench.methods.tree.columns import constant_features, first_features, given_features, own_features
 from privbench.methods.tree.settings import TreeSettings
 from privbench.methods.tree.shares import divided
 from privbench.privacy.events import UNITS, Currency
@@ -100,7 +100,7 @@ def _planned(
     amount -= unowned
     columns, given = own[table], given_features(facts, table, own)
     firsts = first_features(facts, table, columns) if settings.siblings else ()
-    _check_names(table, (*columns, *given, *firsts))
+    _check_names(table, (*columns, *constant_features(facts, table), *given, *firsts))
     noise = noise_of(currency, amount / len(columns), sensitivity=UNITS, additive=True)
     plan = plan_table(
         entities,
