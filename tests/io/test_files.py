@@ -129,6 +129,16 @@ def test_numbers_and_timestamps_are_not_cut_off(tmp_path: Path) -> None:
             list(source.read(source.schema().table("t")))
 
 
+@pytest.mark.parametrize("content", ["a,b", "a,b\n", "a,b\r\n", "a,b\n\n"])
+def test_a_csv_with_nothing_but_names_has_no_rows(folder: Path, content: str) -> None:
+    (folder / "t.csv").write_text(content, newline="")
+    (folder / "schema.sql").write_text("CREATE TABLE t (a INT, b VARCHAR)")
+    with open_source(folder) as source:
+        [table] = source.schema().tables
+        assert source.rows(table.name) == 0
+        assert sum(batch.num_rows for batch in source.read(table)) == 0
+
+
 def test_a_ragged_row_is_refused(folder: Path) -> None:
     for text in ("a,b\n1,x\n2\n", "a,b\n1,x,y\n"):
         (folder / "t.csv").write_text(text)

@@ -42,6 +42,8 @@ def read_header(path: Path, table: str) -> tuple[str, ...]:
 def read_text(path: Path, table: str, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """Give the named columns as strings, at most BATCH_ROWS rows at a time."""
     header = read_header(path, table)
+    if _ends_with_header(path):
+        return
     try:
         with _open(path, header, columns) as reader:
             for batch in reader:
@@ -87,6 +89,17 @@ def _fits(values: pa.Array, candidate: SqlType) -> bool:
 
 def _any(values: pa.Array, pattern: str) -> bool:
     return bool(pc.any(pc.match_substring_regex(values, pattern)).as_py())
+
+
+def _ends_with_header(path: Path) -> bool:
+    """Tell whether nothing follows the names of the columns, not even the end of their line, which Arrow needs."""
+    with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
+        rows = csv.reader(file)
+        next(rows)
+        try:
+            return next(rows, None) is None
+        except csv.Error:  # a field too long for this reader: something follows
+            return False
 
 
 def _open(path: Path, header: tuple[str, ...], columns: tuple[str, ...]) -> pcsv.CSVStreamingReader:
