@@ -125,8 +125,20 @@ def _read_private(
     if not rows:
         parts = {n: [codec.encode(pa.array([], table.column(n).type.arrow))] for n, codec in codecs.items()}
     codes = {name: np.concatenate(part) for name, part in parts.items()}
-    values = {n: pa.chunked_array(part, table.column(n).type.arrow).combine_chunks() for n, part in raw.items()}
+    values = {n: _whole(table, n, part) for n, part in raw.items()}
     return codes, values, held.values(), rows
+
+
+def _whole(table: Table, column: str, parts: list[pa.Array]) -> pa.Array:
+    """The values of a column in one piece, in which Arrow holds no more than 2 GiB of text."""
+    try:
+        return pa.chunked_array(parts, table.column(column).type.arrow).combine_chunks()
+    except pa.ArrowInvalid:
+        raise DataError(
+            f"{table.name}.{column}: holds more than 2 GiB of text, too much to look for texts in, or to compare with "
+            "the column of that name in its owner. Declare its domain (`domain: {text: [0, 8, 16, 32]}`) and say "
+            "`method: {name: tree, derived: false}`, or drop the column."
+        ) from None
 
 
 def _read_public(source: Source, protection: Protection, table: Table) -> tuple[bytes, KeyValues, int]:
