@@ -11,6 +11,10 @@ from privbench.evaluate.distribution import Sample
 from privbench.evaluate.evaluate import evaluate
 from privbench.evaluate.result import Result
 from privbench.evaluate.result_json import result_json
+from privbench.pipeline.draft import draft
+from privbench.pipeline.fit import fit
+from privbench.pipeline.generate import generate
+from privbench.schema.derived import Derived
 
 from .conftest import REAL, SCHEMA, SYNTHETIC, Make
 from .slow import slow_distance
@@ -210,3 +214,23 @@ def test_why_tables_could_not_be_read_is_said(tmp_path: Path) -> None:
     (real / "schema.sql").write_text("CREATE TABLE weather (day INTEGER, rain INTEGER);")
     with pytest.raises(SpecError, match=r"(?s)share no table that can be read.*weather: real: cannot be read .*wet"):
         evaluate(real, real, floor=False)
+
+
+def test_derived_columns_are_compared_with_and_without_the_model(tmp_path: Path) -> None:
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    (shop / "schema.sql").write_text(
+        "CREATE TABLE person (id INTEGER PRIMARY KEY, visits SMALLINT);"
+        "CREATE TABLE visit (person_id INTEGER REFERENCES person (id), number SMALLINT, cost SMALLINT);"
+    )
+    (shop / "person.csv").write_text("id,visits\n" + "".join(f"{i},{i % 3}\n" for i in range(300)))
+    visits = [(i, number) for i in range(300) for number in range(1, i % 3 + 1)]
+    (shop / "visit.csv").write_text("person_id,number,cost\n" + "".join(f"{i},{n},{i % 5}\n" for i, n in visits))
+    drafted = draft(shop, unit="person", domains="data")
+    spec = drafted.with_derived({("person", "visits"): Derived(rows="visit"), ("visit", "number"): Derived(rank=1)})
+    model = fit(spec, epsilon=10)
+    generate(model, tmp_path / "out", seed=1)
+    for known in (model, None):
+        found = evaluate(shop, tmp_path / "out", model=known, floor=False, lambdas=(1,))
+        compared = {table.name: [column.name for column in table.columns] for table in found.tables}
+        assert compared == {"person": ["visits"], "visit": ["number", "cost"]}

@@ -43,14 +43,13 @@ def _compared(database: Database, owning: Owning, name: str) -> list[tuple[Colum
         return []
     declared = find_name(name, [t.name for t in owning.schema.tables])
     table = real.table if declared is None else owning.schema.table(declared)
-    keys = {c.name for c in table.columns} - set(table.attributes)
     others = {c.name: c for c in synthetic.table.columns}
     found = []
     for column in real.table.columns:
         other = find_name(column.name, others)
         if other is None:
             database.skip(f"{name}.{column.name}", "not in the synthetic database")
-        elif find_name(column.name, keys) is None:
+        elif find_name(column.name, table.made_anew) is None:
             found.append((column, others[other]))
             if others[other].type != column.type:
                 types = f"{column.type.sql} in the real database, {others[other].type.sql} in the synthetic one"

@@ -117,12 +117,15 @@ class Table:
         return ((self.primary_key,) if self.primary_key else ()) + self.uniques + indexed
 
     @property
+    def made_anew(self) -> frozenset[str]:
+        """The columns whose values mean nothing by themselves: of foreign keys, and a primary key of one column."""
+        foreign = {c for key in self.foreign_keys for c in key.columns}
+        return frozenset(foreign.union(self.primary_key if len(self.primary_key) == 1 else ()))
+
+    @property
     def attributes(self) -> tuple[str, ...]:
-        """The columns whose values matter: not those of foreign keys, a primary key of one column, or derived ones."""
-        left = {c for key in self.foreign_keys for c in key.columns} | {c.name for c in self.columns if c.derived}
-        if len(self.primary_key) == 1:
-            left |= set(self.primary_key)
-        return tuple(c.name for c in self.columns if c.name not in left)
+        """The columns whose values are learnt: those that are neither made anew nor derived."""
+        return tuple(c.name for c in self.columns if c.name not in self.made_anew and c.derived is None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
