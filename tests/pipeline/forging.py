@@ -6,6 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from privbench.errors import ModelError
+from privbench.pipeline.check import verify
+from privbench.pipeline.model_file import load_model
+
+from ..failing import assert_fails
+
 Header = dict[str, Any]
 Change = Callable[[Header], Any]
 
@@ -27,6 +35,13 @@ def forged(model: Path, out: Path, change: Change) -> Path:
         for name in old.namelist():
             new.writestr(name, json.dumps(header) if name == "model.json" else old.read(name))
     return out
+
+
+def assert_refused(path: Path, message: str) -> None:
+    """A forged model neither verifies nor loads."""
+    assert_fails(verify(path), message)
+    with pytest.raises(ModelError, match="its receipt does not add up"):
+        load_model(path)
 
 
 def events(header: Header, query: str) -> list[dict[str, Any]]:

@@ -38,5 +38,5 @@ def _has_header(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as file:
             return "model.json" in file.namelist()
-    except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError):  # the second: a version of zip to come
+    except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError):  # damage may look like another zip version
         return False
