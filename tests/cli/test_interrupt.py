@@ -145,12 +145,16 @@ time.sleep(60)
 """
 
 
+WORKED_ON = "import os\nos._exit(7)\n"
+"""What is reached only if the interrupt is lost."""
+
+
 @pytest.mark.parametrize("place", [WAITS, CATCHES_ALL, IN_A_DESTRUCTOR, IN_A_CALLBACK])
 @pytest.mark.parametrize(("how", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_while_modules_are_loaded(how: signal.Signals, expected: int, place: str, tmp_path: Path) -> None:
     """The signal comes for sure inside an import, where Python or a library may drop what is raised."""
     (tmp_path / "slow").mkdir()
-    (tmp_path / "slow" / "click.py").write_text(place)
+    (tmp_path / "slow" / "click.py").write_text(place + WORKED_ON)
     first = f"import sys; sys.path.insert(0, {str(tmp_path / 'slow')!r})\n"
     code, message = _interrupt("verify", tmp_path / "no", temporary=tmp_path, after=0.2, how=how, first=first)
     assert (code, message) == (expected, "interrupted: nothing half-written was left behind.")
