@@ -17,11 +17,11 @@ from statistics import median
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from privbench.evaluate.evaluate import evaluate
-from privbench.evaluate.result import Result
-from privbench.evaluate.synthesizer import OwnMethod
-from privbench.pipeline.draft import draft
-from privbench.pipeline.promise import parse_epsilon
+from privbench.evaluation.evaluate import evaluate
+from privbench.evaluation.result import Result
+from privbench.evaluation.synthesizer import OwnMethod
+from privbench.fitting.draft import draft
+from privbench.fitting.promise import parse_epsilon
 
 WAYS = (2, 3, 4)
 QUANTILES = ("mean", "median", "p75", "p95", "max")

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from adult_table import write_adult
-from privbench.evaluate.evaluate import evaluate
-from privbench.pipeline.draft import draft
-from privbench.pipeline.fit import fit
-from privbench.pipeline.generate import generate
+from privbench.evaluation.evaluate import evaluate
+from privbench.fitting.draft import draft
+from privbench.fitting.fit import fit
+from privbench.generation.generate import generate
 from privbench.privacy.noise import TestEntropy
 from privbench.schema.domain import Domain, Origin
 from privbench.schema.spec import Spec

@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 
 from adult_table import figures, write_adult
 from privbench.encode.coded import CodedTable
-from privbench.evaluate.evaluate import evaluate
-from privbench.methods.base import silent
+from privbench.evaluation.evaluate import evaluate
+from privbench.fitting.draft import draft
+from privbench.fitting.fit import fit
+from privbench.generation.generate import generate
+from privbench.methods.method import silent
 from privbench.methods.registry import METHODS
-from privbench.pipeline.draft import draft
-from privbench.pipeline.fit import fit
-from privbench.pipeline.generate import generate
 from privbench.privacy.facts import ColumnFacts, Facts, TableFacts
 from privbench.privacy.noise import TestEntropy
 from privbench.privacy.receipt import open_ledger

@@ -23,7 +23,7 @@ settings.load_profile("privbench")
 def seeded_noise() -> Iterator[None]:
     """Every fit starts the same stream, so that no test depends on those before it."""
     try:
-        from privbench.pipeline import fit
+        from privbench.fitting import fit
     except ImportError:  # then nothing can be fitted, and its own tests say why: those of lower layers still run
         yield
         return

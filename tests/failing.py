@@ -1,6 +1,6 @@
 """What a receipt that was tampered with must lead to."""
 
-from privbench.privacy.verify import Verdict
+from privbench_verify.receipt import Verdict
 
 
 def assert_fails(verdict: Verdict, message: str) -> None:

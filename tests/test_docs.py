@@ -12,7 +12,7 @@ from privbench.cli.commands import cli
 from privbench.methods.independent import IndependentSettings
 from privbench.methods.paper.settings import PaperSettings
 from privbench.methods.tree.settings import TreeSettings
-from privbench.pipeline.model import compile_codecs
+from privbench.model.model import compile_codecs
 from privbench.schema.spec import ColumnSpec, Spec, TableSpec, read_spec
 
 ROOT = Path(__file__).parents[1]

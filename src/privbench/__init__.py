@@ -19,43 +19,43 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from privbench.encode.predicate import Between, In, IsNull
     from privbench.errors import PrivBenchError
+    from privbench.estimation.estimate import selectivity
+    from privbench.fitting.draft import draft
+    from privbench.fitting.fit import fit
+    from privbench.fitting.plan import Plan, plan
+    from privbench.generation.generate import generate
     from privbench.io.base import Format
-    from privbench.pipeline.check import verify
-    from privbench.pipeline.draft import draft
-    from privbench.pipeline.estimate import selectivity
-    from privbench.pipeline.fit import fit
-    from privbench.pipeline.generate import generate
-    from privbench.pipeline.model import Model
-    from privbench.pipeline.model_file import load_model, save_model
-    from privbench.pipeline.plan import Plan, plan
-    from privbench.pipeline.synth import synth
-    from privbench.privacy.verify import Verdict
+    from privbench.model.file import load_model, save_model
+    from privbench.model.model import Model
+    from privbench.model.verify import verify
     from privbench.schema.spec import Orphans, Sizes, Spec, read_spec, write_spec
     from privbench.schema.unit import Neighbours
+    from privbench.synthesis import synth
+    from privbench_verify.receipt import Verdict
 
 _HOMES = {
     "Between": "encode.predicate",
     "Format": "io.base",
     "In": "encode.predicate",
     "IsNull": "encode.predicate",
-    "Model": "pipeline.model",
+    "Model": "model.model",
     "Neighbours": "schema.unit",
     "Orphans": "schema.spec",
-    "Plan": "pipeline.plan",
+    "Plan": "fitting.plan",
     "PrivBenchError": "errors",
     "Sizes": "schema.spec",
     "Spec": "schema.spec",
-    "Verdict": "privacy.verify",
-    "draft": "pipeline.draft",
-    "fit": "pipeline.fit",
-    "generate": "pipeline.generate",
-    "load_model": "pipeline.model_file",
-    "plan": "pipeline.plan",
+    "Verdict": "model.verify",
+    "draft": "fitting.draft",
+    "fit": "fitting.fit",
+    "generate": "generation.generate",
+    "load_model": "model.file",
+    "plan": "fitting.plan",
     "read_spec": "schema.spec",
-    "save_model": "pipeline.model_file",
-    "selectivity": "pipeline.estimate",
-    "synth": "pipeline.synth",
-    "verify": "pipeline.check",
+    "save_model": "model.file",
+    "selectivity": "estimation.estimate",
+    "synth": "synthesis",
+    "verify": "model.verify",
     "write_spec": "schema.spec",
 }
 

@@ -9,7 +9,7 @@
     ├── BudgetError               a query would spend more privacy than there is; nothing was drawn
     └── ModelError                a model or bundle file is not one of ours, or is damaged
 
-A failed check of a receipt is a result, not an error: see `privbench.privacy.verify`.
+A failed check of a receipt is a result, not an error: see `privbench_verify.receipt`.
 """
 
 

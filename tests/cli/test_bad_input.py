@@ -1,4 +1,4 @@
-"""Bad sources, data, choices and specs: one message that names the place and the way out, exit 2, nothing left."""
+"""Bad sources, data, choices and specs: one message that names the place and the remedy, exit 2, nothing left."""
 
 from pathlib import Path
 

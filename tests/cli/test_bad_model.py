@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from privbench.pipeline import model_file
+from privbench.model import file as model_file
 
 from .conftest import DDL, DRAFT, Refused, Run
 

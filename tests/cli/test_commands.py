@@ -106,8 +106,8 @@ def test_a_receipt_that_promises_less_than_was_spent_fails(bundle: Path, run: Ru
     assert run("verify", path).code == 1
 
 
-def test_as_printed_is_not_verified(spec: Path, run: Run, tmp_path: Path) -> None:
-    spec.write_text(spec.read_text() + "method: {name: paper, as_printed: true}\n")
+def test_as_published_is_not_verified(spec: Path, run: Run, tmp_path: Path) -> None:
+    spec.write_text(spec.read_text() + "method: {name: paper, as_published: true}\n")
     assert run("fit", spec, "--epsilon", "5", "-o", tmp_path / "m").code == 0
     result = run("verify", tmp_path / "m")
     assert result.code == 1

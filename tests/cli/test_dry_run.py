@@ -45,7 +45,7 @@ def test_the_plan_as_json(spec: Path, run: Run) -> None:
     assert plan["tables"][1]["entities"] == 7
     assert plan["tables"][0]["outlook"] == "mostly noise"
     assert [c["column"] for c in plan["tables"][0]["columns"]] == ["city", "age", "#rows visit.person_id"]
-    assert "Ways out of noise" in plan["cautions"][-1]
+    assert "Remedies for noise" in plan["warnings"][-1]
 
 
 def test_a_plan_that_will_be_refused(spec: Path, run: Run) -> None:
@@ -64,7 +64,7 @@ def test_a_fit_warns_as_the_plan_does(spec: Path, run: Run) -> None:
     assert planned.code == fitted.code == 0
     assert fitted.err.splitlines()[0] == planned.err.splitlines()[0]
     assert "warning: person: its columns are mostly noise: about" in fitted.err
-    assert "warning: Ways out of noise: a larger epsilon, fewer tables and columns" in fitted.err
+    assert "warning: Remedies for noise: a larger epsilon, fewer tables and columns" in fitted.err
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 
 import privbench
 from privbench.cli.output import shortened
-from privbench.pipeline.cautions import fit_cautions, lost_rows
+from privbench.fitting.warnings import fit_warnings
+from privbench.generation.lost import lost_rows
 from privbench.privacy.noise import TestEntropy as FixedEntropy
 
 from .conftest import DRAFT, Refused, Run
@@ -31,7 +32,7 @@ def test_tables_that_are_mostly_noise(method: str, more: list[str], spec: Path, 
     fitted = run("fit", spec, "--epsilon", "0.1", "--method", method, "-o", tmp_path / "m")
     for words in ("warning: person: its columns are mostly noise: about", *more):
         assert words in fitted.err
-    assert "Ways out of noise: a larger epsilon, fewer tables and columns" in fitted.err
+    assert "Remedies for noise: a larger epsilon, fewer tables and columns" in fitted.err
     assert ("rows_per_entity" in fitted.err) == (method == "paper")
     assert "warning" not in fitted.out
     shown = run("show", tmp_path / "m")
@@ -62,8 +63,8 @@ def test_synth_warns_like_fit(shop: Path, run: Run, tmp_path: Path) -> None:
 
 
 def test_a_budget_that_protects_little(spec: Path) -> None:
-    assert any("epsilon 21 protects little" in line for line in fit_cautions(privbench.fit(spec, epsilon=21)))
-    assert not any("protects" in line for line in fit_cautions(privbench.fit(spec, epsilon=20)))
+    assert any("epsilon 21 protects little" in line for line in fit_warnings(privbench.fit(spec, epsilon=21)))
+    assert not any("protects" in line for line in fit_warnings(privbench.fit(spec, epsilon=20)))
 
 
 def test_a_share_of_null_within_its_noise(shop: Path, tmp_path: Path) -> None:
@@ -73,7 +74,7 @@ def test_a_share_of_null_within_its_noise(shop: Path, tmp_path: Path) -> None:
     )
     (shop / "note.csv").write_text("id,visit_id\n" + "".join(f"{i},{i if i else ''}\n" for i in range(100)))
     spec = privbench.draft(shop, unit="person", domains="data")
-    said = fit_cautions(privbench.fit(spec, epsilon=2, method="paper", entropy=FixedEntropy(1)))
+    said = fit_warnings(privbench.fit(spec, epsilon=2, method="paper", entropy=FixedEntropy(1)))
     assert any(line.startswith("note: ") and "by the key visit_id" in line for line in said)
 
 
@@ -106,7 +107,7 @@ def test_lost_rows_are_told_by_generate_and_in_its_readme(
     def told(*_: object) -> list[str]:
         return ["visit: 3 of 4 rows were made: a test."]
 
-    monkeypatch.setattr("privbench.pipeline.generate.lost_rows", told)
+    monkeypatch.setattr("privbench.generation.generate.lost_rows", told)
     monkeypatch.setattr("privbench.cli.bundle.lost_rows", told)
     assert "warning: visit: 3 of 4" in run("generate", model, "-o", tmp_path / "b").err
     assert "- visit: 3 of 4 rows were made: a test." in (tmp_path / "b" / "README.md").read_text()

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from privbench.io.base import Format, arrow_schema
 from privbench.io.names import file_stems, quote_sql
 from privbench.io.open import open_source
-from privbench.schema.model import Schema, Table
+from privbench.schema.tables import Schema, Table
 
 
 def read_bundle(bundle: Path, schema: Schema, form: Format) -> dict[str, pa.Table]:

@@ -5,10 +5,10 @@ from functools import cache
 
 import pytest
 
-from privbench.pipeline.draft import draft
-from privbench.pipeline.fit import fit
-from privbench.pipeline.model import Model
-from privbench.pipeline.model_file import load_model, save_model
+from privbench.fitting.draft import draft
+from privbench.fitting.fit import fit
+from privbench.model.file import load_model, save_model
+from privbench.model.model import Model
 
 from ..seeded import SeededEntropy
 from .shapes import SHAPES

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from privbench.pipeline.draft import draft
-from privbench.pipeline.fit import fit
-from privbench.pipeline.model_file import save_model
+from privbench.fitting.draft import draft
+from privbench.fitting.fit import fit
+from privbench.model.file import save_model
 
 DDL = """CREATE TABLE person (id INTEGER PRIMARY KEY, name VARCHAR, age SMALLINT);
 CREATE TABLE season (person INTEGER NOT NULL REFERENCES person, year SMALLINT NOT NULL, pay DECIMAL(9, 2),

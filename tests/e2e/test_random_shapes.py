@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from privbench.errors import SchemaError
+from privbench.fitting.draft import draft
+from privbench.fitting.fit import fit
+from privbench.generation import public_rows, spans
+from privbench.generation.generate import generate
 from privbench.io.base import Format
-from privbench.pipeline import public_rows, spans
-from privbench.pipeline.draft import draft
-from privbench.pipeline.fit import fit
-from privbench.pipeline.generate import generate
 
 from ..seeded import SeededEntropy
 from .checks import broken_promises, read_bundle

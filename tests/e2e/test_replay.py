@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
+from privbench.fitting.draft import draft
+from privbench.fitting.fit import fit, method_settings, public_facts, release, with_method
+from privbench.fitting.reading import ReadDatabase, read_database
+from privbench.generation.generate import generate
 from privbench.io.open import open_source
-from privbench.methods.base import silent
+from privbench.methods.method import silent
 from privbench.methods.registry import METHODS
-from privbench.pipeline.check import verify
-from privbench.pipeline.draft import draft
-from privbench.pipeline.fit import fit, method_settings, public_facts, release, with_method
-from privbench.pipeline.generate import generate
-from privbench.pipeline.model import compile_codecs
-from privbench.pipeline.model_file import save_model
-from privbench.pipeline.reading import ReadDatabase, read_database
+from privbench.model.file import save_model
+from privbench.model.model import compile_codecs
+from privbench.model.verify import verify
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy as FixedEntropy
 from privbench.privacy.receipt import add_remove_budget

@@ -5,14 +5,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from privbench.generation import public_rows, spans
+from privbench.generation.generate import generate
+from privbench.generation.sizes import planned_rows
 from privbench.io.base import Format
 from privbench.methods.registry import METHODS
-from privbench.pipeline import public_rows, spans
-from privbench.pipeline.check import verify
-from privbench.pipeline.generate import generate
-from privbench.pipeline.model import Model
-from privbench.pipeline.order import colliding_keys
-from privbench.pipeline.planned import planned_rows
+from privbench.model.model import Model
+from privbench.model.order import colliding_keys
+from privbench.model.verify import verify
 from privbench.spn.tree_links import Fanouts
 
 from .checks import broken_promises, read_bundle

@@ -16,20 +16,22 @@ from privbench.schema.domain import Bins, Domain, Range, Serial, Text, Values
 from privbench.schema.types import Kind, SqlType, parse_type
 
 BINS: dict[str, Domain] = {
-    "TINYINT": Bins(bins=(-1000, -5, 0, 3, 100, 1000), spikes=(0, 7, 127)),
-    "SMALLINT": Bins(bins=(0, 10, 100, 10**6), spikes=(50,), step=2),
+    "TINYINT": Bins(bins=(-1000, -5, 0, 3, 100, 1000), heavy_hitters=(0, 7, 127)),
+    "SMALLINT": Bins(bins=(0, 10, 100, 10**6), heavy_hitters=(50,), step=2),
     "UTINYINT": Bins(bins=(0, 128, 256)),
-    "INTEGER": Bins(bins=(-50, -10, 1, 1000, 10**6), spikes=(-10, 99)),
+    "INTEGER": Bins(bins=(-50, -10, 1, 1000, 10**6), heavy_hitters=(-10, 99)),
     "UINTEGER": Bins(bins=(0, 10, 2**32)),
-    "BIGINT": Bins(bins=(-(2**63), -1, 1, 2**62, 2**63), spikes=(5,)),
-    "REAL": Bins(bins=(-1, 0.5, 0.7, 80.3), spikes=(0.6,), step=0.1),
-    "DOUBLE": Bins(bins=(-1e6, 0, 0.1, 1, 1e6), spikes=(0.29,)),
-    "DECIMAL(5,2)": Bins(bins=(-9999, 0, "0.05", 10, 99999), spikes=("0.29",)),
+    "BIGINT": Bins(bins=(-(2**63), -1, 1, 2**62, 2**63), heavy_hitters=(5,)),
+    "REAL": Bins(bins=(-1, 0.5, 0.7, 80.3), heavy_hitters=(0.6,), step=0.1),
+    "DOUBLE": Bins(bins=(-1e6, 0, 0.1, 1, 1e6), heavy_hitters=(0.29,)),
+    "DECIMAL(5,2)": Bins(bins=(-9999, 0, "0.05", 10, 99999), heavy_hitters=("0.29",)),
     "DECIMAL(38,10)": Bins(bins=(0, 10**20, 10**27), step=10**10),
     "DECIMAL(38,0)": Bins(bins=(-(10**18), 0, 10**18)),
-    "DATE": Bins(bins=("1900-01-01", "1999-12-31", "2000-01-07", "2030-01-01"), spikes=("2000-01-01",)),
+    "DATE": Bins(bins=("1900-01-01", "1999-12-31", "2000-01-07", "2030-01-01"), heavy_hitters=("2000-01-01",)),
     "TIME": Bins(bins=("00:00:00", "08:00:00", "24:00:00"), step="15min"),
-    "TIMESTAMP": Bins(bins=("0001-01-01", "2000-01-01", "2020-02-01", "9999-12-31"), spikes=("2010-05-05",), step="1d"),
+    "TIMESTAMP": Bins(
+        bins=("0001-01-01", "2000-01-01", "2020-02-01", "9999-12-31"), heavy_hitters=("2010-05-05",), step="1d"
+    ),
     "TIMESTAMPTZ": Bins(bins=("1999-12-31 22:30:00", "2000-01-01 00:30:00", "2001-01-01 00:30:00+01:00"), step="1h"),
 }
 RANGES: dict[str, Domain] = {
@@ -157,9 +159,9 @@ def test_bins_hold_what_lies_between_their_edges(name, data) -> None:
     value = data.draw(values_of(kind))
     step = Fraction(str(domain.step or (1 if kind.kind is not Kind.DECIMAL else Decimal(1).scaleb(-kind.scale))))
     edges = [declared(kind, e) for e in domain.bins]
-    spikes = [declared(kind, s) for s in domain.spikes]
+    heavy_hitters = [declared(kind, s) for s in domain.heavy_hitters]
     end = edges[-1] if kind.kind is not Kind.INTEGER else min(edges[-1], kind.bounds[1] + 1)
-    starts = sorted({*edges[:-1], *spikes, *(s + step for s in spikes if s + step < end)})
+    starts = sorted({*edges[:-1], *heavy_hitters, *(s + step for s in heavy_hitters if s + step < end)})
     expected = sum(Fraction(value) >= start for start in starts[1:])
     assert compiled(name, domain).encode(array_of(kind, [value])).tolist() == [expected]
 
@@ -234,7 +236,7 @@ def test_serial_numbers_rows_and_refuses_a_type_that_is_too_narrow() -> None:
         ("INTEGER", Bins(bins=(0, "1e999999999")), "does not fit INTEGER"),
         ("INTEGER", Bins(bins=(0, 10), step=0), "must be a positive"),
         ("INTEGER", Bins(bins=(0, 10), step=0.5), "must be a positive"),
-        ("INTEGER", Bins(bins=(0, 10), spikes=(10,)), "outside the edges"),
+        ("INTEGER", Bins(bins=(0, 10), heavy_hitters=(10,)), "outside the edges"),
         ("INTEGER", Bins(bins=tuple(range(5000))), "4999 cells"),
         ("SMALLINT", Bins(bins=(0, 40000, 50000)), "only the outer two"),
         ("SMALLINT", Range(range=(0, 40000)), "does not fit SMALLINT"),

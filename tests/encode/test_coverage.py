@@ -17,7 +17,7 @@ BETWEEN = st.builds(Between, low=ENDS, high=ENDS, include_low=st.booleans(), inc
 IN = st.builds(In, values=st.lists(st.integers(-15, 30) | st.just(2.5), max_size=5).map(tuple))
 DOMAINS: list[Domain] = [
     Range(range=(-4, 9)),
-    Bins(bins=(-10, -3, 1, 3, 24), spikes=(0, 2)),
+    Bins(bins=(-10, -3, 1, 3, 24), heavy_hitters=(0, 2)),
     Values(values=(-10, 0, 3, 20)),
 ]
 

@@ -104,7 +104,7 @@ def test_domains_are_written_as_people_do() -> None:
     cents = grid_within(parse_type("DECIMAL(9,2)"), Fraction(5), Fraction(0), Fraction(1000))
     assert range_on(cents, 0, 20) == Range(range=("0.00", "1.00"), step="0.05")
     ints = grid_within(parse_type("TINYINT"), None, Fraction(0), Fraction(100))
-    assert bins_on(ints, (-1000, 0, 50, 9999), (7, 500)) == Bins(bins=(-128, 0, 50, 128), spikes=(7,))
+    assert bins_on(ints, (-1000, 0, 50, 9999), (7, 500)) == Bins(bins=(-128, 0, 50, 128), heavy_hitters=(7,))
 
 
 def test_unique_columns_are_made_up() -> None:

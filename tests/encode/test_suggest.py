@@ -150,20 +150,20 @@ def test_an_outlier_does_not_spoil_the_grid_of_the_others() -> None:
     assert domain.step == 1e-5
 
 
-def test_frequent_values_of_a_wide_column_are_spikes() -> None:
+def test_frequent_values_of_a_wide_column_are_heavy_hitters() -> None:
     rng = np.random.default_rng(0)
     values = np.where(rng.random(5000) < 0.6, 0, rng.integers(1, 10**6, 5000))
     values[:400] = 99_999
     domain = suggested("INTEGER", pa.array(values, pa.int32()))
     assert isinstance(domain, Bins)
-    assert domain.spikes == (0, 99_999)
+    assert domain.heavy_hitters == (0, 99_999)
 
 
 def test_values_that_are_frequent_among_the_rest_are_spikes_too() -> None:
     rest = np.repeat(np.arange(1, 301) * 977, np.where(np.arange(300) < 5, 60, 5))
     domain = suggested("INTEGER", pa.array(np.append(rest, np.zeros(50_000)).astype(np.int32)))
     assert isinstance(domain, Bins)
-    assert domain.spikes == (0, 977, 1954, 2931, 3908, 4885)
+    assert domain.heavy_hitters == (0, 977, 1954, 2931, 3908, 4885)
 
 
 def test_a_wide_column_of_few_values_is_a_list() -> None:

@@ -13,7 +13,7 @@ from privbench.io.ddl import parse_ddl
 from privbench.io.open import open_source
 from privbench.io.render import Dialect, render_ddl
 from privbench.io.sinks import open_sink
-from privbench.schema.model import Schema
+from privbench.schema.tables import Schema
 
 DDL = '''
 CREATE TABLE "shop ""A""" (region SMALLINT, code VARCHAR(8), boss BIGINT NOT NULL, PRIMARY KEY (region, code),

@@ -9,7 +9,7 @@ import pytest
 from privbench.errors import DataError, SourceError
 from privbench.io.open import open_source
 from privbench.schema.domain import Range, Values
-from privbench.schema.model import ForeignKey, Index
+from privbench.schema.tables import ForeignKey, Index
 from privbench.schema.types import Kind
 
 DDL = """

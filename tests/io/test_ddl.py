@@ -8,7 +8,7 @@ from privbench.errors import SchemaError
 from privbench.io.ddl import parse_ddl
 from privbench.io.render import Dialect, omitted_keys, render_ddl
 from privbench.schema.domain import Values
-from privbench.schema.model import Column, ForeignKey, Index, Schema, Table
+from privbench.schema.tables import Column, ForeignKey, Index, Schema, Table
 from privbench.schema.types import Kind, parse_type
 
 MYSQL = """

@@ -10,7 +10,7 @@ import pytest
 from privbench.io.catalogue import RawTable, build_schema
 from privbench.io.names import Names, find_name
 from privbench.io.render import Dialect, plan, render_ddl
-from privbench.schema.model import Column, ForeignKey, Index, Schema
+from privbench.schema.tables import Column, ForeignKey, Index, Schema
 from privbench.schema.types import parse_type
 
 INTEGER = parse_type("INTEGER")

@@ -17,7 +17,7 @@ from privbench.io.files import FolderSource
 from privbench.io.open import open_source
 from privbench.io.render import render_ddl
 from privbench.io.sinks import open_sink
-from privbench.schema.model import Column, Schema, Table
+from privbench.schema.tables import Column, Schema, Table
 from privbench.schema.types import parse_type
 
 ALL = pytest.mark.parametrize("to", list(Format), ids=lambda f: f.value)

@@ -12,7 +12,7 @@ from privbench.errors import DataError, SourceError
 from privbench.io import csv_file, duckdb_file, files, sqlite_file
 from privbench.io.base import Format, Source, arrow_schema
 from privbench.io.open import open_source
-from privbench.schema.model import Schema
+from privbench.schema.tables import Schema
 from privbench.schema.types import parse_type
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privbench.encode.coded import CodedDatabase, CodedTable
 from privbench.encode.keys import NULL, entities_by_owner, own_entities
-from privbench.methods.base import TableModel, silent
+from privbench.methods.method import TableModel, silent
 from privbench.methods.paper.method import learn
 from privbench.methods.paper.settings import PaperSettings
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, TableFacts
@@ -19,7 +19,7 @@ from privbench.privacy.noise import Entropy, TestEntropy
 from privbench.privacy.receipt import PublicFacts, add_remove_budget, make_receipt
 from privbench.privacy.vault import Vault
 from privbench.schema.domain import Origin
-from privbench.schema.model import Column, ForeignKey, Schema, Table
+from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import parse_type
 from privbench.schema.unit import LinkKind, Neighbours, Protection, protect
 from privbench.spn.links import DegreeCounts

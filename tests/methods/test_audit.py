@@ -7,7 +7,7 @@ import pytest
 
 from privbench.encode.coded import CodedTable
 from privbench.encode.keys import own_entities
-from privbench.methods.base import silent
+from privbench.methods.method import silent
 from privbench.methods.paper.method import learn
 from privbench.methods.paper.settings import PaperSettings
 from privbench.privacy import door as door_module

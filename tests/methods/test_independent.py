@@ -9,22 +9,22 @@ import pytest
 
 from privbench.cli.flags import METHODS as FLAG
 from privbench.errors import SpecError
-from privbench.methods.base import TableModel, silent
+from privbench.fitting.draft import draft
+from privbench.fitting.fit import fit, method_settings, with_method
+from privbench.generation.generate import generate
 from privbench.methods.independent import IndependentSettings, independent_settings, learn
+from privbench.methods.method import TableModel, silent
 from privbench.methods.registry import METHODS
-from privbench.pipeline.check import verify
-from privbench.pipeline.draft import draft
-from privbench.pipeline.fit import fit, method_settings, with_method
-from privbench.pipeline.generate import generate
-from privbench.pipeline.model_file import save_model
+from privbench.model.file import save_model
+from privbench.model.verify import verify
 from privbench.privacy.facts import Facts
 from privbench.privacy.vault import Vault
-from privbench.privacy.verify import verify_receipt
 from privbench.schema.spec import Spec
 from privbench.schema.unit import Neighbours
 from privbench.spn.infer import marginal
 from privbench.spn.links import COMPONENT
 from privbench.spn.nodes import Leaf, scope, walk
+from privbench_verify.receipt import verify_receipt
 
 from ..e2e.shapes import SHAPES
 from ..seeded import SeededEntropy

@@ -11,7 +11,7 @@ from privbench.schema.unit import Neighbours
 
 from .made import SETTINGS, database, facts, receipt, released, run, vault_of
 
-PRINTED = PaperSettings(min_rows=60, dependence_threshold=Fraction(1, 20), as_printed=True)
+PRINTED = PaperSettings(min_rows=60, dependence_threshold=Fraction(1, 20), as_published=True)
 
 
 def neighbour(data: dict[str, CodedTable]) -> dict[str, CodedTable]:
@@ -33,7 +33,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("settings", [SETTINGS, PRINTED], ids=["corrected", "as printed"])
+@pytest.mark.parametrize("settings", [SETTINGS, PRINTED], ids=["corrected", "as published"])
 @pytest.mark.parametrize(
     "public",
     [facts(), facts(Neighbours.ADD_REMOVE), facts(caps={"visit": 3, "note": 2})],
@@ -48,7 +48,7 @@ def test_a_run_is_repeated_from_its_answers_without_data(public: Facts, settings
     assert len(again.answers) == len(first.answers)
 
 
-@pytest.mark.parametrize("settings", [SETTINGS, PRINTED], ids=["corrected", "as printed"])
+@pytest.mark.parametrize("settings", [SETTINGS, PRINTED], ids=["corrected", "as published"])
 @pytest.mark.parametrize("other", OTHERS)
 def test_other_data_behind_the_same_answers_change_nothing(other: str, settings: PaperSettings) -> None:
     first = vault_of(database(5))
@@ -72,7 +72,7 @@ def test_runs_differ_where_the_answers_do() -> None:
     assert released(run(vault_of(database(6)))) != models
 
 
-@pytest.mark.parametrize("settings", [SETTINGS, PRINTED], ids=["corrected", "as printed"])
+@pytest.mark.parametrize("settings", [SETTINGS, PRINTED], ids=["corrected", "as published"])
 def test_every_answer_was_charged_and_rows_were_split(settings: PaperSettings) -> None:
     vault = vault_of(database(5))
     run(vault, settings)

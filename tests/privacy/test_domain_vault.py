@@ -26,7 +26,9 @@ QUERIES: dict[str, Ask] = {
     magnitudes_query("a"): lambda vault, amount: vault.magnitudes(PLACE, amount=amount),
     "steps of a": lambda vault, amount: vault.steps(PLACE, amount=amount),
     "cells of a": lambda vault, amount: vault.cells(PLACE, GRID, starts=(0, 50), last=99, amount=amount),
-    "spikes of a": lambda vault, amount: vault.spikes(PLACE, GRID, low=0, high=9999, false=5.0, amount=amount),
+    "heavy_hitters of a": lambda vault, amount: vault.heavy_hitters(
+        PLACE, GRID, low=0, high=9999, false=5.0, amount=amount
+    ),
 }
 
 
@@ -64,7 +66,9 @@ def test_a_query_is_charged_for_an_entity_with_any_number_of_rows(query: str) ->
     assert event["sensitivity"] == f"{UNITS}/1"
     assert Fraction(event["scale"]) == 4 * UNITS
     assert vault.spent == ledger.total == Fraction(1, 4)
-    assert event["draws"] == {"magnitudes of a": 65, "steps of a": 4, "cells of a": 2, "spikes of a": 10_000}[query]
+    assert (
+        event["draws"] == {"magnitudes of a": 65, "steps of a": 4, "cells of a": 2, "heavy_hitters of a": 10_000}[query]
+    )
 
 
 def test_answers_are_replayed_without_data() -> None:
@@ -86,8 +90,8 @@ def test_noise_is_around_the_counts() -> None:
     assert measured.counts[0] == pytest.approx(4000, abs=60)
     assert measured.counts[1] == pytest.approx(0, abs=60)
     assert len(set((measured.counts * UNITS % UNITS).tolist())) == 2  # noise in units, not in whole entities
-    spikes = vault.spikes(PLACE, GRID, low=0, high=9999, false=1e-9, amount=Fraction(1, 2))
-    assert spikes.ticks == (7,)
+    heavy_hitters = vault.heavy_hitters(PLACE, GRID, low=0, high=9999, false=1e-9, amount=Fraction(1, 2))
+    assert heavy_hitters.ticks == (7,)
 
 
 def test_the_vault_is_shut() -> None:

@@ -110,8 +110,8 @@ def test_an_entity_weighs_all_its_units() -> None:
         counts(weighted=True, sensitivity=Fraction(UNITS - 1), scale=Fraction(2 * UNITS))
 
 
-def test_a_claim_as_printed_is_taken_as_it_is() -> None:
-    assert counts(mechanism=Mechanism.AS_PRINTED, scale=Fraction(1, 1000)).amount == Fraction(1, 2)
+def test_a_claim_as_published_is_taken_as_it_is() -> None:
+    assert counts(mechanism=Mechanism.AS_PUBLISHED, scale=Fraction(1, 1000)).amount == Fraction(1, 2)
 
 
 @given(st.fractions(min_value=Fraction(1, GRID), max_value=100))

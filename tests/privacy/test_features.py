@@ -34,8 +34,8 @@ EXPECTED: dict[tuple[str, str], list[int]] = {
     ("person", "age"): [1, 0],
     ("person", "#rows visit.person"): [1, 2],
     ("person", "#null person.boss"): [1, 0],
-    ("person", "#named person.boss"): [1, 0],
-    ("person", "#named visit.guest"): [1, 0],  # both guests are of q, of which one key counts
+    ("person", "#in-degree person.boss"): [1, 0],
+    ("person", "#in-degree visit.guest"): [1, 0],  # both guests are of q, of which one key counts
     ("visit", "#rows note.visit"): [2, 0, 1, 0],
     ("visit", "#null visit.person"): [0, 0, 1, 0],
     ("visit", "#key visit.town"): [1, 2, 0, 2],
@@ -43,7 +43,7 @@ EXPECTED: dict[tuple[str, str], list[int]] = {
     ("visit", "#owner #rows visit.person"): [2, 1, 3, 2],
     ("visit", "#rank"): [0, 0, 0, 1],
     ("visit", "#size"): [1, 0, 0, 1],
-    ("visit", "#named visit.previous"): [2, 1, 0, 0],
+    ("visit", "#in-degree visit.previous"): [2, 1, 0, 0],
     ("note", "#owner cost"): [0, 0, 0],
     ("note", "#owner #owner age"): [0, 0, 2],
     ("note", "#rank"): [0, 1, 0],

@@ -83,7 +83,7 @@ def test_a_block_measures_its_own_table_with_whole_rows() -> None:
     for below in (left, left.sequential("leaf")):
         with pytest.raises(ValueError, match="whole multiple of the 3 rows"):
             below.charge(_visits(Mechanism.DISCRETE_LAPLACE, sensitivity=Fraction(4)))
-    left.charge(_visits(Mechanism.AS_PRINTED, sensitivity=Fraction(4)))
+    left.charge(_visits(Mechanism.AS_PUBLISHED, sensitivity=Fraction(4)))
 
 
 def _visits(mechanism: Mechanism, *, sensitivity: Fraction) -> Event:
@@ -143,12 +143,12 @@ def test_the_last_of_ten_thousand_charges_is_as_little_work_as_the_tenth() -> No
     assert ledger.total == 10_000 * charge.amount
 
 
-def test_as_printed_is_remembered() -> None:
+def test_as_published_is_remembered() -> None:
     ledger = Ledger(Fraction(9))
     ledger.root.charge(event("person", HALF))
-    assert not ledger.as_printed
-    ledger.root.charge(_visits(Mechanism.AS_PRINTED, sensitivity=Fraction(1)))
-    assert ledger.as_printed
+    assert not ledger.as_published
+    ledger.root.charge(_visits(Mechanism.AS_PUBLISHED, sensitivity=Fraction(1)))
+    assert ledger.as_published
 
 
 def test_rho_adds_up_and_is_kept_to_the_last_step() -> None:

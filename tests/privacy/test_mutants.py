@@ -21,8 +21,8 @@ from privbench.privacy.ledger import Ledger, Scope
 from privbench.privacy.noise import TestEntropy, discrete_laplace, round_scale
 from privbench.privacy.sealed import Sealed
 from privbench.privacy.vault import Vault
-from privbench.privacy.verify import verify_receipt
 from privbench.spn.links import SlotCounts
+from privbench_verify.receipt import verify_receipt
 
 from ..methods import made
 from ..seeded import SeededEntropy

@@ -10,7 +10,7 @@ from privbench.errors import BudgetError
 from privbench.privacy.events import UNITS, Currency, Mechanism
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy
-from privbench.privacy.price import Noise, choice_noise, drawable, noise_of, price_choice, price_noise, price_printed
+from privbench.privacy.price import Noise, choice_noise, drawable, noise_of, price_choice, price_noise, price_published
 from privbench.privacy.vault import Vault
 
 from .tiny import BOTH, CENTRES, database, facts
@@ -70,8 +70,8 @@ def test_what_cannot_be_drawn() -> None:
 
 
 def test_what_is_printed_is_paid_in_epsilon() -> None:
-    event = price_printed("t", "row split", sensitivity=8, rounds=3, amount=Fraction(1, 2))
-    assert (event.mechanism, event.scale, event.draws) == (Mechanism.AS_PRINTED, 24, 3)
+    event = price_published("t", "row split", sensitivity=8, rounds=3, amount=Fraction(1, 2))
+    assert (event.mechanism, event.scale, event.draws) == (Mechanism.AS_PUBLISHED, 24, 3)
 
 
 @pytest.mark.parametrize("currency", [Currency.RHO, Currency.RHO_REPLACE])

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from privbench.privacy.noise import TestEntropy
-from privbench.privacy.receipt import AS_PRINTED, NOT_PRIVATE, ORPHANS, REFERENCES, add_remove_budget
+from privbench.privacy.receipt import AS_PUBLISHED, NOT_PRIVATE, ORPHANS, REFERENCES, add_remove_budget
 from privbench.schema.domain import Origin
 from privbench.schema.unit import Neighbours
 
@@ -61,7 +61,7 @@ def test_stamps() -> None:
     assert good()["stamp"] is None
     assert good(entropy=TestEntropy(3))["stamp"] == NOT_PRIVATE
     assert NOT_PRIVATE.startswith("not private: ")
-    assert AS_PRINTED == "as printed: the claim was not verified"
+    assert AS_PUBLISHED == "as published: the claim was not verified"
 
 
 def test_there_is_no_float_and_json_keeps_it_all() -> None:

@@ -13,7 +13,7 @@ from privbench.privacy.events import FINE_GRID, Currency, Event, Mechanism
 from privbench.privacy.noise import TestEntropy as FixedEntropy
 from privbench.privacy.price import price_frequent, threshold_of
 from privbench.privacy.thresholds import least_threshold, lone_chance, passing
-from privbench.privacy.verify_thresholds import chance_of
+from privbench_verify.thresholds import chance_of
 
 SCALES = [Fraction(1, 100), Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(20), Fraction(333, 2)]
 

@@ -40,7 +40,7 @@ def spend_all_but(vault: Vault, epsilon: Fraction) -> None:
 
 def printed(vault: Vault) -> object:
     block = vault.whole("visit", vault.ledger.root)
-    return vault.split_as_printed(block, BOTH, rounds=2, fewest=1, epsilon=ONE)
+    return vault.split_as_published(block, BOTH, rounds=2, fewest=1, epsilon=ONE)
 
 
 def capped(vault: Vault) -> object:
@@ -48,7 +48,7 @@ def capped(vault: Vault) -> object:
 
 
 @pytest.mark.parametrize(
-    "query", [*QUERIES.values(), printed, capped], ids=[*QUERIES, "row split as printed", "rows per entity"]
+    "query", [*QUERIES.values(), printed, capped], ids=[*QUERIES, "row split as published", "rows per entity"]
 )
 def test_a_query_that_does_not_fit_is_refused_before_the_data_are_touched(
     query: Callable[[Vault], object], monkeypatch: pytest.MonkeyPatch

@@ -119,10 +119,10 @@ def test_no_more_delta_than_there_is() -> None:
 
 def test_spikes_with_a_delta() -> None:
     vault = _vault([7] * 4_000 + [9] * 900 + list(range(100, 600)))
-    spikes = vault.spikes(PLACE, GRID, low=0, high=10**6, false=20.0, amount=Fraction(1, 100))
-    assert spikes.ticks == (7, 9)  # and no other, in a million
-    assert spikes.counts.tolist() == pytest.approx([4_000, 900], abs=80)
-    assert not _vault([7], thresholds=Fraction(0)).finds_spikes
+    heavy_hitters = vault.heavy_hitters(PLACE, GRID, low=0, high=10**6, false=20.0, amount=Fraction(1, 100))
+    assert heavy_hitters.ticks == (7, 9)  # and no other, in a million
+    assert heavy_hitters.counts.tolist() == pytest.approx([4_000, 900], abs=80)
+    assert not _vault([7], thresholds=Fraction(0)).finds_heavy_hitters
 
 
 def test_answers_are_replayed() -> None:

@@ -16,7 +16,7 @@ from privbench.privacy.noise import Entropy, OsEntropy, round_scale
 from privbench.privacy.price import price_choice, price_noise
 from privbench.privacy.receipt import PublicFacts, add_remove_budget, make_receipt, open_ledger
 from privbench.schema.domain import Origin
-from privbench.schema.model import Column, ForeignKey, Schema, Table
+from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import parse_type
 from privbench.schema.unit import Neighbours, Protection, protect
 

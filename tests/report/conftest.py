@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import privbench
-from privbench.evaluate.evaluate import evaluate
-from privbench.evaluate.result import Result
+from privbench.evaluation.evaluate import evaluate
+from privbench.evaluation.result import Result
 from privbench.spn.nodes import Leaf, Product, Sum
 
 from ..seeded import SeededEntropy

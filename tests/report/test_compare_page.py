@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from privbench.evaluate.comparison import FIGURES, Q_ERRORS, Comparison, Run
+from privbench.evaluation.comparison import FIGURES, Q_ERRORS, Comparison, Run
 from privbench.report.compare_page import render_comparison
 
 from .conftest import EVIL

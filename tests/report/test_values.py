@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from privbench.encode.codec import Codec, compile_codec
 from privbench.encode.predicate import Between, In, IsNull, Predicate, Prefix
 from privbench.errors import SpecError
-from privbench.evaluate.result import Distances, Histogram, Marginals, Measure, Quantiles, Summary, TableResult
+from privbench.evaluation.result import Distances, Histogram, Marginals, Measure, Quantiles, Summary, TableResult
 from privbench.report.drawn import MAX_NODES, network
 from privbench.report.heat import read_queries
 from privbench.report.ledger import budget_bars

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from privbench.schema.model import Column, ForeignKey, Schema, Table
+from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import parse_type
 
 Maker = Callable[..., Schema]

@@ -5,7 +5,7 @@ import pytest
 
 from privbench.errors import SchemaError
 from privbench.schema.leave_out import leave_out
-from privbench.schema.model import Index, Schema
+from privbench.schema.tables import Index, Schema
 
 Db = Callable[..., Schema]
 

@@ -1,7 +1,7 @@
 import pytest
 
 from privbench.errors import SchemaError
-from privbench.schema.model import Column, ForeignKey, Index, Schema, Table
+from privbench.schema.tables import Column, ForeignKey, Index, Schema, Table
 from privbench.schema.types import parse_type
 
 INTEGER = parse_type("INTEGER")

@@ -27,7 +27,7 @@ unit: Customer
 neighbours: add-remove
 sizes: public
 orphans: "null"
-method: {name: paper, alpha: 0.5, as_printed: true}
+method: {name: paper, alpha: 0.5, as_published: true}
 tables:
   Customer:
     key: [CustomerId]
@@ -72,7 +72,7 @@ def test_a_whole_spec(tmp_path: Path) -> None:
         Sizes.PUBLIC,
         Orphans.NULL,
     )
-    assert spec.method == {"name": "paper", "alpha": 0.5, "as_printed": True}
+    assert spec.method == {"name": "paper", "alpha": 0.5, "as_published": True}
     schema = spec.schema()
     assert [t.name for t in schema.tables] == ["Customer", "Invoice", "Employee"]
     assert [c.name for c in schema.table("Customer").columns] == ["CustomerId", "Email", "Age", "Vip", "Rep"]
@@ -209,7 +209,9 @@ scalars = st.one_of(
 )
 domains = st.one_of(
     st.builds(Range, range=st.tuples(scalars, scalars), step=st.one_of(st.none(), scalars)),
-    st.builds(Bins, bins=st.lists(scalars, min_size=2, max_size=90).map(tuple), spikes=st.lists(scalars).map(tuple)),
+    st.builds(
+        Bins, bins=st.lists(scalars, min_size=2, max_size=90).map(tuple), heavy_hitters=st.lists(scalars).map(tuple)
+    ),
     st.builds(Values, values=st.lists(scalars, min_size=1, unique_by=str).map(tuple), other=st.booleans()),
     st.builds(
         Text, text=st.lists(st.integers(0, 99), min_size=2).map(tuple), distinct=st.one_of(st.none(), st.just(3))

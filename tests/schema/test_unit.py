@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privbench.errors import PrivBenchError, SchemaError, SpecError
-from privbench.schema.model import Column, ForeignKey, Schema, Table
+from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import parse_type
 from privbench.schema.unit import LinkKind, Neighbours, Protection, Role, protect
 

@@ -16,8 +16,8 @@ from privbench.spn.tree_links import Blocks, Fanouts, LinkModel, Named, Rates, c
 EDGES = np.array([0, 1, 2, 5])
 LINKS: list[LinkModel] = [
     Fanouts(column="#rows a.b", edges=EDGES, exponent=1.5, unowned=3.5),
-    Named(column="#named a.b", edges=EDGES, exponent=-1.0, null=None),
-    Named(column="#named a.b", edges=EDGES, null=None, uncounted=Rates(shape=0.3, more=7.5)),
+    Named(column="#in-degree a.b", edges=EDGES, exponent=-1.0, null=None),
+    Named(column="#in-degree a.b", edges=EDGES, null=None, uncounted=Rates(shape=0.3, more=7.5)),
     Named(column=None, null="#null a.b"),
     Blocks(column="#key a.b", blocks=3, slots=7),
     SlotCounts(counts=np.array([[1.0, 2.0]])),

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from privbench.pipeline.draft import draft
-from privbench.pipeline.fit import fit
-from privbench.pipeline.generate import generate
-from privbench.pipeline.model import Model
+from privbench.fitting.draft import draft
+from privbench.fitting.fit import fit
+from privbench.generation.generate import generate
+from privbench.model.model import Model
 from privbench.privacy.noise import TestEntropy as FixedEntropy
 
 from .made import write_source

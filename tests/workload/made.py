@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 
 from privbench.io.base import arrow_schema
 from privbench.io.ddl import parse_ddl
-from privbench.methods.base import TableModel
-from privbench.pipeline.model import Model
+from privbench.methods.method import TableModel
+from privbench.model.model import Model
 from privbench.schema.spec import Spec
 from privbench.spn.links import COMPONENT, DegreeCounts, SlotCounts
 from privbench.spn.nodes import Leaf, Node, Product, Sum

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from privbench.pipeline.draft import draft
-from privbench.pipeline.fit import fit
-from privbench.pipeline.model import Model
+from privbench.fitting.draft import draft
+from privbench.fitting.fit import fit
+from privbench.model.model import Model
 from privbench.schema.derived import Derived
 from privbench.workload.estimate import estimate_cardinality
 from privbench.workload.sql import parse_workload
 from privbench.workload.translate import Outcome, translate
 
-from ..pipeline.derived_shop import DERIVED, write_source
+from ..derived_shop import DERIVED, write_source
 from ..seeded import SeededEntropy
 
 

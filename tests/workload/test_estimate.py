@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from privbench.errors import SpecError
-from privbench.pipeline.generate import generate
-from privbench.pipeline.model import Model
+from privbench.generation.generate import generate
+from privbench.model.model import Model
 from privbench.spn.infer import probability
 from privbench.spn.links import COMPONENT, SlotCounts
 from privbench.workload.estimate import estimate_cardinality

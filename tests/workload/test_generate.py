@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from privbench.errors import SourceError, SpecError
+from privbench.generation.generate import generate
 from privbench.io.base import Format
 from privbench.io.open import open_source
-from privbench.pipeline.generate import generate
-from privbench.pipeline.model import Model
+from privbench.model.model import Model
 from privbench.workload import generate as generating
 from privbench.workload.generate import Style, generate_workload
 from privbench.workload.join_size import JoinSizes, Step

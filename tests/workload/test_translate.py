@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sqlglot import exp, parse_one
 
-from privbench.pipeline.model import Model
+from privbench.model.model import Model
 from privbench.workload.estimate import estimate_cardinality
 from privbench.workload.literal import scalar_of_literal
 from privbench.workload.query import Literals

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from privbench.errors import SpecError
-from privbench.pipeline.model import Model
+from privbench.model.model import Model
 from privbench.workload.sql import parse_workload, workload_text
 from privbench.workload.translate import Change, Outcome, translate
 

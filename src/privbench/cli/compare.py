@@ -19,7 +19,7 @@ from privbench.cli.flags import (
 )
 
 if TYPE_CHECKING:
-    from privbench.evaluate.comparison import Comparison, Figures
+    from privbench.evaluation.comparison import Comparison, Figures
 
 DISTANCES = {f"{what} {ways}": f"{what.lower()}_{ways}" for what in ("KLD", "TVD") for ways in (1, 2, 3)}
 QUERIES = {"Q mean": "q_mean", "Q median": "q_median", "Q p95": "q_p95", "CPU-s": "cpu_seconds", "MB": "peak_bytes"}
@@ -45,7 +45,7 @@ def compare(source: str, methods: str, epsilons: str, out: Path, force: bool, as
     Example: privbench compare shop/ --unit customer --epsilon 0.4,3.2 --runs 3 -o compare
     """
     from privbench.cli.progress import progress_line
-    from privbench.evaluate.compare import compare as compare_methods
+    from privbench.evaluation.compare import compare as compare_methods
     from privbench.io.staging import check_target
 
     check_target(out, force=force)
@@ -67,7 +67,7 @@ def _listed(text: str) -> list[str]:
 def _write(found: "Comparison", folder: Path, *, force: bool) -> None:
     import json
 
-    from privbench.evaluate.comparison import comparison_csv, comparison_json
+    from privbench.evaluation.comparison import comparison_csv, comparison_json
     from privbench.io.staging import staged
     from privbench.report.compare_page import render_comparison
 
@@ -81,7 +81,7 @@ def _write(found: "Comparison", folder: Path, *, force: bool) -> None:
 
 def _show(found: "Comparison", folder: Path, *, as_json: bool) -> None:
     from privbench.cli.output import echo, print_json, print_table
-    from privbench.evaluate.comparison import SPENDING, WARNING, comparison_json
+    from privbench.evaluation.comparison import SPENDING, WARNING, comparison_json
 
     if as_json:
         print_json(comparison_json(found))

@@ -18,13 +18,13 @@ import pyarrow.parquet as pq
 
 from privbench.cli.output import program, shell
 from privbench.errors import SourceError
+from privbench.fitting.warnings import fit_warnings
 from privbench.io.ddl import parse_ddl
 from privbench.io.staging import check_target
-from privbench.methods.base import Progress
-from privbench.pipeline.cautions import fit_cautions
-from privbench.pipeline.check import verify
-from privbench.pipeline.synth import synth
-from privbench.privacy.verify import Verdict
+from privbench.methods.method import Progress
+from privbench.model.verify import verify
+from privbench.synthesis import synth
+from privbench_verify.receipt import Verdict
 
 EPSILON = "3.2"
 LICENCE = "Data: Lahman Baseball Database 2021.2 by Sean Lahman and contributors, CC BY-SA 3.0."
@@ -57,7 +57,7 @@ def run_demo(out: Path, *, force: bool, progress: Progress) -> str:
     with tempfile.TemporaryDirectory() as folder:
         real = _unpack(Path(folder))
         model, rows = synth(folder, out, unit="People", epsilon=EPSILON, domains="data", force=force, progress=progress)
-    return "\n".join(_story(out, real, rows, verify(out), fit_cautions(model)))
+    return "\n".join(_story(out, real, rows, verify(out), fit_warnings(model)))
 
 
 def _unpack(folder: Path) -> dict[str, int]:
@@ -79,7 +79,7 @@ def _unpack(folder: Path) -> dict[str, int]:
 
 
 def _story(
-    out: Path, real: Mapping[str, int], rows: Mapping[str, int], verdict: Verdict, cautions: Sequence[str]
+    out: Path, real: Mapping[str, int], rows: Mapping[str, int], verdict: Verdict, warnings: Sequence[str]
 ) -> list[str]:
     return [
         "A real database of baseball players went in: one entity is a player with all of their seasons, salaries and",
@@ -94,7 +94,7 @@ def _story(
         "How many rows players have was learnt with noise, too: a table in which few have any (HallOfFame) may come",
         "out half or twice as large.",
         "",
-        *(["What to know of it:", *(f"  {line}" for line in cautions), ""] if cautions else []),
+        *(["What to know of it:", *(f"  {line}" for line in warnings), ""] if warnings else []),
         LICENCE,
         "",
         f"The bundle is in {out}. Try next:",

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from privbench.cli.output import echo, print_json, print_table
-from privbench.evaluate.result import Result
-from privbench.evaluate.result_json import WARNING, result_json
+from privbench.evaluation.result import Result
+from privbench.evaluation.result_json import WARNING, result_json
 from privbench.io.staging import staged
-from privbench.pipeline.model import Model
+from privbench.model.model import Model
 from privbench.report.public import read_public
 from privbench.report.report import render_public, render_report
 

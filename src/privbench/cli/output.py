@@ -40,9 +40,9 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     Console().print(table)
 
 
-def warn(cautions: Iterable[str]) -> None:
+def warn(warnings: Iterable[str]) -> None:
     """Print warnings on stderr, a line each."""
-    for caution in cautions:
+    for caution in warnings:
         click.echo(f"warning: {printable(caution)}", err=True)
 
 

@@ -10,8 +10,8 @@ import click
 
 from privbench.cli.output import SHOWN, echo, print_json, print_table, warn
 from privbench.errors import BudgetError
+from privbench.fitting.plan import Plan
 from privbench.methods.forecast import TableForecast
-from privbench.pipeline.plan import Plan
 
 REPLACING = {"replace": "replacing", "add-remove": "adding or removing"}
 
@@ -22,7 +22,7 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
         print_json(_plain(asdict(plan)))
     else:
         _print_plan(plan)
-        warn(plan.cautions)
+        warn(plan.warnings)
     if plan.refusal is not None:
         raise BudgetError(plan.refusal)
 

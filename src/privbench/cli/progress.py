@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
 from privbench.cli.output import printable
-from privbench.methods.base import Progress as Report
-from privbench.methods.base import silent
+from privbench.methods.method import Progress as Report
+from privbench.methods.method import silent
 
 
 @contextmanager

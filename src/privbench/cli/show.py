@@ -8,16 +8,16 @@ import click
 
 from privbench.cli.output import decimal, echo, print_json, print_table, shortened, warn
 from privbench.errors import SpecError
-from privbench.pipeline.cautions import fit_cautions
-from privbench.pipeline.derived_columns import derived_columns
-from privbench.pipeline.found_texts import found_lists
-from privbench.pipeline.model import Model
-from privbench.privacy.verify import Verdict
+from privbench.fitting.derived import derived_columns
+from privbench.fitting.found_lists import found_lists
+from privbench.fitting.warnings import fit_warnings
+from privbench.model.model import Model
 from privbench.schema.choices import closest
 from privbench.spn.clique import CliqueTree
 from privbench.spn.draw import tree_text
 from privbench.spn.links import COMPONENT
 from privbench.spn.nodes import Leaf, Product, Sum, walk
+from privbench_verify.receipt import Verdict
 
 NODES = ("sums", "leaves", "in_cliques")
 """What a line of the table tells of a network."""
@@ -27,12 +27,12 @@ def show_model(model: Model, *, as_json: bool) -> None:
     """Print the tables of a model, what it promises, and warnings."""
     promise = {key: model.receipt[key] for key in ("epsilon", "delta", "neighbours", "condition", "stamp")}
     tables = [{"table": name, **_summary(model, name)} for name in model.protection.order]
-    cautions = fit_cautions(model)
+    warnings = fit_warnings(model)
     lists, derived = found_lists(model), derived_columns(model.protection)
     if as_json:
         words = {"unit": model.protection.entity, "tables": tables, "public": list(model.public), "lists_found": lists}
         words["derived"] = list(derived)
-        print_json({**promise, **words, "warnings": cautions})
+        print_json({**promise, **words, "warnings": warnings})
         return
     what = {"replace": "replacing", "add-remove": "adding or removing"}[promise["neighbours"]]
     echo(f"{_promised(model.receipt)} for {what} one entity of {model.protection.entity}")
@@ -49,7 +49,7 @@ def show_model(model: Model, *, as_json: bool) -> None:
     if lists:
         listed = ", ".join(f"{column} ({count})" for column, count in lists.items())
         echo(f"texts found with budget, published as they are: {listed}")
-    warn(cautions)
+    warn(warnings)
 
 
 def show_tree(model: Model, table: str, *, as_json: bool) -> None:

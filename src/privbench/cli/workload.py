@@ -74,7 +74,7 @@ def translate(queries: Path, model_path: Path, dialect: str, out: Path, force: b
     Example: privbench workload translate q.sql --model shop.model -o published.sql
     """
     from privbench.cli.output import print_json, print_table
-    from privbench.pipeline.model_file import load_model
+    from privbench.model.file import load_model
     from privbench.workload.literal import QueryDialect
     from privbench.workload.sql import read_workload, write_workload
     from privbench.workload.translate import translate as translate_workload
@@ -108,7 +108,7 @@ def estimate(model_path: Path, queries: Path, dialect: str, as_json: bool) -> No
     """
     from privbench.cli.output import print_json, print_table
     from privbench.errors import SpecError
-    from privbench.pipeline.model_file import load_model
+    from privbench.model.file import load_model
     from privbench.workload.estimate import estimate_cardinality
     from privbench.workload.literal import QueryDialect
     from privbench.workload.sql import read_workload
@@ -179,9 +179,9 @@ def evaluate(
     """
     from privbench.cli.evaluated import show_result, write_public, write_result
     from privbench.cli.progress import progress_line
-    from privbench.evaluate.evaluate import evaluate as evaluate_pair
+    from privbench.evaluation.evaluate import evaluate as evaluate_pair
     from privbench.io.staging import check_target
-    from privbench.pipeline.model_file import load_model
+    from privbench.model.file import load_model
 
     check_target(out, force=force)
     model = None if model_path is None else load_model(model_path)

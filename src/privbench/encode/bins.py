@@ -1,4 +1,4 @@
-"""Compile Range and Bins to cells: check the declaration, choose the grid, cut it at edges and spikes."""
+"""Compile Range and Bins to cells: check the declaration, choose the grid, cut it at edges and heavy hitters."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -36,9 +36,9 @@ def range_codec(where: str, kind: SqlType, domain: Range, *, nullable: bool) -> 
 
 
 def bins_codec(where: str, kind: SqlType, domain: Bins, *, nullable: bool) -> IntervalCodec:
-    """Cells between edges; a spike cuts the cell around it, so that all cells stay in order."""
+    """Cells between edges; a heavy hitter cuts the cell around it, so that all cells stay in order."""
     ends = (number_of(where, kind, domain.bins[0]), number_of(where, kind, domain.bins[-1]))
-    declared = (*domain.bins, *domain.spikes)
+    declared = (*domain.bins, *domain.heavy_hitters)
     grid = _grid(where, kind, declared, step=domain.step, coarsest=float_exponent(*ends, bits=kind.bits))
     edges = [grid.tick(where, e) for e in domain.bins]
     if any(a >= b for a, b in pairwise(edges)):
@@ -50,11 +50,11 @@ def bins_codec(where: str, kind: SqlType, domain: Bins, *, nullable: bool) -> In
             f"{where}: edges {_shown(domain.bins)} go beyond {kind.sql} on this grid; only the outer two may. "
             "Move the inner ones inside, or write a coarser step."
         )
-    spikes = [grid.tick(where, s) for s in domain.spikes]
-    for value, spike in zip(domain.spikes, spikes, strict=True):
-        if not start <= spike < end:
-            raise SpecError(f"{where}: spike {value!r} lies outside the edges; widen the outer edge around it.")
-    starts = sorted({start, *inner, *spikes, *(s + 1 for s in spikes if s + 1 < end)})
+    heavy_hitters = [grid.tick(where, s) for s in domain.heavy_hitters]
+    for value, heavy_hitter in zip(domain.heavy_hitters, heavy_hitters, strict=True):
+        if not start <= heavy_hitter < end:
+            raise SpecError(f"{where}: heavy_hitter {value!r} lies outside the edges; widen the outer edge around it.")
+    starts = sorted({start, *inner, *heavy_hitters, *(s + 1 for s in heavy_hitters if s + 1 < end)})
     _check_count(where, len(starts))
     return _codec(where, grid, np.array(starts, dtype=np.int64), last=end - 1, nullable=nullable)
 

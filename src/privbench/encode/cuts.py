@@ -1,4 +1,4 @@
-"""Cut a wide column into cells for a suggested domain: spikes, and rounded edges of about equal depth between them.
+"""Cut a wide column into cells for a suggested domain: heavy hitters, and rounded edges between them.
 
 Works on ticks, reads the data, and so gives a domain "from the data" that the publisher must review.
 """
@@ -12,28 +12,28 @@ from numpy.typing import NDArray
 
 MAX_BINS = 64
 MAX_SPIKES = 32
-"""A spike cuts a cell in up to three, so that there are at most 64 + 2 * 32 = 128 cells."""
+"""A heavy hitter cuts a cell in up to three, so that there are at most 64 + 2 * 32 = 128 cells."""
 _SPIKE_SHARE = 1 / 64
 _MIN_ROWS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cuts:
-    """Ascending edges, the last one beyond the largest tick, and spikes between them."""
+    """Ascending edges, the last one beyond the largest tick, and heavy hitters between them."""
 
     edges: tuple[int, ...]
-    spikes: tuple[int, ...]
+    heavy_hitters: tuple[int, ...]
 
 
 def cut(ticks: NDArray[np.int64], counts: NDArray[np.int64], *, units: Sequence[int]) -> Cuts:
     """Cut distinct ascending ticks with their counts; edges are rounded to the largest of the units that suits."""
-    spiky = _spikes(counts)
+    spiky = _heavy_hitters(counts)
     edges = [int(ticks[0]), *_quantiles(ticks[~spiky], counts[~spiky]), int(ticks[-1]) + 1]
     rounded = _round(sorted(set(edges)), units)
-    return Cuts(edges=tuple(rounded), spikes=tuple(ticks[spiky].tolist()))
+    return Cuts(edges=tuple(rounded), heavy_hitters=tuple(ticks[spiky].tolist()))
 
 
-def _spikes(counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _heavy_hitters(counts: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Mark the ticks that hold a large share of the rows that more frequent ticks leave over."""
     most = np.argsort(-counts, kind="stable")[:MAX_SPIKES]
     held = counts[most]

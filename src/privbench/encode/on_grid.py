@@ -16,13 +16,13 @@ def range_on(grid: Grid, first: int, last: int) -> Range:
     return Range(range=(grid.scalar(first), grid.scalar(last)), step=_step(grid))
 
 
-def bins_on(grid: Grid, edges: Iterable[int], spikes: Iterable[int]) -> Bins:
-    """Cells between the edges that the type can hold (at least two are needed there), spikes cut out of them."""
+def bins_on(grid: Grid, edges: Iterable[int], heavy_hitters: Iterable[int]) -> Bins:
+    """Cells between the edges that the type can hold (at least two are needed there), heavy hitters cut out of them."""
     within = sorted({min(max(edge, grid.low), grid.high + (grid.type.kind in _BEYOND)) for edge in edges})
-    inside = sorted({spike for spike in spikes if within[0] <= spike < within[-1]})
+    inside = sorted({heavy_hitter for heavy_hitter in heavy_hitters if within[0] <= heavy_hitter < within[-1]})
     return Bins(
         bins=tuple(grid.scalar(edge) for edge in within),
-        spikes=tuple(grid.scalar(spike) for spike in inside),
+        heavy_hitters=tuple(grid.scalar(heavy_hitter) for heavy_hitter in inside),
         step=_step(grid),
     )
 

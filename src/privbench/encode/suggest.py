@@ -74,7 +74,7 @@ def _ordered(kind: SqlType, values: pa.Array, *, listable: int) -> Domain:
     if len(ticks) <= listable and counts.sum() >= _ROWS_PER_LISTED_NUMBER * len(ticks):
         return Values(values=tuple(grid.scalar(int(t)) for t in ticks))
     cuts = cut(ticks, counts, units=round_units(grid))
-    return bins_on(grid, cuts.edges, cuts.spikes)
+    return bins_on(grid, cuts.edges, cuts.heavy_hitters)
 
 
 def _stand_in(kind: SqlType) -> pa.Array:

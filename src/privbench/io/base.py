@@ -11,7 +11,7 @@ from typing import Protocol, Self
 
 import pyarrow as pa
 
-from privbench.schema.model import Schema, Table
+from privbench.schema.tables import Schema, Table
 
 BATCH_ROWS = 65_536
 """No source gives more rows than this at a time, so memory does not grow with the database."""

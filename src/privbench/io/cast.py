@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privbench.errors import DataError
-from privbench.schema.model import Table
+from privbench.schema.tables import Table
 from privbench.schema.types import Kind, SqlType
 
 CAST_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)

@@ -13,7 +13,7 @@ from sqlglot import exp
 from privbench.errors import SchemaError
 from privbench.io.checks import facts_of, implied_domain
 from privbench.io.names import Names
-from privbench.schema.model import Column, ForeignKey, Index, Schema, Table
+from privbench.schema.tables import Column, ForeignKey, Index, Schema, Table
 
 
 @dataclass(slots=True, kw_only=True)

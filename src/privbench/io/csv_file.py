@@ -17,7 +17,7 @@ import pyarrow.csv as pcsv
 from privbench.errors import DataError, SourceError
 from privbench.io.base import BATCH_ROWS
 from privbench.io.cast import CAST_ERRORS, cast_array
-from privbench.schema.model import named_twice
+from privbench.schema.tables import named_twice
 from privbench.schema.types import Kind, SqlType, parse_type
 
 _BLOCK_BYTES = 1 << 20  # Arrow reads up to 32 blocks ahead; a row must fit in one

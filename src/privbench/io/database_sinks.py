@@ -19,7 +19,7 @@ from privbench.io.names import file_stems, quote_sql
 from privbench.io.render import Dialect, create_indexes, create_tables, plan
 from privbench.io.sqlite_values import from_arrow
 from privbench.io.staging import remove, target_error
-from privbench.schema.model import Schema
+from privbench.schema.tables import Schema
 
 
 class DuckDBSink:

@@ -19,7 +19,7 @@ from privbench.io.catalogue import RawTable, build_schema
 from privbench.io.ddl_types import typed
 from privbench.io.names import Names, find_name
 from privbench.schema.domain import Domain
-from privbench.schema.model import Column, ForeignKey, Index, Schema
+from privbench.schema.tables import Column, ForeignKey, Index, Schema
 from privbench.schema.types import SqlType, any_type
 
 _CREATES = re.compile(

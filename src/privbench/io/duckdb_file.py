@@ -18,7 +18,7 @@ from privbench.io.catalogue import RawTable, build_schema
 from privbench.io.ddl import parse_checks, parse_index
 from privbench.io.ddl_types import named_type
 from privbench.io.names import quote_sql
-from privbench.schema.model import Column, ForeignKey, Schema, Table
+from privbench.schema.tables import Column, ForeignKey, Schema, Table
 
 _SEALED: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",

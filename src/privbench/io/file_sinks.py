@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from privbench.io.base import Format, arrow_schema
 from privbench.io.names import file_stems
 from privbench.io.staging import target_error
-from privbench.schema.model import Schema
+from privbench.schema.tables import Schema
 
 
 class _Writer(Protocol):

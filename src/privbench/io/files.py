@@ -19,7 +19,7 @@ from privbench.io.csv_file import count_rows, infer_types, read_header, read_tex
 from privbench.io.ddl import parse_ddl
 from privbench.io.names import Names, table_name
 from privbench.schema.domain import implied_by_type
-from privbench.schema.model import Column, Schema, Table
+from privbench.schema.tables import Column, Schema, Table
 from privbench.schema.types import SqlType, type_of_arrow
 
 

@@ -8,7 +8,7 @@ from enum import Enum
 
 from privbench.errors import SchemaError
 from privbench.io.names import quote_sql
-from privbench.schema.model import ForeignKey, Schema, Table
+from privbench.schema.tables import ForeignKey, Schema, Table
 from privbench.schema.types import Kind, SqlType
 
 TableKey = tuple[str, ForeignKey]

@@ -10,7 +10,7 @@ from privbench.io.base import Format, Sink
 from privbench.io.database_sinks import DuckDBSink, SQLiteSink
 from privbench.io.file_sinks import FileSink
 from privbench.io.staging import target_error
-from privbench.schema.model import Schema
+from privbench.schema.tables import Schema
 
 
 def open_sink(folder: Path, *, schema: Schema, format: Format) -> Sink:  # noqa: A002

@@ -19,7 +19,7 @@ from privbench.io.ddl import parse_checks
 from privbench.io.names import quote_sql
 from privbench.io.sqlite_values import to_arrow
 from privbench.schema.domain import implied_by_type
-from privbench.schema.model import Column, ForeignKey, Index, Schema, Table
+from privbench.schema.tables import Column, ForeignKey, Index, Schema, Table
 from privbench.schema.types import Kind, SqlType, any_type, parse_type
 
 _OWN_RULES = {"INTEGER": "BIGINT", "INT": "BIGINT", "REAL": "DOUBLE", "NUMERIC": "DOUBLE", "DECIMAL": "DOUBLE"}

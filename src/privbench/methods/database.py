@@ -9,8 +9,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from privbench.methods.base import Learnt, Progress, TableModel
 from privbench.methods.links import link_all
+from privbench.methods.method import Learnt, Progress, TableModel
 from privbench.methods.prelude import cap_and_size
 from privbench.methods.size import Size, pooled
 from privbench.privacy.partition import Block

@@ -8,7 +8,7 @@ from fractions import Fraction
 from privbench.privacy.events import Currency
 from privbench.privacy.facts import Facts
 
-WAYS_OUT = ("a larger epsilon", "fewer tables and columns (`drop`)", "domains with fewer cells")
+REMEDIES = ("a larger epsilon", "fewer tables and columns (`drop`)", "domains with fewer cells")
 """What to do about noise."""
 
 
@@ -22,7 +22,7 @@ class Outlook(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outset:
+class PlanInput:
     """What is known before a fit: public facts, what may be spent, and numbers of rows, known or guessed."""
 
     facts: Facts
@@ -107,12 +107,12 @@ class Forecast:
     """Why a fit will be refused, if it will."""
 
     @property
-    def cautions(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """Say which tables will be mostly noise."""
-        return tuple(_caution(table) for table in self.tables if table.outlook is Outlook.NOISE)
+        return tuple(_warning(table) for table in self.tables if table.outlook is Outlook.NOISE)
 
 
-def _caution(table: TableForecast) -> str:
+def _warning(table: TableForecast) -> str:
     needed = sorted(column.stands_out for column in table.columns)[len(table.columns) // 2]
     return (
         f"{table.table}: its columns are mostly noise: about {needed:,.0f} entities would have to share a value for it "

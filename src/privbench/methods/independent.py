@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from privbench.methods.base import Learnt, Method, Progress, TableModel
 from privbench.methods.database import learn_database
 from privbench.methods.denoise import denoise, scaled
+from privbench.methods.method import Learnt, Method, Progress, TableModel
 from privbench.methods.settings import check_share, declared_settings
 from privbench.methods.size import Size, pooled
 from privbench.privacy.partition import Block
@@ -34,7 +34,7 @@ class IndependentSettings:
         check_share("network_share", self.network_share)
 
     @property
-    def as_printed(self) -> bool:
+    def as_published(self) -> bool:
         """Every step is differentially private as claimed."""
         return False
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.methods.base import Learnt, Progress, TableModel
+from privbench.methods.method import Learnt, Progress, TableModel
 from privbench.privacy.facts import LinkFacts
 from privbench.privacy.ledger import Scope
 from privbench.privacy.price import Noise

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privbench.methods.base import Progress
+from privbench.methods.method import Progress
 from privbench.methods.size import Size
 from privbench.privacy.facts import Facts
 from privbench.privacy.ledger import Scope

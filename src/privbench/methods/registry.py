@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from privbench.methods.base import Method
 from privbench.methods.independent import INDEPENDENT
+from privbench.methods.method import Method
 from privbench.methods.paper.method import PAPER
 from privbench.methods.tree.method import TREE
 

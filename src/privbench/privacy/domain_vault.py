@@ -46,7 +46,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Spikes:
+class HeavyHitters:
     """Ticks whose noisy counts came out above a threshold, ascending, and these counts in entities."""
 
     ticks: tuple[int, ...]
@@ -78,9 +78,9 @@ def frequent_query(column: str) -> str:
     return f"frequent values of {column}"
 
 
-def spikes_query(column: str) -> str:
+def heavy_hitters_query(column: str) -> str:
     """How the ledger calls the query for single values with large counts."""
-    return f"spikes of {column}"
+    return f"heavy_hitters of {column}"
 
 
 def lone_share(thresholds: Fraction, columns: int) -> Fraction:
@@ -137,8 +137,8 @@ class DomainVault:
         return enough and drawable(self.currency, amount, sensitivity=UNITS)
 
     @property
-    def finds_spikes(self) -> bool:
-        """Whether spikes can be measured: with Laplace noise, whose zeros can be drawn, or with a threshold."""
+    def finds_heavy_hitters(self) -> bool:
+        """Whether heavy hitters can be measured: with Laplace noise, whose zeros can be drawn, or with a threshold."""
         return self.currency is Currency.EPSILON or self._ledger.thresholds > 0
 
     def least_count(self, amount: Fraction) -> int:
@@ -174,7 +174,9 @@ class DomainVault:
             amount=amount,
         )
 
-    def spikes(self, place: Place, grid: Grid, *, low: int, high: int, false: float, amount: Fraction) -> Spikes:
+    def heavy_hitters(
+        self, place: Place, grid: Grid, *, low: int, high: int, false: float, amount: Fraction
+    ) -> HeavyHitters:
         """The ticks of low .. high with large counts.
 
         Without a delta about `false` of them are there by noise alone; with one, none.
@@ -182,7 +184,7 @@ class DomainVault:
         if self.currency is not Currency.EPSILON:
             return self._frequent_ticks(place, grid, low=low, high=high, amount=amount)
         width = high - low + 1
-        event = self._charge(place, spikes_query(place[1]), draws=width, amount=amount)
+        event = self._charge(place, heavy_hitters_query(place[1]), draws=width, amount=amount)
         above = max(0, math.ceil(float(event.scale) * math.log(max(width / (2 * false), 1.0))))
 
         def noisy(column: RawColumn) -> Answer:
@@ -192,7 +194,7 @@ class DomainVault:
             )
 
         found = self._answer(place, noisy)
-        return Spikes(ticks=tuple(found[:, 0].tolist()), counts=found[:, 1] / UNITS, noise=_noise(event))
+        return HeavyHitters(ticks=tuple(found[:, 0].tolist()), counts=found[:, 1] / UNITS, noise=_noise(event))
 
     def texts(self, place: Place, *, amount: Fraction) -> Measured:
         """How many entities have a text: a single count."""
@@ -211,8 +213,8 @@ class DomainVault:
         texts, counts = found[:, 0].tolist(), found[:, 1].astype(np.float64)
         return Texts(texts=tuple(texts), counts=counts, noise=_noise(event, unit=1))
 
-    def _frequent_ticks(self, place: Place, grid: Grid, *, low: int, high: int, amount: Fraction) -> Spikes:
-        event = self._charge_frequent(place, spikes_query(place[1]), amount=amount)
+    def _frequent_ticks(self, place: Place, grid: Grid, *, low: int, high: int, amount: Fraction) -> HeavyHitters:
+        event = self._charge_frequent(place, heavy_hitters_query(place[1]), amount=amount)
 
         def noisy(column: RawColumn) -> Answer:
             ticks, votes = column.voted_ticks(grid, low, high)
@@ -220,7 +222,7 @@ class DomainVault:
             return np.stack([ticks[kept], counts], axis=1)
 
         found = self._answer(place, noisy)
-        return Spikes(
+        return HeavyHitters(
             ticks=tuple(found[:, 0].tolist()), counts=found[:, 1].astype(np.float64), noise=_noise(event, unit=1)
         )
 

@@ -46,14 +46,14 @@ class Currency(Enum):
 
 
 class Mechanism(Enum):
-    """How noise was drawn. AS_PRINTED is the paper's own mechanism, whose claim is counted but not verified."""
+    """How noise was drawn. AS_PUBLISHED is the paper's own mechanism, whose claim is counted but not verified."""
 
     DISCRETE_LAPLACE = "discrete-laplace"
     PERMUTE_AND_FLIP = "permute-and-flip"
     DISCRETE_GAUSSIAN = "discrete-gaussian"
     EXPONENTIAL = "exponential"
     FREQUENT_VALUES = "frequent-values"
-    AS_PRINTED = "as-printed"
+    AS_PUBLISHED = "as-published"
 
     @property
     def chooses(self) -> bool:
@@ -108,7 +108,7 @@ class Event:
             )
         if self.mechanism.concentrated == (self.currency is Currency.EPSILON):
             raise ValueError(f"{self}: {self.mechanism.value} is not paid for in {self.currency.word}")
-        if self.mechanism is not Mechanism.AS_PRINTED:
+        if self.mechanism is not Mechanism.AS_PUBLISHED:
             self._check_cost()
         self._check_threshold()
 

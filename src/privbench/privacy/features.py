@@ -19,8 +19,8 @@ from privbench.spn.feature_names import (
     OWNER,
     RANK,
     STRATUM,
+    in_degree_column,
     key_column,
-    named_column,
     null_column,
     rows_column,
 )
@@ -135,7 +135,7 @@ def fanout(link: LinkFacts, edges: Edges) -> Feature:
 
 def named(link: LinkFacts, edges: Edges) -> Feature:
     """Keys that name a row."""
-    name = named_column(link.name)
+    name = in_degree_column(link.name)
     return Feature(name=name, size=len(edges) - 1, ordered=True, source=Named(link, edges))
 
 

@@ -41,9 +41,9 @@ class Ledger:
         return self.root.total
 
     @property
-    def as_printed(self) -> bool:
+    def as_published(self) -> bool:
         """Whether anything was charged that is counted but not verified."""
-        return any(node.facts.get("mechanism") == Mechanism.AS_PRINTED.value for node in self._nodes)
+        return any(node.facts.get("mechanism") == Mechanism.AS_PUBLISHED.value for node in self._nodes)
 
     def to_json(self) -> dict[str, Any]:
         """Total and tree as docs/receipt.md describes them; every node comes after its parent."""
@@ -183,7 +183,7 @@ def _check_rows(event: Event, by: Boxes | Centres) -> None:
         raise ValueError(f"{event}: weights are counted on whole tables alone, not in a block of {by.table}")
     if event.table != by.table:
         raise ValueError(f"{event}: charged to a block of {by.table}")
-    if event.mechanism is not Mechanism.AS_PRINTED and event.sensitivity % by.rows_per_entity:
+    if event.mechanism is not Mechanism.AS_PUBLISHED and event.sensitivity % by.rows_per_entity:
         raise ValueError(
             f"{event}: sensitivity {event.sensitivity} is not a whole multiple of the {by.rows_per_entity} rows that "
             "an entity may have, and these may lie in different blocks"

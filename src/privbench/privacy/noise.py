@@ -27,7 +27,7 @@ class Entropy(Protocol):
 
     @property
     def private(self) -> bool:
-        """Whether nobody can foresee or repeat the words."""
+        """Whether nobody can forecast or repeat the words."""
         ...
 
     def words(self, count: int) -> NDArray[np.uint64]:

@@ -143,11 +143,11 @@ def price_choice(
     )
 
 
-def price_printed(table: str, query: str, *, sensitivity: int, rounds: int, amount: Fraction) -> Event:
+def price_published(table: str, query: str, *, sensitivity: int, rounds: int, amount: Fraction) -> Event:
     """The event of a step as the paper prints it: in each round, noise for half of its share of the amount."""
     amount = quantise(amount)
     return Event(
-        mechanism=Mechanism.AS_PRINTED,
+        mechanism=Mechanism.AS_PUBLISHED,
         query=query,
         table=table,
         sensitivity=Fraction(sensitivity),

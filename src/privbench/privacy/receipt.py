@@ -18,7 +18,7 @@ from privbench.schema.unit import LinkKind, Neighbours, Protection, Role
 
 VERSION = 1
 NOT_PRIVATE = "not private: the noise came from a test source and can be repeated"
-AS_PRINTED = "as printed: the claim was not verified"
+AS_PUBLISHED = "as published: the claim was not verified"
 REFERENCES = (
     "An entity is protected for its own rows. That rows of other entities name it through these keys is not protected."
 )
@@ -129,7 +129,7 @@ def _condition(from_data: list[str]) -> str | None:
 def _stamp(ledger: Ledger, facts: PublicFacts, entropy: Entropy) -> str | None:
     if not entropy.private:
         return NOT_PRIVATE
-    return AS_PRINTED if ledger.as_printed or facts.parameters.get("as_printed") is True else None
+    return AS_PUBLISHED if ledger.as_published or facts.parameters.get("as_published") is True else None
 
 
 def _unit(protection: Protection, facts: PublicFacts, chosen: Collection[str]) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from privbench.privacy.facts import Facts, LinkFacts
 from privbench.privacy.ledger import Ledger, Scope
 from privbench.privacy.noise import Entropy
 from privbench.privacy.partition import Block, CentrePair, ColumnSplit, disjoint, widest_distance
-from privbench.privacy.price import price_printed
-from privbench.privacy.printed import printed_row_split
+from privbench.privacy.price import price_published
+from privbench.privacy.published import published_row_split
 from privbench.privacy.sealed import Sealed
 from privbench.schema.unit import LinkKind
 
@@ -91,7 +91,7 @@ class Vault(Door):
             self._sealed.open_split(block, columns, centres, sides)
         return sides
 
-    def split_as_printed(
+    def split_as_published(
         self, block: Block, columns: Sequence[str], *, rounds: int, fewest: int, epsilon: Fraction
     ) -> tuple[tuple[Block, Block], tuple[int, int]]:
         """Split rows as the paper prints it: centres of the raw rows, noise on each row's distance, exact sizes.
@@ -101,14 +101,14 @@ class Vault(Door):
         """
         facts = {c: self.facts.tables[block.table].columns[c] for c in columns}
         widest = widest_distance(facts) * self.cap(block.table)
-        event = price_printed(block.table, "row split", sensitivity=widest, rounds=rounds, amount=epsilon)
+        event = price_published(block.table, "row split", sensitivity=widest, rounds=rounds, amount=epsilon)
         block.scope.charge(event)
         by = Centres(table=block.table, rows_per_entity=self.cap(block.table), centres=({}, {}))
-        sides = self._sides(block, block.scope.partition("rows as printed, by noisy distances", by, 2))
+        sides = self._sides(block, block.scope.partition("rows as published, by noisy distances", by, 2))
 
         def sizes(sealed: Sealed) -> Answer:
             codes = {c: sealed.codes(block, c) for c in columns}
-            right = printed_row_split(
+            right = published_row_split(
                 codes, facts, rounds=rounds, fewest=fewest, scale=event.scale, entropy=self.entropy
             )
             sealed.open_sides(block, right, sides)

@@ -5,7 +5,7 @@ The page stands alone and has no script; whatever a name holds, it is shown as t
 
 from html import escape
 
-from privbench.evaluate.comparison import FIGURES, Q_ERRORS, SPENDING, WARNING, Comparison, Figures, Setting
+from privbench.evaluation.comparison import FIGURES, Q_ERRORS, SPENDING, WARNING, Comparison, Figures, Setting
 from privbench.report.line_plot import Points, key, line_plot, short
 from privbench.report.page import section, still_page, table
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from privbench.evaluate.result import ColumnResult, Histogram, KeyResult, Measure, Result, TableResult
-from privbench.pipeline.model import Model
+from privbench.evaluation.result import ColumnResult, Histogram, KeyResult, Measure, Result, TableResult
+from privbench.model.model import Model
 from privbench.report.drawn import network
 from privbench.report.heat import query_heat, read_queries
 from privbench.report.verdict import grade_distance

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from privbench.encode.predicate import All, Predicate
 from privbench.errors import PrivBenchError
-from privbench.evaluate.result import Histogram, QueryResult, Result
+from privbench.evaluation.result import Histogram, QueryResult, Result
 from privbench.io.names import find_name
-from privbench.pipeline.model import Model
+from privbench.model.model import Model
 from privbench.report.drawn import Item, Placed, drawn, hung
 from privbench.report.share import real_share
 from privbench.spn.clique import CliqueTree

@@ -15,18 +15,19 @@ from numpy.typing import NDArray
 
 from privbench.encode.codec import Codec
 from privbench.errors import SpecError
-from privbench.evaluate.result import Histogram
+from privbench.evaluation.result import Histogram
+from privbench.generation.bundle import is_untouched_bundle
 from privbench.io.base import Source
 from privbench.io.names import find_name
 from privbench.io.open import open_source
-from privbench.pipeline.bundle import RECEIPT, is_untouched_bundle
-from privbench.pipeline.check import read_receipt
-from privbench.pipeline.model import Model
+from privbench.model.model import Model
+from privbench.model.verify import read_receipt
 from privbench.report.data import plot, rounded
-from privbench.schema.model import Table
+from privbench.schema.tables import Table
 from privbench.spn.infer import marginal
 from privbench.workload.generate import Style, generate_workload
 from privbench.workload.query import Statement
+from privbench_verify.checksums import RECEIPT
 
 MAX_BARS = 40
 QUERIES = 30

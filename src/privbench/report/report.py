@@ -5,8 +5,8 @@ Start reading here. The text parts are HTML made in Python, the plots are drawn 
 
 from html import escape
 
-from privbench.evaluate.result import Result
-from privbench.pipeline.model import Model
+from privbench.evaluation.result import Result
+from privbench.model.model import Model
 from privbench.report.data import heat_data, result_data
 from privbench.report.ledger import ledger_section
 from privbench.report.page import page, section

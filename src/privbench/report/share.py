@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from privbench.encode.codec import Codec
 from privbench.encode.predicate import All, Between, In, IsNull, Predicate, Prefix
 from privbench.errors import PrivBenchError
-from privbench.evaluate.result import Histogram
+from privbench.evaluation.result import Histogram
 from privbench.schema.domain import Scalar
 
 _FAINT = 1e-12

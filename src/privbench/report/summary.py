@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from html import escape
 
-from privbench.evaluate.result import Measure, QErrors, QueryResult, Result, Summary, TableResult
+from privbench.evaluation.result import Measure, QErrors, QueryResult, Result, Summary, TableResult
 from privbench.report.page import section, table
 from privbench.report.verdict import Verdict, judge_fanout, judge_queries, judge_table, times
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from privbench.evaluate.result import Measure, Result, Summary, TableResult
+from privbench.evaluation.result import Measure, Result, Summary, TableResult
 
 
 class Grade(Enum):

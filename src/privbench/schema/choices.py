@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Collection, Iterable
 
 from privbench.errors import SpecError
-from privbench.schema.model import ForeignKey, Schema
+from privbench.schema.tables import ForeignKey, Schema
 
 MOST_LISTED = 50
 

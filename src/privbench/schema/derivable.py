@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from privbench.errors import SpecError
 from privbench.schema.derived import Derived
-from privbench.schema.model import Column
+from privbench.schema.tables import Column
 from privbench.schema.types import Kind
 from privbench.schema.unit import Protection
 

@@ -40,14 +40,14 @@ class Range(_Domain):
 
 
 class Bins(_Domain):
-    """Cells between ascending edges, [e0, e1), [e1, e2) ..; the outer two are open. Spikes are cells of their own.
+    """Cells between ascending edges, [e0, e1), [e1, e2) ..; the outer two are open. Heavy hitters have their own.
 
     `step` is the grid that values lie on (0.01 for cents, 1 for integers and dates, "1s" .. "1d" for timestamps);
     without it the type's own resolution holds.
     """
 
     bins: Annotated[tuple[Scalar, ...], Field(min_length=2)]
-    spikes: tuple[Scalar, ...] = ()
+    heavy_hitters: tuple[Scalar, ...] = ()
     step: Scalar | None = None
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from privbench.errors import SchemaError
 from privbench.schema.choices import flag
-from privbench.schema.model import ForeignKey, Schema, Table
+from privbench.schema.tables import ForeignKey, Schema, Table
 
 Place = tuple[str, str]
 """A table and one of its columns."""
@@ -18,7 +18,7 @@ Place = tuple[str, str]
 def leave_out(tables: Sequence[Table], *, drop: Collection[str] = (), columns: Collection[Place] = ()) -> Schema:
     """Make the schema of `tables` without what is dropped. Raises SchemaError if a primary key loses a column.
 
-    >>> from privbench.schema.model import Column
+    >>> from privbench.schema.tables import Column
     >>> from privbench.schema.types import parse_type
     >>> a = Table(name="a", columns=(Column(name="x", type=parse_type("INTEGER")),))
     >>> b = replace(a, name="b")

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 
 from privbench.errors import SchemaError, SpecError
 from privbench.schema.choices import flag, referrers
-from privbench.schema.model import ForeignKey, Schema, Table
+from privbench.schema.tables import ForeignKey, Schema, Table
 
 Lookups = Mapping[str, tuple[str, ForeignKey]]
 

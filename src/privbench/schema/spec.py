@@ -21,10 +21,10 @@ from privbench.schema.derivable import check_derived
 from privbench.schema.derived import Derived
 from privbench.schema.domain import Domain, Origin, Scalar, domain_json, implied_by_type, never_repeats
 from privbench.schema.leave_out import leave_out
-from privbench.schema.model import Schema, Table
 from privbench.schema.spec_errors import NAMES, explain
 from privbench.schema.spec_names import wrong_names
 from privbench.schema.table_spec import PRIVATE, ColumnSpec, ForeignKeySpec, IndexSpec, Name, TableSpec, Words
+from privbench.schema.tables import Schema, Table
 from privbench.schema.unit import Neighbours, Protection, Role, protect
 from privbench.schema.yaml_lines import MAX_BYTES, Plain, YamlError, parse_yaml
 from privbench.schema.yaml_text import entry

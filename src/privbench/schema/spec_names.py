@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from privbench.errors import SchemaError
 from privbench.schema.choices import closest
-from privbench.schema.model import is_key
 from privbench.schema.table_spec import ForeignKeySpec, TableSpec
+from privbench.schema.tables import is_key
 from privbench.schema.yaml_lines import Path
 
 Mistake = tuple[Path, str]

@@ -20,7 +20,7 @@ from pydantic import (
 from privbench.errors import SchemaError
 from privbench.schema.derived import Derived
 from privbench.schema.domain import Bins, Domain, Origin, Range, Serial, Text, Values
-from privbench.schema.model import Column, ForeignKey, Index, Table
+from privbench.schema.tables import Column, ForeignKey, Index, Table
 from privbench.schema.types import SqlType, parse_type
 
 LONGEST_NAME = 1000

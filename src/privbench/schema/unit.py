@@ -11,8 +11,8 @@ from enum import Enum
 from privbench.errors import SchemaError, SpecError
 from privbench.schema.choices import check_choices, choose_entity, flag, lookup_key
 from privbench.schema.leave_out import leave_out
-from privbench.schema.model import ForeignKey, Schema, Table
 from privbench.schema.owners import Lookups, find_owners
+from privbench.schema.tables import ForeignKey, Schema, Table
 
 
 class Neighbours(Enum):
@@ -58,11 +58,20 @@ class Link:
     table: str
     key: ForeignKey
     kind: LinkKind
+    nullable: bool
+    """Whether a row may have no target: some column of the key may be NULL."""
+    unique: bool
+    """Whether at most one row has the same target."""
 
     @property
     def name(self) -> str:
         """How the key is called in messages, the ledger and the model."""
         return key_name(self.table, self.key)
+
+    @property
+    def target(self) -> str:
+        """The table whose rows the key references."""
+        return self.key.table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +90,24 @@ class Protection:
     order: tuple[str, ...]
     """The private tables, the entity table first, owners before what they own."""
     links: tuple[Link, ...]
+
+    def links_of(self, table: str) -> tuple[Link, ...]:
+        """The keys that a table holds."""
+        return tuple(link for link in self.links if link.table == table)
+
+    def links_to(self, table: str) -> tuple[Link, ...]:
+        """The keys that reference a table."""
+        return tuple(link for link in self.links if link.target == table)
+
+    def owner_link(self, table: str) -> Link | None:
+        """The owner key of a table; None for the entity table, lookups and public tables."""
+        return next((link for link in self.links_of(table) if link.kind is LinkKind.OWNER), None)
+
+    def counts_rows(self, table: str) -> bool:
+        """Whether a derived column says how many rows of an owned table an owner has, or numbers these rows."""
+        above = self.schema.table(self.owners[table].table).columns
+        ranked = (c.derived is not None and c.derived.rank is not None for c in self.schema.table(table).columns)
+        return any(c.derived is not None and c.derived.rows == table for c in above) or any(ranked)
 
     def attributes(self, table: str) -> tuple[str, ...]:
         """Name the columns of a table that are modelled; none of a public table."""
@@ -150,7 +177,13 @@ def _role(table: str, entity: str, public: Collection[str], lookups: Collection[
 
 def _links(schema: Schema, owners: Mapping[str, ForeignKey], public: Collection[str]) -> Iterator[Link]:
     for table, key in schema.foreign_keys():
-        yield Link(table=table.name, key=key, kind=_kind(table.name, key, owners, public))
+        yield Link(
+            table=table.name,
+            key=key,
+            kind=_kind(table.name, key, owners, public),
+            nullable=any(table.column(c).nullable for c in key.columns),
+            unique=any(set(unique) <= set(key.columns) for unique in table.keys),
+        )
 
 
 def _kind(table: str, key: ForeignKey, owners: Mapping[str, ForeignKey], public: Collection[str]) -> LinkKind:

@@ -25,9 +25,9 @@ def rows_column(link: str) -> str:
     return f"#rows {link}"
 
 
-def named_column(link: str) -> str:
+def in_degree_column(link: str) -> str:
     """The column of a row that says how many reference keys name it."""
-    return f"#named {link}"
+    return f"#in-degree {link}"
 
 
 def null_column(link: str) -> str:

@@ -1,14 +1,14 @@
 """The cardinality of a query straight from a model, without generating or touching any row of the database."""
 
-from privbench.pipeline.estimate import cardinality
-from privbench.pipeline.model import Model
+from privbench.estimation.estimate import cardinality
+from privbench.model.model import Model
 from privbench.workload.query import Query
 
 
 def estimate_cardinality(model: Model, query: Query) -> float:
     """The rows that the query counts on average in databases generated at scale 1.
 
-    SpecError says what the model cannot tell: see `pipeline.estimate.cardinality`.
+    SpecError says what the model cannot tell: see `estimation.estimate.cardinality`.
     """
     return cardinality(
         model,

@@ -9,7 +9,7 @@ from itertools import count
 
 from sqlglot import exp
 
-from privbench.schema.model import Schema
+from privbench.schema.tables import Schema
 from privbench.workload.parse import OutsideError
 
 _QUERIES = (exp.Select, exp.Subquery, exp.With, exp.CTE, exp.Union, exp.Except, exp.Intersect, exp.From, exp.Join)

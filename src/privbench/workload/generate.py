@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 
 from privbench.encode.predicate import Between, In, IsNull, Predicate
 from privbench.errors import SourceError, SpecError
+from privbench.generation.bundle import is_untouched_bundle
 from privbench.io.base import Source
 from privbench.io.open import open_source
-from privbench.pipeline.bundle import is_untouched_bundle
 from privbench.schema.domain import Scalar
-from privbench.schema.model import ForeignKey, Schema, Table
+from privbench.schema.tables import ForeignKey, Schema, Table
 from privbench.schema.types import Kind
 from privbench.workload.join_size import JoinSizes, Step
 from privbench.workload.literal import read_number

@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from privbench.io.base import Source, arrow_schema
-from privbench.schema.model import Table
+from privbench.schema.tables import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from privbench.encode.predicate import Between, In, IsNull, Predicate, Prefix
 from privbench.errors import SpecError
 from privbench.io.names import find_name
 from privbench.schema.domain import Scalar
-from privbench.schema.model import Schema
+from privbench.schema.tables import Schema
 from privbench.workload.literal import QueryDialect, pattern_parts, scalar_of_literal
 from privbench.workload.query import ColumnRef, Filter, Join, Query, TableRef
 

@@ -124,7 +124,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """Numbers, dates and times in cells: edges and spikes are public, what lies between is spread in its cell."""
+    """Numbers, dates and times in cells: edges and heavy hitters are public, what lies between is spread."""
 
     column: Column
     codec: IntervalCodec

@@ -7,7 +7,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from privbench.io.names import find_name
-from privbench.schema.model import Schema
+from privbench.schema.tables import Schema
 from privbench.workload.parse import OutsideError
 
 Base = tuple[str, str]

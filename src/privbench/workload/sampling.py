@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.io.base import Source
-from privbench.schema.model import Table
+from privbench.schema.tables import Table
 
 Rng = np.random.Generator
 Row = dict[str, Any]

@@ -13,7 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from privbench.errors import SourceError, first_line
 from privbench.io.staging import staged
-from privbench.schema.model import Schema
+from privbench.schema.tables import Schema
 from privbench.workload.literal import QueryDialect
 from privbench.workload.parse import OutsideError, query_of, read_statement
 from privbench.workload.query import Literals, Query, Statement, Workload

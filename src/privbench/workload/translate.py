@@ -2,8 +2,8 @@
 
 Works on the syntax tree. Each literal is traced to the column that it is compared with, and mapped by that column's
 mapper; a query with a literal that cannot be traced, or of a form that could carry other words, is left out. A literal
-stays as it is only if the model, which is public, holds it: listed values, edges and spikes of a domain in the spec
-(also one taken from the data, which the publisher kept and the receipt names), values of public tables, public ids.
+stays as it is only if the model, which is public, holds it: listed values, edges and heavy hitters of a domain in the
+spec (also one taken from the data, which the publisher kept and the receipt names), values of public tables, ids.
 """
 
 import io
@@ -24,10 +24,10 @@ from privbench.encode.lengths import LengthCodec
 from privbench.encode.listed import OrderedList, TextList, unlisted
 from privbench.encode.scalar import number_of
 from privbench.errors import SpecError
-from privbench.pipeline.keymaker import KeyMaker, keeps_entity_keys
-from privbench.pipeline.model import Model
-from privbench.pipeline.order import is_numbered, stale_links
-from privbench.pipeline.planned import planned_rows
+from privbench.generation.keys import KeyMaker, keeps_entity_keys
+from privbench.generation.sizes import planned_rows
+from privbench.model.model import Model
+from privbench.model.order import is_numbered, stale_links
 from privbench.schema.domain import Scalar
 from privbench.schema.types import Kind
 from privbench.schema.unit import Role

@@ -119,7 +119,7 @@ def test_spikes_are_found_and_the_rest_is_cut_by_depth() -> None:
     gains = [0] * 18_000 + [15_024] * 1_500 + rng.integers(2_000, 40_000, 3_000).tolist()
     domain = found("INTEGER", gains).domain
     assert isinstance(domain, Bins)
-    assert {0, 15_024} <= set(domain.spikes)
+    assert {0, 15_024} <= set(domain.heavy_hitters)
     inner = [int(e) for e in domain.bins if 2_000 <= int(e) <= 40_000]
     assert len(inner) >= 8
     assert int(domain.bins[-1]) >= 2**19  # four powers of two beyond
@@ -232,7 +232,7 @@ def test_what_narrow_columns_leave_over_goes_to_wide_ones() -> None:
             DomainVault(dict.fromkeys(places, kind), data, ledger=ledger, entropy=FixedEntropy(0)), modelled=10
         )
         nodes = ledger.to_json()["nodes"]
-        return sum((Fraction(n["epsilon"]) for n in nodes if n.get("query") == "spikes of 0"), Fraction(0))
+        return sum((Fraction(n["epsilon"]) for n in nodes if n.get("query") == "heavy_hitters of 0"), Fraction(0))
 
     assert spent(wide, narrow) > spent(wide, wide) > 0
     assert spent(narrow, narrow) == 0

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from privbench.encode.codec import compile_codec
 from privbench.encode.made_up import made_up_domain
 from privbench.methods.domains.find import Found, find_domains
-from privbench.methods.domains.forecast import foresee_domains
+from privbench.methods.domains.forecast import forecast_domains
 from privbench.privacy.domain_vault import DomainVault
 from privbench.privacy.events import Currency
 from privbench.privacy.ledger import Ledger
@@ -136,7 +136,7 @@ def test_the_search_is_a_function_of_the_noisy_answers() -> None:
 
 def test_the_forecast_is_what_happens() -> None:
     vault, ledger = vault_of(["red"] * 3_000, name="VARCHAR")
-    forecast = foresee_domains(vault.types, modelled=1, ledger=ledger)
+    forecast = forecast_domains(vault.types, modelled=1, ledger=ledger)
     assert forecast is not None
     assert (forecast.texts, forecast.seen) == (("t.a",), 0.0)
     find_domains(vault, modelled=1)
@@ -150,4 +150,4 @@ def test_spikes_of_numbers_are_found_with_a_delta_and_none_by_noise() -> None:
     gains = [0] * 18_000 + [15_024] * 1_500 + rng.integers(2_000, 40_000, 3_000).tolist()
     domain = found(gains, name="INTEGER").domain
     assert isinstance(domain, Bins)
-    assert domain.spikes == (0, 15_024)
+    assert domain.heavy_hitters == (0, 15_024)

@@ -104,7 +104,7 @@ def test_a_budget_too_small_for_noise_is_left_to_the_children(rows: int) -> None
 
 
 def test_settings_of_a_spec_are_read_exactly_or_refused() -> None:
-    assert paper_settings({"network_share": 0.8, "as_printed": True}).network_share == Fraction(4, 5)
-    for bad in ({"min_rows": 0}, {"min_rows": 1.5}, {"trial_share": 1}, {"beta": 3}, {"as_printed": 1}):
+    assert paper_settings({"network_share": 0.8, "as_published": True}).network_share == Fraction(4, 5)
+    for bad in ({"min_rows": 0}, {"min_rows": 1.5}, {"trial_share": 1}, {"beta": 3}, {"as_published": 1}):
         with pytest.raises(SpecError, match="method"):
             paper_settings(bad)

@@ -8,7 +8,7 @@ import pytest
 
 from privbench.encode.coded import CodedTable
 from privbench.encode.keys import own_entities
-from privbench.methods.base import silent
+from privbench.methods.method import silent
 from privbench.methods.paper.colsplit import choose_halves
 from privbench.methods.paper.plan import Task
 from privbench.methods.paper.rowsplit import round_count, shared_rows, split_rows

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privbench.methods.base import Learnt, silent
 from privbench.methods.links import learn_link
+from privbench.methods.method import Learnt, silent
 from privbench.methods.paper.plan import Task
 from privbench.methods.paper.settings import PaperSettings
 from privbench.methods.paper.tree import learn_network
@@ -18,10 +18,10 @@ from privbench.methods.size import Size
 from privbench.privacy.facts import LinkFacts
 from privbench.privacy.partition import disjoint
 from privbench.privacy.vault import Vault
-from privbench.privacy.verify import verify_receipt
 from privbench.schema.unit import Neighbours
 from privbench.spn.links import COMPONENT, DegreeCounts, SlotCounts
 from privbench.spn.nodes import Leaf, Node, scope, walk
+from privbench_verify.receipt import verify_receipt
 
 from ...seeded import SeededEntropy
 from ..made import COLUMNS, EPSILON, SETTINGS, TOWNS, database, facts, receipt, run, vault_of
@@ -31,7 +31,7 @@ any_settings = st.builds(
     min_rows=st.integers(1, 200),
     dependence_threshold=st.sampled_from([Fraction(-5), Fraction(0), Fraction(1, 10), Fraction(5)]),
     network_share=st.sampled_from([Fraction(1, 2), Fraction(9, 10)]),
-    as_printed=st.booleans(),
+    as_published=st.booleans(),
 )
 
 
@@ -87,24 +87,24 @@ def test_the_noise_of_a_test_is_stamped() -> None:
     assert verify_receipt(receipt(vault)).status == "unverified"
 
 
-def test_as_printed_is_charged_stamped_and_not_verified() -> None:
+def test_as_published_is_charged_stamped_and_not_verified() -> None:
     vault = vault_of(database(5), entropy=SeededEntropy())
-    run(vault, replace(SETTINGS, as_printed=True, dependence_threshold=Fraction(-(10**9))))
+    run(vault, replace(SETTINGS, as_published=True, dependence_threshold=Fraction(-(10**9))))
     found = receipt(vault)
-    events = [node for node in found["ledger"]["nodes"] if node.get("mechanism") == "as-printed"]
+    events = [node for node in found["ledger"]["nodes"] if node.get("mechanism") == "as-published"]
     assert events
     assert {node["query"] for node in events} == {"row split"}
-    assert found["stamp"].startswith("as printed")
+    assert found["stamp"].startswith("as published")
     verdict = verify_receipt(found)
     assert (verdict.status, verdict.problems) == ("unverified", ())
     assert verdict.spent is not None
     assert verdict.spent <= EPSILON
 
 
-def test_the_corrected_run_prints_nothing_as_printed() -> None:
+def test_the_corrected_run_prints_nothing_as_published() -> None:
     vault = vault_of(database(5), entropy=SeededEntropy())
     run(vault)
-    assert not vault.ledger.as_printed
+    assert not vault.ledger.as_published
 
 
 @pytest.mark.parametrize("options", [{"visits": 0}, {"visits": 1}, {"extreme": True}], ids=str)

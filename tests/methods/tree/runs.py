@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privbench.encode.coded import CodedDatabase, CodedTable
 from privbench.encode.keys import NULL
-from privbench.methods.base import TableModel, silent
+from privbench.methods.method import TableModel, silent
 from privbench.methods.tree.method import learn
 from privbench.methods.tree.settings import TreeSettings
 from privbench.privacy.facts import Facts

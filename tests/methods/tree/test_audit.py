@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from privbench.encode.coded import CodedDatabase, CodedTable
 from privbench.encode.keys import MISSING, NULL, own_entities
 from privbench.errors import BudgetError
-from privbench.methods.base import silent
+from privbench.methods.method import silent
 from privbench.methods.tree.method import learn
 from privbench.methods.tree.settings import TreeSettings
 from privbench.privacy import door as door_module

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from privbench.encode.coded import CodedTable
-from privbench.methods.tree.derived import MOST_SHARE, SCOPE, Claim, find_derived, foresee_tests, prices
+from privbench.methods.tree.derived import MOST_SHARE, SCOPE, Claim, find_derived, forecast_tests, prices
 from privbench.privacy.agreement import AGREES, DIFFERS, IDLE
 from privbench.privacy.events import Currency
 from privbench.privacy.facts import ColumnFacts, Facts, TableFacts
@@ -101,12 +101,12 @@ def test_nothing_is_asked_where_no_test_could_tell() -> None:
     assert found(opened, "persons", entities=2000) == []
     assert opened.ledger.total == 0
     assert opened.answers == []
-    assert foresee_tests([claim("persons")], Fraction(2), Currency.EPSILON, entities=2000) is None
+    assert forecast_tests([claim("persons")], Fraction(2), Currency.EPSILON, entities=2000) is None
 
 
 def test_the_forecast_is_what_is_spent() -> None:
     claims = [claim(c) for c in ("persons", "rooms")]
-    expected = foresee_tests(claims, Fraction(2), Currency.EPSILON, entities=ENTITIES)
+    expected = forecast_tests(claims, Fraction(2), Currency.EPSILON, entities=ENTITIES)
     assert expected is not None
     assert expected.columns == ("home.persons", "home.rooms")
     nothing, something = vault({"persons": 0.7, "rooms": 0.7}), vault({"persons": 0.0, "rooms": 0.0})

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from privbench.methods.tree.coarse import bin_masses, coarse_axis
 from privbench.methods.tree.fanout import fanout_shares
 from privbench.methods.tree.marginal import denoise
-from privbench.methods.tree.table2 import rake, shrink
+from privbench.methods.tree.pair_shrinkage import rake, shrink
 from privbench.privacy.features import Feature, Own
 from privbench.privacy.price import Noise
 from privbench.spn.fanouts import bin_means, bin_of, fanout_edges
@@ -34,7 +34,7 @@ SHAPES: dict[str, tuple[Floats, bool]] = {
     "zipf": (20_000 / np.arange(1, 200) ** 1.5, False),
     "bell": (300 * np.exp(-0.5 * ((np.arange(120) - 40) / 15.0) ** 2), True),
     "steps": (np.repeat([10.0, 400.0, 30.0, 0.0], 40), True),
-    "a few spikes": (np.bincount([3, 50, 51, 170], [900, 400, 2000, 60], 180), False),
+    "a few heavy_hitters": (np.bincount([3, 50, 51, 170], [900, 400, 2000, 60], 180), False),
 }
 
 

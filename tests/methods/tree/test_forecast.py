@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 import privbench
 from privbench.errors import BudgetError, SpecError
+from privbench.fitting.fit import fit
 from privbench.methods.forecast import Outlook, TableForecast
 from privbench.methods.tree.settings import TreeSettings, tree_settings
-from privbench.pipeline.fit import fit
 from privbench.privacy.events import UNITS
 from privbench.privacy.noise import TestEntropy as FixedEntropy
 
@@ -170,7 +170,7 @@ def test_also_where_domains_are_to_be_found(clinic: Path) -> None:
     assert plan.domains is not None
     assert plan.domains.columns == ("person.city", "person.age", "visit.cost")
     assert plan.refusal
-    assert "found with little budget" in plan.cautions[-1]
+    assert "found with little budget" in plan.warnings[-1]
     assert float(plan.domains.amount + sum(t.amount for t in plan.tables)) == pytest.approx(float(plan.budget))
     with pytest.raises(BudgetError, match="nothing at all"):
         fit(spec, epsilon="0.001", entropy=NoEntropy())

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from privbench.encode.coded import CodedTable
-from privbench.methods.base import TableModel
+from privbench.methods.method import TableModel
 from privbench.methods.tree.settings import TreeSettings, tree_settings
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import Neighbours

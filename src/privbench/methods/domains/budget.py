@@ -24,10 +24,12 @@ TEXTS = Fraction(5, 100)
 FREQUENT = Fraction(45, 100)
 MOST = 4
 """No column gets more than so many times its even part."""
-SPIKES = Fraction(65, 100)
-"""The part of what a wide column gets that goes to its spikes; the rest goes to its cells."""
+HEAVY_HITTERS = Fraction(65, 100)
+"""The part of what a wide column gets that goes to its heavy hitters; the rest goes to its cells."""
 
-LEAST = min(MAGNITUDES, STEPS, ZOOM, TEXTS, FREQUENT, (1 - MAGNITUDES - STEPS - ZOOM) * min(SPIKES, 1 - SPIKES))
+LEAST = min(
+    MAGNITUDES, STEPS, ZOOM, TEXTS, FREQUENT, (1 - MAGNITUDES - STEPS - ZOOM) * min(HEAVY_HITTERS, 1 - HEAVY_HITTERS)
+)
 """The part of a column's even part that the smallest of its queries gets."""
 
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from privbench.encode.on_grid import range_on
-from privbench.methods.domains.again import look_again
 from privbench.methods.domains.bounds import NARROW, find_bounds
 from privbench.methods.domains.budget import Purse
 from privbench.methods.domains.coarse import coarse_domain
+from privbench.methods.domains.retry import look_again
 from privbench.methods.domains.search import EASY, measure_bins, measure_grid, narrowed, zoom
 from privbench.methods.domains.texts import list_domain, measure_more, measure_texts
 from privbench.privacy.domain_vault import DomainVault, Place

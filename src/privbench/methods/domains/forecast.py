@@ -19,8 +19,8 @@ SEEN = 8
 POOR = 0.1
 """Domains are worth a warning if a larger share of the entities could be missed."""
 
-TEXT_WAYS_OUT = (
-    "Ways out: declare the list in the spec if it is public knowledge (`domain: {values: [..], other: true}`), say "
+TEXT_REMEDIES = (
+    "Remedies: declare the list in the spec if it is public knowledge (`domain: {values: [..], other: true}`), say "
     "`domain: {text: [0, 8, 16, 32]}` to have texts made up, or `drop: true`; or raise epsilon."
 )
 
@@ -40,7 +40,7 @@ class DomainForecast:
     """A text that about so many entities have, or more, is listed and published; None if none can be."""
 
 
-def foresee_domains(wanted: Mapping[Place, SqlType], *, modelled: int, ledger: Ledger) -> DomainForecast | None:
+def forecast_domains(wanted: Mapping[Place, SqlType], *, modelled: int, ledger: Ledger) -> DomainForecast | None:
     """Forecast the search for the domains of some of the modelled columns; None if there are none to find."""
     if not wanted:
         return None

@@ -1,8 +1,8 @@
 """The search for the domain of one column, step by step; every step is a measured query and post-processing.
 
 Magnitudes give bounds, a histogram of steps gives the grid, a first histogram over a fixed partition shows where
-between the bounds the values are. A column that is narrow then gets a cell for each value. A wide one gets its spikes
-(single values with large counts), cells of about equal depth between them, and tails beyond its bounds.
+between the bounds the values are. A column that is narrow then gets a cell for each value. A wide one gets its heavy
+hitters (single values with large counts), cells of about equal depth between them, and tails beyond its bounds.
 """
 
 from bisect import bisect_right
@@ -16,7 +16,7 @@ from privbench.encode.grid import Grid
 from privbench.encode.on_grid import bins_on, range_on
 from privbench.encode.steps import steps_of
 from privbench.methods.domains.bounds import NARROW, Bounds, find_step
-from privbench.methods.domains.budget import SPIKES
+from privbench.methods.domains.budget import HEAVY_HITTERS
 from privbench.methods.domains.cells import Cells, cut_heavy, doubling_cells, equal_cells, merge_light
 from privbench.methods.domains.signal import occupied
 from privbench.privacy.domain_vault import DomainVault, Measured, Place
@@ -28,16 +28,16 @@ EASY = 256
 FEW = 64
 """So few that twice as many do not matter."""
 CELLS = 64
-"""About how many cells a wide column gets beside its spikes."""
+"""About how many cells a wide column gets beside its heavy hitters."""
 CLEAR = 4
 """A cell holds at least so many noise scales, so that its edges are not drawn by noise."""
-FALSE_SPIKES = 20.0
-"""About how many spikes are there by noise alone: each is one cell more, and one that is missed costs more."""
+FALSE_HEAVY_HITTERS = 20.0
+"""About how many heavy hitters are there by noise alone: each is one cell more, and one that is missed costs more."""
 NEGLIGIBLE = 0.03
 """If no more than this share of the entities can be outside of where nearly all values are, they go to the edge."""
-MOST_SPIKES = 128
-LEAST_SPIKE = 1 / 512
-"""A single value with a smaller share of the entities is no spike, however exact its count is."""
+MOST_HEAVY_HITTERS = 128
+LEAST_HEAVY_HITTER = 1 / 512
+"""A single value with a smaller share of the entities is no heavy_hitter, however exact its count is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,17 +108,17 @@ def narrowed(zoomed: Zoomed) -> Domain:
 
 
 def measure_bins(vault: DomainVault, zoomed: Zoomed, *, amount: Fraction) -> Domain:
-    """Find spikes and cells of a wide column; cells get all of the amount where spikes cannot be found."""
+    """Find heavy hitters and cells of a wide column; cells get the whole amount where heavy hitters cannot be found."""
     ticks, grid = zoomed.ticks, zoomed.ticks.grid
     found: dict[int, float] = {}
     cells = amount
-    if vault.finds_spikes:
-        found = _spikes(vault, zoomed, amount=amount * SPIKES)
-        cells -= amount * SPIKES
+    if vault.finds_heavy_hitters:
+        found = _heavy_hitters(vault, zoomed, amount=amount * HEAVY_HITTERS)
+        cells -= amount * HEAVY_HITTERS
     deep = max(ticks.bounds.entities - sum(found.values()), 0.0) / CELLS
     rough = zoomed.counts.counts.copy()
-    for spike, count in found.items():
-        rough[bisect_right(zoomed.cells.starts, spike) - 1] -= count
+    for heavy_hitter, count in found.items():
+        rough[bisect_right(zoomed.cells.starts, heavy_hitter) - 1] -= count
     fine = cut_heavy(zoomed.cells, rough, target=max(deep, CLEAR * zoomed.counts.noise.scale))
     counts = vault.cells(ticks.place, grid, starts=fine.starts, last=fine.last, without=sorted(found), amount=cells)
     merged = merge_light(fine, counts.counts, target=max(deep, CLEAR * counts.noise.scale))
@@ -134,13 +134,17 @@ def _most_beyond(zoomed: Zoomed) -> float:
     return max(seen, 0.0) + 2 * sqrt(float(outside.sum()) * zoomed.counts.noise.variance)
 
 
-def _spikes(vault: DomainVault, zoomed: Zoomed, *, amount: Fraction) -> dict[int, float]:
-    """Find spikes, and how many entities have each."""
+def _heavy_hitters(vault: DomainVault, zoomed: Zoomed, *, amount: Fraction) -> dict[int, float]:
+    """Find heavy hitters, and how many entities have each."""
     ticks = zoomed.ticks
-    spikes = vault.spikes(ticks.place, ticks.grid, low=zoomed.low, high=zoomed.high, false=FALSE_SPIKES, amount=amount)
-    largest = np.argsort(-spikes.counts, kind="stable")[:MOST_SPIKES]
-    least = max(ticks.bounds.entities * LEAST_SPIKE, CLEAR)
-    return {spikes.ticks[at]: float(spikes.counts[at]) for at in largest if spikes.counts[at] >= least}
+    heavy_hitters = vault.heavy_hitters(
+        ticks.place, ticks.grid, low=zoomed.low, high=zoomed.high, false=FALSE_HEAVY_HITTERS, amount=amount
+    )
+    largest = np.argsort(-heavy_hitters.counts, kind="stable")[:MOST_HEAVY_HITTERS]
+    least = max(ticks.bounds.entities * LEAST_HEAVY_HITTER, CLEAR)
+    return {
+        heavy_hitters.ticks[at]: float(heavy_hitters.counts[at]) for at in largest if heavy_hitters.counts[at] >= least
+    }
 
 
 def _partition(ticks: Ticks) -> Cells:

@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from privbench.methods.base import Learnt, Method, Progress, TableModel
 from privbench.methods.database import learn_database
+from privbench.methods.method import Learnt, Method, Progress, TableModel
 from privbench.methods.paper.plan import Task
 from privbench.methods.paper.settings import PaperSettings, paper_settings
 from privbench.methods.paper.tree import learn_network

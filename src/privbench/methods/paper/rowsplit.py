@@ -38,8 +38,8 @@ def split_rows(
 ) -> RowSplit:
     """Cluster the rows of a block in two and split it."""
     rounds = round_count(task.rows, len(task.columns), float(epsilon / vault.cap(task.block.table)))
-    if settings.as_printed:
-        blocks, sizes = vault.split_as_printed(
+    if settings.as_published:
+        blocks, sizes = vault.split_as_published(
             task.block, task.columns, rounds=rounds, fewest=settings.min_rows, epsilon=epsilon
         )
         return RowSplit(blocks=blocks, sizes=sizes)

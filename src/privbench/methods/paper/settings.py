@@ -23,7 +23,7 @@ class PaperSettings:
     """Share of a node's own budget for finding out whether to split columns."""
     trial_split_share: Fraction = Fraction(1, 2)
     """Share of the trial for choosing a split; the rest measures its dependence."""
-    as_printed: bool = False
+    as_published: bool = False
     """Split rows as the paper prints it. That is not differentially private as claimed: the receipt says so."""
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.methods.base import Learnt, Progress
+from privbench.methods.method import Learnt, Progress
 from privbench.methods.paper.colsplit import choose_halves
 from privbench.methods.paper.plan import Operation, Plan, Task, node_bound, plan
 from privbench.methods.paper.rowsplit import split_rows

@@ -78,7 +78,7 @@ class ClaimForecast:
     most: Fraction
 
 
-def foresee_tests(
+def forecast_tests(
     claims: Sequence[Claim], budget: Fraction, currency: Currency, *, entities: float
 ) -> ClaimForecast | None:
     """Forecast tests of claims; None if there is nothing to test, or no test could tell."""

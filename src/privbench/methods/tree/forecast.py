@@ -10,7 +10,7 @@ from math import ceil, pi, sqrt
 from statistics import median, median_high
 
 from privbench.errors import BudgetError
-from privbench.methods.forecast import ColumnForecast, Forecast, Outlook, Outset, PairForecast, TableForecast
+from privbench.methods.forecast import ColumnForecast, Forecast, Outlook, PairForecast, PlanInput, TableForecast
 from privbench.methods.tree.automatic import FEWEST_CHOICES, PER_CHOICE
 from privbench.methods.tree.cost import megabytes, seconds
 from privbench.methods.tree.entities import COUNT_SHARE
@@ -38,17 +38,19 @@ SURE_CHOICE = 3.0
 """A pair is chosen nearly always if its score is so many noise scales of the choice above that of no pair."""
 
 
-def foresee(outset: Outset, settings: TreeSettings) -> Forecast:
+def forecast(plan_input: PlanInput, settings: TreeSettings) -> Forecast:
     """Forecast a fit of a database of about so many rows."""
-    facts, entities = outset.facts, outset.entities
+    facts, entities = plan_input.facts, plan_input.entities
     counted = facts.tables[facts.entity].rows is None
-    budget = outset.budget * (1 - COUNT_SHARE) if counted else outset.budget
-    plans = plan_database(facts, entities=float(entities), budget=budget, currency=outset.currency, settings=settings)
-    tables = tuple(_table(plan, outset) for plan in plans.values())
+    budget = plan_input.budget * (1 - COUNT_SHARE) if counted else plan_input.budget
+    plans = plan_database(
+        facts, entities=float(entities), budget=budget, currency=plan_input.currency, settings=settings
+    )
+    tables = tuple(_table(plan, plan_input) for plan in plans.values())
     return Forecast(
         tables=tables,
-        seconds=seconds(plans.values(), outset.rows_of),
-        megabytes=megabytes(plans.values(), outset.rows_of),
+        seconds=seconds(plans.values(), plan_input.rows_of),
+        megabytes=megabytes(plans.values(), plan_input.rows_of),
         refusal=refusal(plans, facts.entity, entities),
     )
 
@@ -80,12 +82,12 @@ def check_plans(plans: Mapping[str, PlannedTable], entity: str, entities: float)
         raise BudgetError(reason)
 
 
-def _table(plan: PlannedTable, outset: Outset) -> TableForecast:
+def _table(plan: PlannedTable, plan_input: PlanInput) -> TableForecast:
     own, settings = plan.own, plan.settings
-    entities = min(outset.entities, outset.rows_of(plan.table))
+    entities = min(plan_input.entities, plan_input.rows_of(plan.table))
     ones = plan.amount * Fraction(settings.single_share)
-    columns = _columns(plan, ones, outset.currency, entities, paired=settings.pairs > 0)
-    all_single = _columns(plan, plan.amount, outset.currency, entities, paired=False)
+    columns = _columns(plan, ones, plan_input.currency, entities, paired=settings.pairs > 0)
+    all_single = _columns(plan, plan.amount, plan_input.currency, entities, paired=False)
     return TableForecast(
         table=plan.table,
         amount=plan.amount + plan.unowned,
@@ -100,7 +102,7 @@ def _table(plan: PlannedTable, outset: Outset) -> TableForecast:
             "choice_share": settings.choice_share,
         },
         columns=columns,
-        pairs=_pairs(plan, outset.currency, entities) if settings.pairs else None,
+        pairs=_pairs(plan, plan_input.currency, entities) if settings.pairs else None,
         outlook=_outlook(columns, settings.pairs),
         singles_from=ceil(FEWEST_CODES * median_high(column.stands_out for column in all_single)),
         pairs_from=ceil(PER_CHOICE * plan.noise.scale * max(len(own) - 1, FEWEST_CHOICES)),

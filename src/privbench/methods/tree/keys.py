@@ -9,7 +9,7 @@ from privbench.methods.tree.uncounted import counted_keys, rates
 from privbench.privacy.facts import Facts, LinkFacts
 from privbench.schema.unit import LinkKind
 from privbench.spn.fanouts import bin_means, fanout_edges
-from privbench.spn.feature_names import key_column, named_column, null_column, rows_column
+from privbench.spn.feature_names import in_degree_column, key_column, null_column, rows_column
 from privbench.spn.infer import marginal
 from privbench.spn.tree_links import Blocks, Fanouts, LinkModel, Named, Rates
 
@@ -38,7 +38,7 @@ def _link(
     null = null_column(link.name) if link.nullable else None
     if not draws_targets(facts, link):
         return Named(column=None, edges=fanout_edges(1), exponent=0.0, null=null)
-    column = named_column(link.name)
+    column = in_degree_column(link.name)
     edges = fanout_edges(1 if link.unique else MOST_NAMED)
     named = Named(column=column, edges=edges, exponent=learnt[link.target].exponents[column], null=null)
     return named if link.unique else replace(named, uncounted=_uncounted(link, named, learnt, rows))
@@ -47,14 +47,14 @@ def _link(
 def _uncounted(link: LinkFacts, named: Named, learnt: Mapping[str, LearntTable], rows: Mapping[str, float]) -> Rates:
     """What the networks say of keys that were not counted."""
     target, naming = learnt[link.target], learnt[link.table]
-    shares = marginal(target.network, named_column(link.name))
+    shares = marginal(target.network, in_degree_column(link.name))
     nulls = 0.0 if named.null is None else float(marginal(naming.network, named.null)[1])
     mean = float(shares @ bin_means(named.edges, named.exponent))
     keys = rows[link.table] * (1 - nulls)
     return rates(
         mean=mean,
         none=float(shares[0]),
-        deviation=target.deviations[named_column(link.name)],
+        deviation=target.deviations[in_degree_column(link.name)],
         keys=keys,
         counted=counted_keys(mean * rows[link.target], keys=keys, entities=naming.entities, named=1 - nulls),
     )

@@ -9,10 +9,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from privbench.methods.base import Method, Progress, TableModel
+from privbench.methods.method import Method, Progress, TableModel
 from privbench.methods.tree.columns import constant_features, draws_targets
 from privbench.methods.tree.entities import count_entities, unowned_rows
-from privbench.methods.tree.forecast import check_plans, foresee
+from privbench.methods.tree.forecast import check_plans, forecast
 from privbench.methods.tree.keys import link_table, owner_fanouts
 from privbench.methods.tree.learner import LearntTable, Task, learn_table
 from privbench.methods.tree.plan import PlannedTable, plan_database, unowned_alone
@@ -175,4 +175,4 @@ def _public_means(facts: Facts, table: str) -> dict[str, float]:
     return {rows_column(name): rows / owners for name, rows in owned.items() if owners and rows is not None}
 
 
-TREE = Method(name="tree", read_settings=tree_settings, learn=learn, foresee=foresee)
+TREE = Method(name="tree", read_settings=tree_settings, learn=learn, forecast=forecast)

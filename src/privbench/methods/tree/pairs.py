@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.methods.tree.coarse import bin_masses
+from privbench.methods.tree.pair_shrinkage import rake, shrink
 from privbench.methods.tree.shares import divided
 from privbench.methods.tree.single import Single, Singles
 from privbench.methods.tree.structure import Candidates, Structure
-from privbench.methods.tree.table2 import rake, shrink
 from privbench.privacy.events import UNITS
 from privbench.privacy.features import Axis, Named, Rows
 from privbench.privacy.weighted import WeightedQueries

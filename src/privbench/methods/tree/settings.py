@@ -52,7 +52,7 @@ class TreeSettings:
             )
 
     @property
-    def as_printed(self) -> bool:
+    def as_published(self) -> bool:
         """Every step is differentially private as claimed."""
         return False
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from privbench.methods.tree.coarse import coarse_axis
 from privbench.methods.tree.marginal import denoise
+from privbench.methods.tree.pair_shrinkage import LEAST_SHARE
 from privbench.methods.tree.pairs import NoisyTable, pair_masses
 from privbench.methods.tree.structure import Alone
-from privbench.methods.tree.table2 import LEAST_SHARE
 from privbench.privacy.events import UNITS
 from privbench.privacy.features import Axis, Feature, OfFirst
 from privbench.privacy.price import Noise

@@ -1,0 +1,1 @@
+"""Cardinalities from the model, without generating rows."""

@@ -1,0 +1,86 @@
+"""What the tables of one estimate share: the model, the rows of each table, which of them meet a filter on keys."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.encode.match import satisfying
+from privbench.encode.predicate import OfValues, Predicate
+from privbench.errors import SpecError
+from privbench.estimation.sample import Sampled, sampled
+from privbench.estimation.spread import Shares
+from privbench.generation.keys import KeyMaker, keeps_entity_keys
+from privbench.generation.sizes import planned_rows
+from privbench.model.model import Model, stands_in_networks
+from privbench.model.order import is_numbered, stale_links
+from privbench.schema.tables import Table
+from privbench.schema.unit import Link, Role
+
+Filters = Mapping[str, tuple[Predicate, ...]]
+"""Predicates by column."""
+Weight = Shares | float
+"""Of each row of a table, or of all alike."""
+
+
+class JoinContext:
+    """A model as estimates see it: its tables at scale 1, or a sample where links stand in networks."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.sample: Sampled | None = sampled(model) if stands_in_networks(model) else None
+        self.planned = planned_rows(model, 1.0)
+        self._kept = keeps_entity_keys(model, 1.0)
+        self._keys = KeyMaker(model, keep_entity_keys=self._kept, folder=Path())
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """The rows of each table, as many as weights of rows have entries."""
+        private = {} if self.sample is None else {name: table.rows for name, table in self.sample.tables.items()}
+        return self.planned | private
+
+    @cached_property
+    def stale(self) -> tuple[Link, ...]:
+        """Keys of public tables that are drawn anew."""
+        return stale_links(self.model.protection, keep_entity_keys=self._kept)
+
+    def met_by_key(
+        self, where: str, table: Table, column: str, predicates: Sequence[Predicate] | Sequence[OfValues]
+    ) -> Shares:
+        """Which rows have a key that satisfies predicates: 0 or 1, or in a sample the share of rows it stands for."""
+        private = self.model.protection.roles[table.name] is not Role.PUBLIC
+        if private and not is_numbered(table, (column,)):
+            raise SpecError(f"{table.name}.{column}: the model does not know which values this key has in which row.")
+        values = self._keys.values(table.name, column, np.arange(self.planned[table.name]))
+        met = satisfying(where, table.column(column).type, values, predicates).astype(np.float64)
+        return met if self.sizes[table.name] == len(met) else _spread_over(met, self.sizes[table.name])
+
+
+def product(weights: Sequence[Weight]) -> Weight:
+    """The weights of the same rows, multiplied."""
+    result: Weight = 1.0
+    for weight in weights:
+        result = result * weight
+    return result
+
+
+def looked_up(target: Weight, named: NDArray[np.int64], *, targets: int) -> Shares:
+    """The weight of the row that each key names, of so many; a key that names none, -1, meets nothing."""
+    found: Shares = np.append(np.broadcast_to(np.asarray(target, np.float64), (targets,)), 0.0)[named]
+    return found
+
+
+def added_up(weights: Shares, named: NDArray[np.int64], *, targets: int) -> Shares:
+    """The weight of the rows whose keys name a row, for each of so many rows."""
+    return np.asarray(np.bincount(named[named >= 0], weights[named >= 0], targets), np.float64)
+
+
+def _spread_over(met: Shares, rows: int) -> Shares:
+    """The mean of the stretch of `met` that each of another number of rows stands for."""
+    if not len(met):
+        return np.zeros(rows)
+    edges = np.arange(rows + 1) * (len(met) / max(rows, 1))
+    summed = np.interp(edges, np.arange(len(met) + 1), np.append(0.0, np.cumsum(met)))
+    return np.asarray(np.diff(summed) * (rows / len(met)))

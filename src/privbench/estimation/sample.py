@@ -1,0 +1,115 @@
+"""A sample of synthetic entities with all their rows, as codes and row numbers: what estimates of joins are made of.
+
+Drawn as `generate` draws them, from a fixed seed, so that a model always gives the same estimates; made once for each
+model. No values are decoded, and no keys are mended.
+"""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.generation.draws import Block, Draws
+from privbench.generation.keys import keeps_entity_keys
+from privbench.generation.sizes import planned_rows, within_reach
+from privbench.generation.spools import Spools
+from privbench.model.model import Model, has_births
+from privbench.model.order import generation_order, named_ahead
+from privbench.model.public_counts import public_counts
+from privbench.schema.unit import LinkKind
+
+ENTITIES, ROWS = 30_000, 300_000
+"""About how many entities a sample has, and at most how many rows in all tables."""
+SEED = 20_240_601
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SampledTable:
+    """Rows of one table."""
+
+    rows: int
+    codes: dict[str, NDArray[np.uint16]]
+    targets: dict[str, Rows]
+    """By key: the row that it names, of the sample or of a public table; -1 for NULL."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sampled:
+    """Rows of all private tables, and how many there are for one of the model's."""
+
+    tables: dict[str, SampledTable]
+    scale: float
+
+
+_made: WeakKeyDictionary[Model, Sampled] = WeakKeyDictionary()
+
+
+def sampled(model: Model) -> Sampled:
+    """The sample of a model."""
+    if model not in _made:
+        _made[model] = _draw(model, sample_scale(model))
+    return _made[model]
+
+
+def sample_scale(model: Model) -> float:
+    """How large a sample is. Where public tables name entities, as large as the model: each entity has its id."""
+    if any(link.kind is LinkKind.INBOUND for link in model.protection.links):
+        return 1.0
+    entities, rows = model.tables[model.protection.entity].rows, sum(t.rows for t in model.tables.values())
+    return min(ENTITIES / max(entities, 1.0), ROWS / max(rows, 1.0))
+
+
+def _draw(model: Model, scale: float) -> Sampled:
+    order = generation_order(model.spec, model.protection, born=has_births(model))
+    promised = named_ahead(model.protection, order)
+    sizes = within_reach(model, planned_rows(model, scale), promised)
+    tables: dict[str, SampledTable] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        spools = Spools(model, Path(folder) / "carried")
+        for name in (n for n in order if n in model.tables):
+            draws = Draws(
+                model,
+                name,
+                rows=sizes[name],
+                scale=scale,
+                sizes=sizes,
+                spools=spools,
+                seed=SEED,
+                exact=name in promised,
+                known=public_counts(model, name) if keeps_entity_keys(model, scale) else None,
+            )
+            tables[name] = _table(name, draws, spools)
+            sizes[name] = tables[name].rows
+    return Sampled(tables=tables, scale=scale)
+
+
+def _table(name: str, draws: Draws, spools: Spools) -> SampledTable:
+    blocks: list[Block] = []
+    for block in draws.blocks():
+        found = block.codes | (block.given or {})
+        codes = {feature: found[feature] for feature in spools.features(name)}
+        rows = np.arange(block.first_row, block.first_row + block.rows)
+        spools.carry(name, codes=codes, counts=block.counts, entities=block.entities, rows=rows, rng=block.rng)
+        blocks.append(block)
+    spools.finish(name)
+    return SampledTable(
+        rows=sum(block.rows for block in blocks),
+        codes=_joined([block.codes for block in blocks]),
+        targets=_joined([{key: _absolute(block, key) for key in block.targets} for block in blocks]),
+    )
+
+
+def _absolute(block: Block, key: str) -> Rows:
+    """The rows of the table that a key names."""
+    found = block.targets[key]
+    return np.where(found < 0, -1, found + block.first_row) if key in block.local else found
+
+
+def _joined(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    return {name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else {})}

@@ -1,0 +1,197 @@
+"""Columns of both databases as small integers: equal values get equal codes, on either side.
+
+DuckDB makes a dictionary of the distinct values of each column, in their order, and joins it to the rows; codes
+come back in row order. Only dictionaries' counts and the codes are held here, large ones in files of the folder.
+Of a table with very many rows only a sample is coded (`row_sample.py`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.evaluation.bins import Bins, Dictionary, make_bins
+from privbench.evaluation.database import Database, Side
+from privbench.evaluation.distance import Codes, Paired
+from privbench.evaluation.row_sample import Positions, draw_rows, sample_table
+from privbench.io.names import quote_sql
+from privbench.schema.tables import Column
+from privbench.schema.types import Kind
+
+SIDES = (Side.REAL, Side.SYNTHETIC)
+_IN_MEMORY = 1 << 23  # bytes of one column's codes; larger ones are mapped from a file
+_BLOCK = 1 << 22  # rows coded at a time
+_JOINED = 16  # dictionaries joined in one query
+_COMPARABLE = ({Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL}, {Kind.DATE, Kind.TIMESTAMP})
+_UNORDERED = (Kind.TEXT, Kind.BOOLEAN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CodedColumn:
+    """A column in value codes (the last is NULL) on both sides, with its evaluation bins."""
+
+    real: Column
+    synthetic: Column
+    dictionary: Dictionary
+    bins: Bins
+    codes: Mapping[Side, Codes]
+    bin_codes: Mapping[Side, Codes]
+
+    @property
+    def name(self) -> str:
+        """The name in the real database."""
+        return self.real.name
+
+    @property
+    def size(self) -> int:
+        """How many value codes there are."""
+        return self.dictionary.values + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CodedTable:
+    """The compared columns of a table that both sides have."""
+
+    name: str
+    columns: tuple[CodedColumn, ...]
+    rows: Mapping[Side, int]
+    """How many rows are coded."""
+    drawn: Mapping[Side, Positions | None]
+    """Which rows are coded; None for all."""
+
+    def paired(self, other: Side | NDArray[np.int64]) -> tuple[list[Paired], list[Paired]]:
+        """The real columns beside another side's, or beside real rows chosen by number; in value codes, and in bins.
+
+        A column whose bins are its values is the same object in both lists.
+        """
+        values, bins = [], []
+        for column in self.columns:
+            values.append(_pair(column.codes, other, column.size))
+            bins.append(values[-1] if column.bins.one_to_one else _pair(column.bin_codes, other, column.bins.size))
+        return values, bins
+
+
+def _pair(codes: Mapping[Side, Codes], other: Side | NDArray[np.int64], size: int) -> Paired:
+    real = codes[Side.REAL]
+    return Paired(real=real, other=codes[other] if isinstance(other, Side) else real[other], size=size)
+
+
+def code_table(database: Database, name: str, columns: Sequence[tuple[Column, Column]], *, seed: int) -> CodedTable:
+    """Code the given columns (as they are in the real table, and in the synthetic one)."""
+    database.connection.execute("CREATE SCHEMA IF NOT EXISTS coding")
+    drawn = {side: draw_rows(database.size(side, name), seed=seed) for side in SIDES}
+    rows = {side: database.size(side, name) if (some := drawn[side]) is None else len(some) for side in SIDES}
+    sources = {side: sample_table(database, side, name, drawn[side]) for side in SIDES}
+    coding = []
+    for at, (real, synthetic) in enumerate(columns):
+        as_text = not _comparable(real, synthetic)
+        values = {Side.REAL: _value(real, as_text=as_text), Side.SYNTHETIC: _value(synthetic, as_text=as_text)}
+        _write_dictionary(database, sources, at, values)
+        coding.append((values, _read_dictionary(database, at, real, rows, as_text=as_text)))
+    codes = {side: _codes(database, side, sources[side], rows[side], coding) for side in SIDES}
+    coded = []
+    for at, ((real, synthetic), (_, dictionary)) in enumerate(zip(columns, coding, strict=True)):
+        bins = make_bins(dictionary)
+        coded_values = {side: codes[side][at] for side in SIDES}
+        binned = {side: _binned(database, bins, codes[side][at]) for side in SIDES}
+        coded.append(
+            CodedColumn(
+                real=real, synthetic=synthetic, dictionary=dictionary, bins=bins, codes=coded_values, bin_codes=binned
+            )
+        )
+        database.connection.execute(f"DROP TABLE coding.d{at}")
+    return CodedTable(name=name, columns=tuple(coded), rows=rows, drawn=drawn)
+
+
+def _binned(database: Database, bins: Bins, codes: Codes) -> Codes:
+    """The bins of all rows; the codes themselves if every value is a bin."""
+    if bins.one_to_one:
+        return codes
+    binned = allocate(database, len(codes), np.min_scalar_type(bins.size))
+    for start in range(0, len(codes), _BLOCK):
+        binned[start : start + _BLOCK] = bins.of_code[codes[start : start + _BLOCK]]
+    return binned
+
+
+def _comparable(real: Column, synthetic: Column) -> bool:
+    kinds = {real.type.kind, synthetic.type.kind}
+    return len(kinds) == 1 or any(kinds <= family for family in _COMPARABLE)
+
+
+def _value(column: Column, *, as_text: bool) -> str:
+    name = f"t.{quote_sql(column.name)}"
+    return f"CAST({name} AS VARCHAR)" if as_text else name
+
+
+def _write_dictionary(database: Database, sources: Mapping[Side, str], at: int, values: Mapping[Side, str]) -> None:
+    real, synthetic = (
+        f"SELECT {values[side]} AS v, {counts} FROM {sources[side]} t GROUP BY ALL"  # noqa: S608
+        for side, counts in ((Side.REAL, "count(*) AS r, 0 AS s"), (Side.SYNTHETIC, "0 AS r, count(*) AS s"))
+    )
+    database.connection.execute(
+        f"CREATE TABLE coding.d{at} AS "  # noqa: S608
+        "SELECT v, CAST(row_number() OVER (ORDER BY v) - 1 AS UINTEGER) AS code, r, s FROM "
+        f"(SELECT v, sum(r) AS r, sum(s) AS s FROM ({real} UNION ALL {synthetic}) WHERE v IS NOT NULL GROUP BY v)"
+    )
+
+
+def _read_dictionary(
+    database: Database, at: int, column: Column, rows: Mapping[Side, int], *, as_text: bool
+) -> Dictionary:
+    text = as_text or column.type.kind is Kind.TEXT
+    length = "length(v)" if text else "0"
+    found = database.connection.execute(
+        f"SELECT CAST(r AS BIGINT) AS r, CAST(s AS BIGINT) AS s, CAST({length} AS BIGINT) AS l "  # noqa: S608
+        f"FROM coding.d{at} ORDER BY code"
+    ).fetchnumpy()
+    real, synthetic, lengths = (np.asarray(found[name], np.int64) for name in "rsl")
+
+    def texts(codes: Sequence[int]) -> list[str]:
+        wanted = ", ".join(str(code) for code in codes) or "NULL"
+        query = f"SELECT code, CAST(v AS VARCHAR) FROM coding.d{at} WHERE code IN ({wanted})"  # noqa: S608
+        labels = dict(database.rows(query))
+        return [labels[code] for code in codes]
+
+    return Dictionary(
+        real=np.append(real, rows[Side.REAL] - real.sum()),
+        synthetic=np.append(synthetic, rows[Side.SYNTHETIC] - synthetic.sum()),
+        ordered=not text and column.type.kind not in _UNORDERED,
+        lengths=lengths if text else None,
+        texts=texts,
+    )
+
+
+def _codes(
+    database: Database,
+    side: Side,
+    source: str,
+    rows: int,
+    coding: Sequence[tuple[Mapping[Side, str], Dictionary]],
+) -> list[Codes]:
+    codes = [allocate(database, rows, np.min_scalar_type(d.values)) for _, d in coding]
+    for first in range(0, len(coding), _JOINED):
+        part = range(first, min(first + _JOINED, len(coding)))
+        wanted = ", ".join(f"coalesce(d{at}.code, {coding[at][1].values}) AS c{at}" for at in part)
+        joins = " ".join(f"LEFT JOIN coding.d{at} ON {coding[at][0][side]} = d{at}.v" for at in part)
+        query = f"SELECT {wanted} FROM {source} t {joins} ORDER BY t.rowid"  # noqa: S608
+        read_columns(database, query, [codes[at] for at in part])
+    return codes
+
+
+def allocate(database: Database, rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """An array for one number per row: in memory, or in a file of the folder if large."""
+    if rows * dtype.itemsize <= _IN_MEMORY:
+        return np.empty(rows, dtype)
+    path = database.folder / f"{len(list(database.folder.glob('*.codes')))}.codes"
+    return np.memmap(path, dtype, "w+", shape=(rows,))
+
+
+def read_columns(database: Database, query: str, into: Sequence[NDArray[np.generic]]) -> None:
+    """Stream the columns of a query into arrays."""
+    at = 0
+    for batch in database.connection.sql(query).to_arrow_reader(1 << 20):
+        for column, array in zip(batch.columns, into, strict=True):
+            array[at : at + len(batch)] = column.to_numpy(zero_copy_only=False)
+        at += len(batch)

@@ -1,0 +1,1 @@
+"""From a source to a model: draft, read, code, find domains, learn. Start reading at `fit`."""

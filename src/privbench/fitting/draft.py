@@ -1,0 +1,220 @@
+"""A first spec from a source: types and keys from its catalogue, domains from its schema, or where they come from.
+
+Where the schema gives none, a domain is left to the budget (`private`), and no value is looked at; or it is taken
+from the data (`data`) and marked as such, for the publisher to review: by keeping it, they declare it public, and the
+receipt says so. Columns of a type without a codec are left out, as `drop: true` in the spec.
+"""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from privbench.encode.made_up import made_up_domain
+from privbench.encode.suggest import suggest_domain
+from privbench.errors import SchemaError, SpecError
+from privbench.io.base import Source
+from privbench.io.open import open_source
+from privbench.methods.method import Progress, silent
+from privbench.model.arguments import check_lists
+from privbench.schema.choices import closest, flag
+from privbench.schema.domain import Domain, Origin, Text
+from privbench.schema.leave_out import Place, leave_out
+from privbench.schema.spec import ColumnSpec, ForeignKeySpec, IndexSpec, Orphans, Spec, TableSpec
+from privbench.schema.tables import Column, Schema, Table
+from privbench.schema.types import Kind
+from privbench.schema.unit import Neighbours, Protection, Role, protect
+
+PRIVATE, DATA = Origin.PRIVATE.value, Origin.DATA.value
+DOMAINS = (PRIVATE, DATA)
+"""Where domains can come from that the schema does not give: found with budget by `fit`, or read from the data."""
+
+
+def draft(
+    source: Path | str,
+    *,
+    unit: str | None = None,
+    domains: str = PRIVATE,
+    neighbours: Neighbours = Neighbours.REPLACE,
+    public: Collection[str] = (),
+    drop: Collection[str] = (),
+    drop_columns: Collection[Place] = (),
+    owners: Mapping[str, tuple[str, ...]] | None = None,
+    lookups: Mapping[str, str] | None = None,
+    orphans: Orphans = Orphans.ERROR,
+    progress: Progress = silent,
+) -> Spec:
+    """Draft a spec. Raises SpecError where the unit, an owner key or a table's role has to be named.
+
+    `domains` says where domains come from that the schema does not give: "private" leaves them to `fit`, which finds
+    them with budget; "data" reads them from the data. `public` and `drop` are lists of tables, `drop_columns` columns,
+    each as (table, column). `owners` names the owner key of a table by its columns, `lookups` the table whose rows
+    reference those of a lookup.
+
+    Example::
+
+        spec = privbench.draft("shop", unit="customer", public=["product"], drop=["audit"])
+    """
+    check_lists(
+        public=public, drop=drop, **{f"owners of {table}": columns for table, columns in (owners or {}).items()}
+    )
+    if domains not in DOMAINS:
+        raise SpecError(f"domains {domains!r}: they can be found with budget (`private`) or read from the `data`.")
+    with open_source(source) as opened:
+        schema = opened.schema()
+        places = {*_named(schema, drop_columns), *_without_codec(schema, drop)}
+        protection = protect(
+            leave_out(schema.tables, columns=places),
+            entity=unit,
+            neighbours=neighbours,
+            owners=owners or {},
+            public=public,
+            lookups=lookups or {},
+            drop=drop,
+        )
+        if domains == PRIVATE:
+            _refuse_guesses(protection)
+        look = _Private() if domains == PRIVATE else _Data(opened, entities=opened.rows(protection.entity))
+        tables = {}
+        for at, table in enumerate(schema.tables):
+            progress(f"drafting {table.name}", at, len(schema.tables))
+            tables[table.name] = _table(look, protection, table, dropped=table.name in drop, places=places)
+    return Spec(source=str(source), unit=protection.entity, neighbours=neighbours, orphans=orphans, tables=tables)
+
+
+def _refuse_guesses(protection: Protection) -> None:
+    """Refuse private tables whose types depend on their values: they would be published without noise."""
+    private = [protection.schema.table(name) for name in protection.order]
+    if guessed := [table.name for table in private if any(column.guessed for column in table.columns)]:
+        raise SpecError(
+            f"{', '.join(guessed)}: the types of a CSV file are guessed from its values, which are private. Put a "
+            "schema.sql with CREATE TABLE statements beside it, or say `--domains data` and review the types, too."
+        )
+
+
+def _named(schema: Schema, places: Collection[Place]) -> Collection[Place]:
+    """Columns to leave out, checked to be there."""
+    for name, column in places:
+        table = next((t for t in schema.tables if t.name == name), None)
+        if table is None:
+            raise SpecError(f"--drop {name}.{column}: no such table. {closest(name, (t.name for t in schema.tables))}")
+        columns = [c.name for c in table.columns]
+        if column not in columns:
+            raise SpecError(f"--drop {name}.{column}: no such column. {closest(column, columns)}")
+    return places
+
+
+def _without_codec(schema: Schema, drop: Collection[str]) -> list[Place]:
+    """Columns whose type has no codec; SchemaError if a key needs one."""
+    named = {(key.table, c) for _, key in schema.foreign_keys() for c in key.references}
+    found = []
+    for table in (t for t in schema.tables if t.name not in drop):
+        in_key = {*table.primary_key, *(c for key in table.foreign_keys for c in key.columns)}
+        for column in (c for c in table.columns if c.type.kind is Kind.OTHER):
+            if column.name in in_key or (table.name, column.name) in named:
+                raise SchemaError(
+                    f"{table.name}.{column.name}: is in a key, but type {column.type.sql} has no codec. Store it as "
+                    f"an integer or VARCHAR, or leave the table out ({flag('--drop', table.name)})."
+                )
+            found.append((table.name, column.name))
+    return found
+
+
+def _table(
+    look: "_Private | _Data", protection: Protection, table: Table, *, dropped: bool, places: Collection[Place]
+) -> TableSpec:
+    if dropped:
+        return TableSpec(drop=True)
+    role = protection.roles[table.name]
+    kept = protection.schema.table(table.name)
+    private = role is not Role.PUBLIC
+    columns = look.columns(kept) if private else {c.name: _plain(c) for c in kept.columns}
+    left_out = [c for c in table.columns if (table.name, c.name) in places]
+    columns |= {c.name: ColumnSpec(type=c.type.sql, null=c.nullable, drop=True) for c in left_out}
+    return TableSpec(
+        key=kept.primary_key,
+        unique=kept.uniques,
+        indexes={i.name: IndexSpec(columns=i.columns, unique=i.unique) for i in kept.indexes},
+        foreign_keys=tuple(
+            ForeignKeySpec(columns=k.columns, table=k.table, references=k.references) for k in kept.foreign_keys
+        ),
+        owner=protection.owners[table.name].columns if role is Role.OWNED else None,
+        owned_by=protection.lookups[table.name][0] if role is Role.LOOKUP else None,
+        public=role is Role.PUBLIC,
+        columns={c.name: columns[c.name] for c in table.columns if c.name in columns},
+    )
+
+
+class _Private:
+    """Domains from the schema, else left to the budget. Looks at no value."""
+
+    def columns(self, table: Table) -> dict[str, ColumnSpec]:
+        return {column.name: self._column(table, column) for column in table.columns}
+
+    def _column(self, table: Table, column: Column) -> ColumnSpec:
+        if column.name not in table.attributes:
+            return _plain(column)
+        if column.implied is not None:
+            return _plain(column, implied=column.implied)
+        if (column.name,) in table.keys:
+            return _plain(column, implied=made_up_domain(column.type))
+        return ColumnSpec(type=column.type.sql, null=column.nullable, origin=Origin.PRIVATE)
+
+
+class _Data:
+    """Domains from the schema, else from the data; reads the columns whose domain the schema does not give."""
+
+    def __init__(self, source: Source, *, entities: int) -> None:
+        self._source = source
+        self._entities = entities
+
+    def columns(self, table: Table) -> dict[str, ColumnSpec]:
+        learnt = [c for c in table.columns if _needs_data(table, c)]
+        data = _read(self._source, Table(name=table.name, columns=tuple(learnt))) if learnt else None
+        specs = {}
+        for column in table.columns:
+            if data is not None and column in learnt:
+                specs[column.name] = _from_data(table, column, data.column(column.name), entities=self._entities)
+            else:
+                specs[column.name] = _plain(column, implied=column.implied if column.name in table.attributes else None)
+        return specs
+
+
+def _needs_data(table: Table, column: Column) -> bool:
+    """Attributes without an implied domain, text keys, whose length is wanted, and keys that might be NULL."""
+    natural = table.primary_key == (column.name,) and column.type.kind is Kind.TEXT
+    foreign = any(column.name in key.columns for key in table.foreign_keys)
+    if foreign:
+        return column.nullable
+    return natural or (column.name in table.attributes and column.implied is None)
+
+
+def _from_data(table: Table, column: Column, values: pa.ChunkedArray, *, entities: int) -> ColumnSpec:
+    return ColumnSpec(
+        type=column.type.sql,
+        null=column.nullable and values.null_count > 0,
+        domain=_domain(table, column, values, entities=entities),
+        origin=Origin.DATA,
+    )
+
+
+def _domain(table: Table, column: Column, values: pa.ChunkedArray, *, entities: int) -> Domain | None:
+    where = f"{table.name}.{column.name}"
+    if any(column.name in key.columns for key in table.foreign_keys):
+        return None
+    if table.primary_key == (column.name,):
+        length = round(pc.mean(pc.utf8_length(values)).as_py() or 8)
+        return Text(text=(length, length + 1))
+    unique = (column.name,) in table.keys
+    return suggest_domain(where, column.type, values, unique=unique, entities=entities)
+
+
+def _plain(column: Column, *, implied: Domain | None = None) -> ColumnSpec:
+    origin = Origin.DECLARED if implied is None else Origin.SCHEMA
+    return ColumnSpec(type=column.type.sql, null=column.nullable, domain=implied, origin=origin)
+
+
+def _read(source: Source, table: Table) -> pa.Table:
+    schema = pa.schema([pa.field(c.name, c.type.arrow) for c in table.columns])
+    return pa.Table.from_batches(source.read(table), schema=schema)

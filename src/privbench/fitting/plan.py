@@ -1,0 +1,223 @@
+"""The plan of a fit: who gets how much, what will be signal and what noise. From the spec and guesses alone.
+
+Nothing here opens the data. A fit makes the same forecast from the sizes that are public before it spends anything,
+and is refused if nothing could be learnt; what `show` says of a model comes from the same forecast again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from privbench.errors import BudgetError, SpecError
+from privbench.fitting.derived import check_counted, claims_to_test, derived_columns
+from privbench.fitting.domains import check_wanted, paid_before, threshold_part, wanted_types
+from privbench.fitting.facts import public_facts, sizes_are_public
+from privbench.fitting.method import Chosen, method_settings, with_method
+from privbench.fitting.promise import Number, check_method, parse_delta, parse_epsilon
+from privbench.methods.domains.coarse import coarse_domain
+from privbench.methods.domains.forecast import POOR, TEXT_REMEDIES, DomainForecast, forecast_domains
+from privbench.methods.forecast import REMEDIES, Forecast, PlanInput, TableForecast
+from privbench.methods.registry import METHODS
+from privbench.methods.tree.derived import SCOPE, ClaimForecast, forecast_tests
+from privbench.model.arguments import spec_of
+from privbench.model.model import Model, compile_codecs
+from privbench.privacy.ledger import Ledger
+from privbench.privacy.receipt import open_ledger
+from privbench.schema.choices import closest
+from privbench.schema.domain import Origin
+from privbench.schema.spec import Spec
+from privbench.schema.unit import Protection, Role
+
+ASSUMED_ENTITIES = 10_000
+"""Rows of the entity table if nobody says how many."""
+ASSUMED_PUBLIC = 1_000
+"""The same for a public table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a fit is going to do. Amounts are in the currency of the ledger: epsilon, or rho where there is a delta."""
+
+    method: str
+    epsilon: Fraction
+    delta: Fraction
+    neighbours: str
+    entity: str
+    currency: str
+    budget: Fraction
+    """What the ledger may spend: under `replace` half of epsilon, since replacing is removing and adding."""
+    rows: Mapping[str, int]
+    """Of every table, as said or assumed."""
+    assumed: tuple[str, ...]
+    """The tables whose rows nobody has said."""
+    derived: tuple[str, ...]
+    """Columns that are worked out from the rows around them, by the spec, and what they equal."""
+    tests: ClaimForecast | None
+    """What may be spent on finding more such columns; None if nothing is."""
+    domains: DomainForecast | None
+    tables: tuple[TableForecast, ...]
+    seconds: float
+    """CPU-seconds of the fit, roughly."""
+    megabytes: float
+    """Memory that it needs, roughly."""
+    warnings: tuple[str, ...]
+    refusal: str | None
+    """Why the fit will be refused; None where it will not, or where the number of entities is only assumed."""
+
+
+def plan(
+    spec: Spec | Path | str,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    method: str | None = None,
+    rows: Mapping[str, int] | None = None,
+) -> Plan:
+    """Say what `fit` would do with a budget: who gets how much, what will be signal and what noise. Reads no data.
+
+    `rows` says how many rows tables have, as far as you know; guesses will do. Only method `tree` plans ahead.
+
+    Example::
+
+        for table in privbench.plan("spec.yaml", epsilon="3.2", rows={"customer": 50_000}).tables:
+            print(table.table, table.outlook.value)
+    """
+    budget, chance = parse_epsilon(epsilon), parse_delta(delta)
+    spec = paid_before(with_method(spec_of(spec)[0], method))
+    chosen = method_settings(spec)
+    check_method(chosen.method, chance)
+    protection = spec.protection()
+    check_wanted(spec, protection, chance)
+    said = _checked(rows or {}, protection)
+    every = _with_assumed(said, protection)
+    thresholds = threshold_part(chance, spec, protection)
+    ledger = open_ledger(budget, chance, protection.neighbours, thresholds=thresholds)
+    check_counted(spec, protection)
+    domains, tests = _domains(spec, protection, ledger), _tests(spec, protection, chosen, ledger, rows=every)
+    left = ledger.budget - (domains.amount if domains else 0) - (tests.least if tests else 0)
+    forecast = _foresee(spec, protection, chosen, ledger, left=left, rows=every)
+    if forecast is None:
+        planning = ", ".join(f"`--method {name}`" for name, other in METHODS.items() if other.forecast)
+        raise SpecError(
+            f"method {chosen.method.name} has no plan to show: it decides while it spends. Only {planning} plans ahead."
+        )
+    sure = protection.entity in said
+    ways = (f"Remedies for noise: {', '.join(REMEDIES)}.",) if forecast.warnings else ()
+    warnings = (*forecast.warnings, *ways, *_of_domains(domains, every[protection.entity]))
+    return Plan(
+        method=chosen.method.name,
+        epsilon=budget,
+        delta=chance,
+        neighbours=protection.neighbours.value,
+        entity=protection.entity,
+        currency=ledger.currency.word,
+        budget=ledger.budget,
+        rows=every,
+        assumed=tuple(name for name in every if name not in said),
+        derived=derived_columns(protection),
+        tests=tests,
+        domains=domains,
+        tables=forecast.tables,
+        seconds=forecast.seconds,
+        megabytes=forecast.megabytes,
+        warnings=warnings,
+        refusal=forecast.refusal if sure else None,
+    )
+
+
+def check_budget(spec: Spec, protection: Protection, chosen: Chosen, ledger: Ledger, known: Mapping[str, int]) -> None:
+    """Refuse a fit of which nothing would come, as far as public sizes tell. Spends nothing."""
+    if protection.entity not in known:
+        return
+    domains = _domains(spec, protection, ledger)
+    left = ledger.budget - (domains.amount if domains else 0)
+    forecast = _foresee(spec, protection, chosen, ledger, left=left, rows=_with_assumed(known, protection))
+    if forecast is not None and forecast.refusal is not None:
+        raise BudgetError(forecast.refusal)
+
+
+def forecast_of(model: Model) -> Forecast | None:
+    """The forecast for what a model was fitted with, from what was released; None if its method makes none."""
+    receipt, protection = model.receipt, model.protection
+    ledger = open_ledger(
+        Fraction(receipt["epsilon"]),
+        Fraction(receipt["delta"]),
+        protection.neighbours,
+        thresholds=Fraction(receipt["budget"].get("thresholds", 0)),
+    )
+    nodes = receipt["ledger"]["nodes"]
+    searches = [n for n in nodes if n["parent"] == 0 and n.get("label") in ("domains", SCOPE)]
+    before = sum((Fraction(node["total"]) for node in searches), Fraction(0))
+    rows = {name: round(table.rows) for name, table in model.tables.items()}
+    return _foresee(
+        paid_before(model.spec),
+        protection,
+        method_settings(model.spec),
+        ledger,
+        left=ledger.budget - before,
+        rows=_with_assumed(rows, protection),
+    )
+
+
+def _foresee(
+    spec: Spec, protection: Protection, chosen: Chosen, ledger: Ledger, *, left: Fraction, rows: Mapping[str, int]
+) -> Forecast | None:
+    """The forecast of the method for what is left of the budget. Domains yet to be found are taken from the types."""
+    if chosen.method.forecast is None:
+        return None
+    wanted = wanted_types(spec, protection)
+    spec = spec.with_domains({place: (coarse_domain(kind), Origin.PRIVATE) for place, kind in wanted.items()})
+    codecs = compile_codecs(spec, protection)
+    facts = public_facts(spec, protection, codecs, rows, public_sizes=sizes_are_public(spec, chosen.settings))
+    plan_input = PlanInput(facts=facts, budget=left, currency=ledger.currency, rows=rows)
+    return chosen.method.forecast(plan_input, chosen.settings)
+
+
+def _domains(spec: Spec, protection: Protection, ledger: Ledger) -> DomainForecast | None:
+    modelled = sum(len(protection.attributes(table)) for table in protection.order)
+    return forecast_domains(wanted_types(spec, protection), modelled=modelled, ledger=ledger)
+
+
+def _tests(
+    spec: Spec, protection: Protection, chosen: Chosen, ledger: Ledger, *, rows: Mapping[str, int]
+) -> ClaimForecast | None:
+    claims = claims_to_test(spec, protection, chosen)
+    return forecast_tests(claims, ledger.budget, ledger.currency, entities=rows[protection.entity])
+
+
+def _of_domains(domains: DomainForecast | None, entities: int) -> tuple[str, ...]:
+    if domains is None:
+        return ()
+    said = []
+    if domains.texts and (domains.listed is None or domains.listed > POOR * entities):
+        said.append(
+            f"Hardly any list will be found for {', '.join(domains.texts)}: a text is only listed if about "
+            f"{domains.listed or entities:,} of {entities:,} entities have it. {TEXT_REMEDIES}"
+        )
+    if domains.seen <= POOR * entities:
+        return tuple(said)
+    numbers = [name for name in domains.columns if name not in domains.texts]
+    said.append(
+        f"The domains of {', '.join(numbers)} will be found with little budget: what fewer than about "
+        f"{min(domains.seen, entities):,.0f} of {entities:,} entities have may lie outside. Declare them in the spec "
+        "if they are public knowledge (`domain: {range: [0, 120]}`), which costs nothing, or raise epsilon."
+    )
+    return tuple(said)
+
+
+def _checked(rows: Mapping[str, int], protection: Protection) -> dict[str, int]:
+    names = [table.name for table in protection.schema.tables]
+    for name, count in rows.items():
+        if name not in names:
+            raise SpecError(f"rows of {name!r}: the spec has no such table. {closest(name, names)}")
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            raise SpecError(f"rows of {name} are {count!r}: a whole number of rows is wanted, such as 50000.")
+    return dict(rows)
+
+
+def _with_assumed(rows: Mapping[str, int], protection: Protection) -> dict[str, int]:
+    """Rows of every table: private ones that nobody has said are taken to be as many as entities."""
+    entities = rows.get(protection.entity, ASSUMED_ENTITIES)
+    public = (name for name, role in protection.roles.items() if role is Role.PUBLIC)
+    return dict.fromkeys(protection.order, entities) | dict.fromkeys(public, ASSUMED_PUBLIC) | dict(rows)

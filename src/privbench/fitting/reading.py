@@ -1,0 +1,250 @@
+"""From a source to coded private tables and copies of the public ones: the only reader of private rows.
+
+One pass over each table: attributes are coded batch by batch; those without a codec are kept as values until a
+domain is found for them, and keys until they can be replaced by row positions. Everything that can be wrong with the
+data is found here, before anything is spent.
+"""
+
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from privbench.encode.codec import Codec
+from privbench.encode.coded import CodedTable
+from privbench.encode.keys import MISSING, NULL, KeyIndex, missing_rows
+from privbench.errors import DataError, SourceError
+from privbench.fitting.entities import KeyPositions, RawTable, assign_entities
+from privbench.io.base import Source
+from privbench.methods.method import Progress
+from privbench.model.order import is_numbered
+from privbench.privacy.facts import SIZE_LIMIT
+from privbench.schema.tables import Schema, Table
+from privbench.schema.unit import Link, LinkKind, Protection, Role
+
+Codecs = Mapping[str, Mapping[str, Codec]]
+"""Codecs by table and column."""
+RawColumns = Mapping[str, Mapping[str, pa.Array]]
+"""Values by table and column."""
+KeyValues = Mapping[tuple[str, ...], list[pa.ChunkedArray]]
+"""The values of some columns of a table, by the tuple of their names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReadDatabase:
+    """What was read: private tables in codes, public tables as Parquet, and public facts of the keys."""
+
+    private: Mapping[str, CodedTable]
+    raw: RawColumns
+    """The values of attributes without a codec, by table and column; their codes are not in `private` yet."""
+    public: Mapping[str, bytes]
+    rows: Mapping[str, int]
+    entity_keys: pa.Table | None
+    """The keys of the entity table in ascending order, where public tables make them public."""
+
+
+def read_database(
+    source: Source,
+    protection: Protection,
+    codecs: Codecs,
+    *,
+    orphans_as_null: bool,
+    progress: Progress,
+) -> ReadDatabase:
+    """Read all tables; raises DataError where the data break the schema. Attributes without a codec are kept raw."""
+    check_source(source.schema(), protection.schema)
+    codes: dict[str, dict[str, NDArray[np.unsignedinteger]]] = {}
+    values: dict[str, dict[str, pa.Array]] = {}
+    keys: dict[str, KeyValues] = {}
+    public: dict[str, bytes] = {}
+    rows: dict[str, int] = {}
+    for at, table in enumerate(protection.schema.tables):
+        progress(f"reading {table.name}", at, len(protection.schema.tables))
+        if protection.roles[table.name] is Role.PUBLIC:
+            public[table.name], keys[table.name], rows[table.name] = _read_public(source, protection, table)
+        else:
+            wanted = codecs[table.name]
+            codes[table.name], values[table.name], keys[table.name], rows[table.name] = _read_private(
+                source, protection, table, wanted
+            )
+    _check_sizes(rows)
+    progress("checking keys", 0, 1)
+    entity_keys = _sort_public_keys(protection, codes, values, keys)
+    positions = _positions(protection, keys, orphans_as_null=orphans_as_null)
+    raw = {
+        t: RawTable(codes=codes[t], values=values[t], keys=positions.get(t, {}), rows=rows[t]) for t in protection.order
+    }
+    private = assign_entities(protection, raw)
+    sizes = rows | {t: len(table.entities) for t, table in private.items()}
+    held = {t: raw[t].values for t in protection.order}
+    return ReadDatabase(private=private, raw=held, public=public, rows=sizes, entity_keys=entity_keys)
+
+
+def _check_sizes(rows: Mapping[str, int]) -> None:
+    for table, count in rows.items():
+        if count > SIZE_LIMIT:
+            raise DataError(f"{table}: has {count} rows, at most {SIZE_LIMIT} can be protected. Split the table.")
+
+
+def check_source(found: Schema, wanted: Schema) -> None:
+    """Refuse a source that lacks a table or a column of the spec."""
+    names = {t.name: {c.name for c in t.columns} for t in found.tables}
+    for table in wanted.tables:
+        if table.name not in names:
+            raise SourceError(
+                f"{table.name}: the spec has this table, the source does not. Tables there: {', '.join(names)}. "
+                f"Say `drop: true` under {table.name} in the spec, or read another source."
+            )
+        for column in table.columns:
+            if column.name not in names[table.name]:
+                raise SourceError(
+                    f"{table.name}.{column.name}: the spec has this column, the source does not. "
+                    "Say `drop: true` under the column in the spec, or read another source."
+                )
+
+
+def _read_private(
+    source: Source, protection: Protection, table: Table, codecs: Mapping[str, Codec]
+) -> tuple[dict[str, NDArray[np.unsignedinteger]], dict[str, pa.Array], KeyValues, int]:
+    parts: dict[str, list[NDArray[np.unsignedinteger]]] = {name: [] for name in codecs}
+    raw: dict[str, list[pa.Array]] = {n: [] for n in protection.attributes(table.name) if n not in codecs}
+    held = _HeldKeys(protection, table)
+    rows = 0
+    for batch in source.read(table):
+        rows += batch.num_rows
+        for name, kept in raw.items():
+            kept.append(batch.column(name))
+        for name, codec in codecs.items():
+            parts[name].append(codec.encode(batch.column(name)))
+        held.add(batch)
+    if not rows:
+        parts = {n: [codec.encode(pa.array([], table.column(n).type.arrow))] for n, codec in codecs.items()}
+    codes = {name: np.concatenate(part) for name, part in parts.items()}
+    values = {n: _whole(table, n, part) for n, part in raw.items()}
+    return codes, values, held.values(), rows
+
+
+def _whole(table: Table, column: str, parts: list[pa.Array]) -> pa.Array:
+    """The values of a column in one piece, in which Arrow holds no more than 2 GiB of text."""
+    try:
+        return pa.chunked_array(parts, table.column(column).type.arrow).combine_chunks()
+    except pa.ArrowInvalid:
+        raise DataError(
+            f"{table.name}.{column}: holds more than 2 GiB of text, too much to look for texts in, or to compare with "
+            "the column of that name in its owner. Declare its domain (`domain: {text: [0, 8, 16, 32]}`) and say "
+            "`method: {name: tree, derived: false}`, or drop the column."
+        ) from None
+
+
+def _read_public(source: Source, protection: Protection, table: Table) -> tuple[bytes, KeyValues, int]:
+    schema = pa.schema([pa.field(c.name, c.type.arrow) for c in table.columns])
+    held, rows, buffer = _HeldKeys(protection, table), 0, io.BytesIO()
+    with pq.ParquetWriter(buffer, schema) as writer:
+        for batch in source.read(table):
+            rows += batch.num_rows
+            held.add(batch)
+            writer.write_batch(batch)
+    return buffer.getvalue(), held.values(), rows
+
+
+class _HeldKeys:
+    """The key columns of a table, gathered batch by batch."""
+
+    def __init__(self, protection: Protection, table: Table) -> None:
+        self._keys = [*table.keys, *(k.columns for k in table.foreign_keys)]
+        self._keys += [link.key.references for link in protection.links if link.key.table == table.name]
+        self._columns = {name: table.column(name).type.arrow for key in self._keys for name in key}
+        self._parts: dict[str, list[pa.Array]] = {name: [] for name in self._columns}
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        for name, parts in self._parts.items():
+            parts.append(batch.column(name))
+
+    def values(self) -> KeyValues:
+        arrays = {name: pa.chunked_array(parts, type=self._columns[name]) for name, parts in self._parts.items()}
+        return {key: [arrays[name] for name in key] for key in self._keys}
+
+
+def _positions(
+    protection: Protection, keys: Mapping[str, KeyValues], *, orphans_as_null: bool
+) -> dict[str, dict[str, KeyPositions]]:
+    """For each key of each table, the position of the row that it names. Checks every key and UNIQUE of the data."""
+    indexes: dict[tuple[str, tuple[str, ...]], KeyIndex] = {}
+    for table, columns in _named_keys(protection):
+        primary = columns == protection.schema.table(table).primary_key
+        where = f"{table}({', '.join(columns)})"
+        indexes[table, columns] = KeyIndex(where, keys[table][columns], nullable=not primary)
+    found: dict[str, dict[str, KeyPositions]] = {}
+    for link in protection.links:
+        values = keys[link.table][link.key.columns]
+        positions = indexes[link.key.table, link.key.references].find(values)
+        name = link.name
+        _check_nulls(name, link, positions)
+        if not orphans_as_null:
+            _refuse_orphans(name, link, positions)
+        found.setdefault(link.table, {})[name] = KeyPositions(rows=positions, missing=missing_rows(positions, values))
+    return found
+
+
+def _named_keys(protection: Protection) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Every key that the schema declares unique, and every list of columns that a foreign key references."""
+    seen = set()
+    for table in protection.schema.tables:
+        for columns in table.keys:
+            seen.add((table.name, columns))
+            yield table.name, columns
+    for link in protection.links:
+        wanted = (link.key.table, link.key.references)
+        if wanted not in seen:
+            seen.add(wanted)
+            yield wanted
+
+
+def _check_nulls(name: str, link: Link, positions: NDArray[np.int64]) -> None:
+    """Refuse NULL keys in NOT NULL columns: that every row has an owner bounds how many rows there are."""
+    nulls = int((positions == NULL).sum())
+    if nulls and not link.nullable:
+        raise DataError(
+            f"{name}: {nulls} rows have a NULL here, but the column is NOT NULL. Fill or remove them, or say "
+            "`null: true` under the column in the spec."
+        )
+
+
+def _refuse_orphans(name: str, link: Link, positions: NDArray[np.int64]) -> None:
+    orphans = int((positions == MISSING).sum())
+    if orphans:
+        raise DataError(
+            f"{name}: {orphans} rows name a row of {link.key.table} that is not there. Repair them, or say "
+            '`orphans: "null"` in the spec (`--orphans null`) to count such keys as NULL.'
+        )
+
+
+def ids_are_public(protection: Protection) -> bool:
+    """Whether public tables name the entity table by its numbered key, so that its ids are kept."""
+    entity = protection.schema.table(protection.entity)
+    inbound = [k.key for k in protection.links if k.kind is LinkKind.INBOUND and k.key.table == entity.name]
+    return any(is_numbered(entity, key.references) for key in inbound)
+
+
+def _sort_public_keys(
+    protection: Protection,
+    codes: dict[str, dict[str, NDArray[np.unsignedinteger]]],
+    values: dict[str, dict[str, pa.Array]],
+    keys: dict[str, KeyValues],
+) -> pa.Table | None:
+    """Where public tables name the entity table, its ids are public: bring its rows in their order, and return them."""
+    if not ids_are_public(protection):
+        return None
+    entity = protection.schema.table(protection.entity)
+    columns = entity.primary_key
+    table = pa.table(dict(zip(columns, keys[entity.name][columns], strict=True)))
+    order = pc.sort_indices(table, sort_keys=[(c, "ascending") for c in columns])
+    codes[entity.name] = {name: column[order.to_numpy()] for name, column in codes[entity.name].items()}
+    values[entity.name] = {name: column.take(order) for name, column in values[entity.name].items()}
+    keys[entity.name] = {key: [column.take(order) for column in held] for key, held in keys[entity.name].items()}
+    return table.take(order)

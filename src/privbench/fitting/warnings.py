@@ -1,0 +1,117 @@
+"""What to know of a model or a bundle before it is used: tables that are mostly noise, rows that were lost.
+
+Everything is computed from what was released (the receipt's events, noisy sizes), so it costs no privacy and may
+be published.
+"""
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from statistics import median
+from typing import Any
+
+from privbench.fitting.found_lists import list_warnings
+from privbench.fitting.plan import forecast_of
+from privbench.methods.domains.forecast import POOR, SEEN
+from privbench.methods.forecast import REMEDIES
+from privbench.model.model import Model
+from privbench.privacy.domain_vault import magnitudes_query
+from privbench.schema.unit import Link
+from privbench.spn.links import DegreeCounts
+
+NOISY = 0.5
+"""A table or key is worth a warning if the noise of its counts adds up to more than this share of its rows."""
+MOST_EPSILON = 20
+MEAN_NOISE = {"discrete-laplace": 1.0, "discrete-gaussian": 0.8}
+"""The size of the noise on a count, without its sign, in scales of its law."""
+SMALL_SHARE = 0.01
+"""An uncertainty of the share of NULL keys that nobody minds."""
+
+
+def fit_warnings(model: Model) -> list[str]:
+    """Say which tables and keys are in good part noise, with the remedies; and if epsilon protects little."""
+    noise = _noise(model.receipt)
+    forecast = forecast_of(model)
+    said = [line for name in model.protection.order for line in _of_table(model, name, noise)]
+    said += forecast.warnings if forecast is not None else ()
+    if said:
+        said.append(f"Remedies for noise: {', '.join(_ways(model))}.")
+    said += _of_domains(model)
+    said += list_warnings(model)
+    epsilon = Fraction(model.receipt["epsilon"])
+    if epsilon > MOST_EPSILON:
+        said.append(
+            f"epsilon {float(epsilon):g} protects little: one entity may make an output e^{float(epsilon):g} times as "
+            "likely. Usual values lie between 0.1 and 10."
+        )
+    entities, delta = round(model.tables[model.protection.entity].rows), Fraction(model.receipt["delta"])
+    if delta * entities > 1:
+        said.append(
+            f"delta {float(delta):g} is above one over the {entities:,} entities: to publish one of them as it is "
+            "would keep such a promise. Choose one far below, such as 1e-9."
+        )
+    return said
+
+
+def _of_domains(model: Model) -> list[str]:
+    """Say which domains were found with so much noise that good parts of a column may lie outside."""
+    queries = {(t, magnitudes_query(c)): f"{t}.{c}" for t in model.protection.order for c in model.codecs[t]}
+    entities, unit = model.tables[model.protection.entity].rows, model.receipt["unit"].get("units_per_entity", 1)
+    unseen: dict[str, float] = {}
+    for node in model.receipt["ledger"]["nodes"]:
+        place = (node.get("table"), node.get("query"))
+        if node["kind"] == "event" and place in queries:
+            unseen[queries[place]] = SEEN * float(Fraction(node["scale"]) / unit)
+    poor = {name: most for name, most in unseen.items() if most > POOR * entities}
+    if not poor:
+        return []
+    most = min(max(poor.values()), entities)
+    return [
+        f"The domains of {', '.join(poor)} were found with little budget: what fewer than about {most:,.0f} of "
+        f"{entities:,.0f} entities have may lie outside. Declare them in the spec if they are public knowledge "
+        "(`domain: {range: [0, 120]}`), which costs nothing, or raise epsilon."
+    ]
+
+
+def _noise(receipt: Mapping[str, Any]) -> dict[tuple[str, str], float]:
+    """The expected sum of absolute noise of each query of each table, over all blocks of rows."""
+    noise: dict[tuple[str, str], float] = {}
+    for node in receipt["ledger"]["nodes"]:
+        if node["kind"] == "event" and node["mechanism"] in MEAN_NOISE:
+            place = node["table"], node["query"]
+            unit = receipt["unit"]["units_per_entity"] if node.get("weighted") else 1
+            mean = MEAN_NOISE[node["mechanism"]] * float(Fraction(node["scale"]) / unit)
+            noise[place] = noise.get(place, 0.0) + mean * node["draws"]
+    return noise
+
+
+def _of_table(model: Model, name: str, noise: Mapping[tuple[str, str], float]) -> Iterator[str]:
+    rows = model.tables[name].rows
+    columns = [noise.get((name, f"histogram of {column}"), 0.0) for column in model.codecs[name]]
+    typical = median(columns) if columns else 0.0
+    if typical > NOISY * rows:
+        much = "mostly" if typical > rows else "in good part"
+        yield f"{name}: its columns are {much} noise: about {typical:,.0f} rows in a typical one, of {rows:,.0f}."
+    for link in (k for k in model.protection.links if k.table == name):
+        if found := _of_key(model, link, noise):
+            yield f"{name}: {found}."
+
+
+def _of_key(model: Model, link: Link, noise: Mapping[tuple[str, str], float]) -> str | None:
+    counts, rows, target = model.tables[link.table].links[link.name], model.tables[link.table].rows, link.key.table
+    key = ", ".join(link.key.columns)
+    if not isinstance(counts, DegreeCounts):
+        if noise.get((link.table, f"rows per key of {link.name}"), 0.0) > NOISY * rows:
+            return f"how its rows are spread over {target} by the key {key} is in good part noise"
+        return None
+    if noise.get((link.table, f"rows of {target} by number of {link.name}"), 0.0) > NOISY * model.tables[target].rows:
+        return f"how many rows name the same row of {target} by the key {key} is in good part noise"
+    unsure = noise.get((link.table, f"NULL keys of {link.name}"), 0.0)
+    if unsure > max(counts.null_share, SMALL_SHARE) * rows:
+        return f"the share of NULL in the key {key} ({counts.null_share:.0%}) is within its noise"
+    return None
+
+
+def _ways(model: Model) -> list[str]:
+    unit = model.receipt["unit"]["tables"]
+    chosen = [name for name, said in unit.items() if said["rows_per_entity_from"] == "chosen"]
+    return [*REMEDIES, f"a declared `rows_per_entity` ({', '.join(chosen)})"] if chosen else list(REMEDIES)

@@ -1,0 +1,1 @@
+"""From a model to a bundle, at any scale."""

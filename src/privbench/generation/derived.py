@@ -1,0 +1,95 @@
+"""Derived columns of synthetic rows: how many rows they own, their place among their owner's, copies of the owner's.
+
+Numbers of rows are drawn here, before the row is written, and carried to the owned table, which then has them. Copies
+are looked up like one more column of the owner key.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from privbench.generation.spans import Sizes, most_rows_per_owner
+from privbench.model.model import Model
+from privbench.schema.tables import Table
+from privbench.schema.types import SqlType
+from privbench.schema.unit import Link, LinkKind, Protection
+from privbench.spn.fanouts import draw_numbers
+from privbench.spn.siblings import first_rows
+from privbench.spn.tree_links import Fanouts
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """An owner key whose rows a column of the owner counts, and the most that one owner can get."""
+
+    link: Link
+    fanouts: Fanouts
+    most: int
+
+    def draw(self, codes: Mapping[str, NDArray[np.uint16]], rng: np.random.Generator) -> Numbers:
+        """How many rows each owner will have."""
+        drawn = draw_numbers(codes[self.fanouts.column], self.fanouts.edges, self.fanouts.exponent, rng=rng)
+        return np.minimum(drawn, self.most)
+
+
+def counted_keys(model: Model, name: str, sizes: Sizes) -> tuple[Counted, ...]:
+    """The owner keys into a table that its derived columns count, given the rows of all tables."""
+    children = {c.derived.rows for c in model.protection.schema.table(name).columns if c.derived is not None}
+    found = []
+    for link in (k for k in model.protection.links if k.kind is LinkKind.OWNER and k.table in children):
+        fanouts = model.tables[link.table].links[link.name]
+        if isinstance(fanouts, Fanouts):
+            most = most_rows_per_owner(model, link.table, sizes) if sizes[link.table] else 0
+            found.append(Counted(link=link, fanouts=fanouts, most=most))
+    return tuple(found)
+
+
+def copied_columns(table: Table) -> dict[str, str]:
+    """The columns of a table that copy a column of its owner, and which."""
+    derived = {c.name: c.derived for c in table.columns if c.derived is not None}
+    return {name: found.owner for name, found in derived.items() if found.owner is not None}
+
+
+def number_columns(
+    protection: Protection, table: Table, *, targets: Mapping[str, Numbers], counts: Mapping[str, Numbers]
+) -> Iterator[tuple[str, pa.Array]]:
+    """The derived columns that are numbers, with their values.
+
+    `targets` are the owner rows of rows by owner key, those of one owner in a run; `counts` by owner key the rows that
+    each row owns.
+    """
+    links = {link.table: link.name for link in protection.links if link.kind is LinkKind.OWNER}
+    for column in table.columns:
+        if column.derived is None or column.derived.owner is not None:
+            continue
+        if column.derived.rows is not None:
+            yield column.name, as_integers(counts[links[column.derived.rows]], column.type)
+        elif column.derived.rank is not None:
+            owners = targets[links[table.name]]
+            null = owners < 0 if column.nullable else None
+            yield column.name, as_integers(places(owners) + column.derived.rank, column.type, null=null)
+
+
+def places(owners: Numbers) -> Numbers:
+    """The place of each row among the rows of its owner, from 0; rows of one owner stand in a run, -1 is no owner.
+
+    >>> places(np.array([4, 4, 7, -1, -1])).tolist()
+    [0, 1, 0, 0, 0]
+    """
+    firsts = first_rows(owners)
+    return np.where(firsts < 0, 0, np.arange(len(owners)) - firsts)
+
+
+def as_integers(numbers: Numbers, kind: SqlType, *, null: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Numbers as values of an integer type; those that do not fit are the nearest that does.
+
+    >>> from privbench.schema.types import parse_type
+    >>> as_integers(np.array([3, 300]), parse_type("TINYINT"), null=np.array([True, False])).to_pylist()
+    [None, 127]
+    """
+    return pa.array(np.clip(numbers, *kind.bounds), mask=null).cast(kind.arrow)

@@ -1,0 +1,142 @@
+"""From a model to a bundle: every table made, decoded and written, in about constant memory at any scale.
+
+All of it is post-processing: only the model is read, so it can be repeated, with other scales, seeds and
+formats, at no cost in privacy. The same model, scale and seed give the same data files, byte for byte.
+"""
+
+import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow as pa
+
+from privbench.errors import SpecError
+from privbench.generation.bundle import write_companions
+from privbench.generation.draws import Draws
+from privbench.generation.keys import KeyMaker, keeps_entity_keys
+from privbench.generation.lost import lost_rows
+from privbench.generation.private_rows import PrivateRows
+from privbench.generation.public_rows import PublicRows
+from privbench.generation.sizes import planned_rows, within_reach
+from privbench.generation.spools import Spools
+from privbench.io.base import Format
+from privbench.io.sinks import open_sink
+from privbench.io.staging import check_target, staged
+from privbench.methods.method import Progress, silent
+from privbench.model.arguments import format_of, model_of
+from privbench.model.model import Model, has_births
+from privbench.model.order import generation_order, named_ahead
+from privbench.model.public_counts import public_counts
+from privbench.schema.tables import Table
+from privbench.schema.unit import Role
+
+SCALES = (0.01, 1000.0)
+"""Smallest and largest scale factor."""
+
+
+def generate(
+    model: Model | Path | str,
+    out: Path | str,
+    *,
+    scale: float = 1.0,
+    seed: int | None = None,
+    format: Format | str = Format.PARQUET,  # noqa: A002
+    force: bool = False,
+    progress: Progress = silent,
+) -> dict[str, int]:
+    """Write a bundle from a model or a model file; returns the rows of each table. Costs no privacy.
+
+    `scale` multiplies the rows of private tables; public tables do not scale. Without a seed one is chosen.
+
+    Example::
+
+        rows = privbench.generate("shop.model", "bundle", scale=10, seed=7, format="duckdb")
+    """
+    check_request(scale, seed)
+    check_target(Path(out), force=force)
+    form, model = format_of(format), model_of(model)
+    seed = secrets.randbits(32) if seed is None else seed
+    with staged(Path(out), force=force) as folder, tempfile.TemporaryDirectory() as spool:
+        (folder / "data").mkdir(parents=True)
+        run = _Run(model, scale=scale, seed=seed, spool=Path(spool))
+        with closing(run), open_sink(folder / "data", schema=model.protection.schema, format=form) as sink:
+            for table, batch in run.batches(progress):
+                sink.write(table, batch)
+        write_companions(folder, model, rows=run.written, form=form, lost=run.lost(), scale=scale, seed=seed)
+        return run.written
+
+
+def check_request(scale: float, seed: int | None) -> None:
+    """Refuse a scale factor or seed that no bundle can have."""
+    if not SCALES[0] <= scale <= SCALES[1]:
+        raise SpecError(f"scale is {scale:g}: it must lie between {SCALES[0]:g} and {SCALES[1]:g}.")
+    if seed is not None and seed < 0:
+        raise SpecError(f"seed is {seed}: it must not be negative.")
+
+
+class _Run:
+    """One generation: the sizes of the tables so far, and the keys that were made."""
+
+    def __init__(self, model: Model, *, scale: float, seed: int, spool: Path) -> None:
+        self._model = model
+        self._seed = seed
+        self._scale = scale
+        self._keep_keys = keeps_entity_keys(model, scale)
+        self._keys = KeyMaker(model, keep_entity_keys=self._keep_keys, folder=spool)
+        self._spools = Spools(model, spool / "carried")
+        self._order = generation_order(model.spec, model.protection, born=has_births(model))
+        self._promised = named_ahead(model.protection, self._order) if has_births(model) else frozenset()
+        self._planned = within_reach(model, planned_rows(model, scale), self._promised)
+        self.written: dict[str, int] = {}
+        for name in model.protection.order:
+            self._keys.check_room(model.protection.schema.table(name), self._planned[name], scale)
+
+    def close(self) -> None:
+        """Let go of all files that are open for what tables carry."""
+        self._spools.close()
+
+    def lost(self) -> list[str]:
+        """What to say of tables that came out smaller than planned."""
+        return lost_rows(self._model, self._planned, self.written)
+
+    def batches(self, progress: Progress) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Every batch of every table, with the name of its table."""
+        for name in self._order:
+            self.written[name] = 0
+            table = self._model.protection.schema.table(name)
+            for batch in self._table(table):
+                self.written[name] += batch.num_rows
+                self._keys.spool(table, batch)
+                yield name, batch
+                progress(f"writing {name}", self.written[name], max(self._planned.get(name, 0), self.written[name]))
+            self._keys.finish(name)
+            if name in self._model.tables:
+                self._spools.finish(name)
+
+    def _table(self, table: Table) -> Iterator[pa.RecordBatch]:
+        sizes = self._planned | self.written | {table.name: self._planned[table.name]}
+        if self._model.protection.roles[table.name] is Role.PUBLIC:
+            public = PublicRows(
+                self._model, table.name, sizes=sizes, keys=self._keys, keep_entity_keys=self._keep_keys, seed=self._seed
+            )
+            return public.batches()
+        draws = Draws(
+            self._model,
+            table.name,
+            rows=self._planned[table.name],
+            scale=self._scale,
+            sizes=sizes,
+            spools=self._spools,
+            seed=self._seed,
+            exact=table.name in self._promised,
+            known=public_counts(self._model, table.name) if self._keep_keys else None,
+        )
+        self._keys.check_room(table, draws.rows, self._scale)
+        sort = not (self._keep_keys and table.name == self._model.protection.entity)
+        sizes[table.name] = draws.rows
+        rows = PrivateRows(
+            self._model, table.name, draws=draws, sizes=sizes, keys=self._keys, spools=self._spools, sort=sort
+        )
+        return rows.batches()

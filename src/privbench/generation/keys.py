@@ -1,0 +1,117 @@
+"""Key values of synthetic rows by row number, whatever kind of key it is.
+
+Numbered keys are computed, public keys are looked up in the public table, and keys made of drawn values are
+spooled to disk when their table is made and looked up there, so that memory does not grow with the scale.
+"""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from privbench.encode.numbering import TEXT_LENGTH, check_room, numbered
+from privbench.generation.derived import copied_columns
+from privbench.model.model import Model
+from privbench.model.order import colliding_keys, is_numbered
+from privbench.schema.domain import Text
+from privbench.schema.tables import Table
+from privbench.schema.types import Kind
+from privbench.schema.unit import Role
+
+
+def keeps_entity_keys(model: Model, scale: float) -> bool:
+    """Whether the entity table keeps its ids, which public tables name: at scale 1, if no row can be left out."""
+    entity = model.protection.schema.table(model.protection.entity)
+    return scale == 1 and model.entity_keys is not None and not colliding_keys(model.spec, entity)
+
+
+class KeyMaker:
+    """Looks up key values of any table, and spools those that cannot be computed."""
+
+    def __init__(self, model: Model, *, keep_entity_keys: bool, folder: Path) -> None:
+        self._model = model
+        self._folder = folder
+        self._kept = model.entity_keys if keep_entity_keys else None
+        self._looked_up: dict[str, pa.Table] = {}
+        self._spools: dict[str, tuple[pa.RecordBatchFileWriter, Path, list[str]]] = {}
+
+    def own_key(self, table: Table, rows: NDArray[np.int64]) -> pa.Array:
+        """The numbered key of a private table's rows."""
+        name = table.primary_key[0]
+        if self._kept is not None and table.name == self._model.protection.entity:
+            return _flat(self._kept.column(name).take(pa.array(rows)))
+        type_ = table.column(name).type
+        return numbered(type_, rows, length=self._length(table, name))
+
+    def check_room(self, table: Table, rows: int, scale: float) -> None:
+        """Refuse a scale at which a numbered key runs out of values."""
+        if len(table.primary_key) == 1 and is_numbered(table, table.primary_key):
+            name = table.primary_key[0]
+            length = self._length(table, name)
+            check_room(f"{table.name}.{name}", table.column(name).type, rows, scale, length=length)
+
+    def values(self, name: str, column: str, rows: NDArray[np.int64]) -> pa.Array:
+        """The values of a key column of a table, or of one that is copied, at row numbers; NULL where negative."""
+        table = self._model.protection.schema.table(name)
+        null = rows < 0
+        if null.all():
+            return pa.nulls(len(rows), table.column(column).type.arrow)
+        if self._model.protection.roles[name] is not Role.PUBLIC and is_numbered(table, (column,)):
+            made = self.own_key(table, rows[~null])
+            return made.take(pa.array(np.cumsum(~null) - 1, mask=null))
+        first, last = int(rows[~null].min()), int(rows.max())
+        near = self._table(name).column(column).slice(first, last - first + 1)  # only what is looked at is gathered
+        return _flat(near.take(pa.array(np.where(null, 0, rows - first), mask=null)))
+
+    def spool(self, table: Table, batch: pa.RecordBatch) -> None:
+        """Keep the columns that other tables' keys name or that they copy, if they cannot be computed."""
+        if table.name not in self._spools:
+            columns = self._spooled_columns(table)
+            path = self._folder / f"{len(self._spools)}.arrow"
+            schema = pa.schema([batch.schema.field(c) for c in columns])
+            self._spools[table.name] = (pa.ipc.new_file(str(path), schema), path, columns)
+        writer, _, columns = self._spools[table.name]
+        if columns:
+            writer.write_batch(batch.select(columns))
+
+    def finish(self, name: str) -> None:
+        """Make the spooled keys of a table ready to be looked up."""
+        if name in self._spools:
+            writer, path, columns = self._spools[name]
+            writer.close()
+            if columns:
+                self._looked_up[name] = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+
+    def _spooled_columns(self, table: Table) -> list[str]:
+        """Of a private table, those that are not numbered; of a public one all, since it may have lost rows."""
+        public = self._model.protection.roles[table.name] is Role.PUBLIC
+        wanted = [
+            link.key.references
+            for link in self._model.protection.links
+            if link.key.table == table.name and (public or not is_numbered(table, link.key.references))
+        ]
+        schema = self._model.protection.schema
+        owned = [schema.table(t) for t, key in self._model.protection.owners.items() if key.table == table.name]
+        wanted += [(c,) for child in owned for c in copied_columns(child).values() if not is_numbered(table, (c,))]
+        return list(dict.fromkeys(c for columns in wanted for c in columns))
+
+    def _table(self, name: str) -> pa.Table:
+        if name not in self._looked_up:
+            self._looked_up[name] = pq.read_table(io.BytesIO(self._model.public[name]))
+        return self._looked_up[name]
+
+    def _length(self, table: Table, column: str) -> int:
+        """How long a made-up text key is: the middle of its declared lengths."""
+        type_ = table.column(column).type
+        if type_.kind is not Kind.TEXT:
+            return TEXT_LENGTH
+        domain = self._model.spec.column(table.name, column).domain
+        wanted = (domain.text[0] + domain.text[-1]) // 2 if isinstance(domain, Text) else TEXT_LENGTH
+        return max(1, min(wanted, type_.length or wanted))
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

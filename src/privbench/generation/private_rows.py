@@ -1,0 +1,175 @@
+"""The values of a private table's rows, block by block: decoded codes, key values, keys kept unique, rows in order.
+
+Blocks come from `draws`. What tables made later need of the rows is carried on.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from privbench.generation.derived import copied_columns, number_columns
+from privbench.generation.draws import Block, Draws
+from privbench.generation.keys import KeyMaker
+from privbench.generation.spans import Sizes
+from privbench.generation.spools import Spools
+from privbench.generation.unique import ROUNDS, Uniqueness, settled
+from privbench.model.model import Model
+from privbench.model.order import colliding_keys, declared_order, is_numbered
+from privbench.schema.unit import Link, LinkKind
+
+Places = NDArray[np.int64]
+
+
+class PrivateRows:
+    """Makes the rows of one private table."""
+
+    def __init__(
+        self, model: Model, name: str, *, draws: Draws, sizes: Sizes, keys: KeyMaker, spools: Spools, sort: bool
+    ) -> None:
+        """`sort` says whether rows may be put into the order that the spec declares."""
+        self._table = model.protection.schema.table(name)
+        self._protection = model.protection
+        self._codecs = model.codecs[name]
+        self._links = [link for link in model.protection.links if link.table == name]
+        self._draws = draws
+        self._sizes = sizes
+        self._keys = keys
+        self._spools = spools
+        self._order = declared_order(model.spec, self._table) if sort else []
+        self._unique = [
+            Uniqueness(key, local=self._holds_owner(key)) for key in colliding_keys(model.spec, self._table)
+        ]
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The table, at most a few blocks in memory."""
+        written = 0
+        schema = pa.schema([pa.field(c.name, c.type.arrow) for c in self._table.columns])
+        for block in self._draws.blocks():
+            values = self._block(block, written)
+            count = len(next(iter(values.values())))
+            written += count
+            if count:
+                yield pa.RecordBatch.from_arrays([values[f.name] for f in schema], schema=schema)
+
+    def _block(self, block: Block, written: int) -> dict[str, pa.Array]:
+        values = self._values(block, written)
+        for unique in self._unique:
+            values = unique.mend(values, partial(self._redraw, unique, block, written))
+        values, keep = settled(values, self._complete(values, block.rows), self._unique)
+        kept = np.flatnonzero(keep)
+        order = self._sorted(values, len(kept))
+        numbers = written + np.argsort(order, kind="stable")  # (rows kept,) each row's number in the table
+        values |= self._within(block, kept, numbers)
+        if self._order:
+            values = {name: array.take(pa.array(order)) for name, array in values.items()}
+        if is_numbered(self._table, self._table.primary_key):
+            rows = np.arange(written, written + len(kept))
+            values[self._table.primary_key[0]] = self._keys.own_key(self._table, rows)
+        self._carry(block, kept, numbers)
+        return values
+
+    def _sorted(self, values: Mapping[str, pa.Array], rows: int) -> Places:
+        """The order in which the rows are written."""
+        if not self._order:
+            return np.arange(rows)
+        columns = pa.table({name: values[name] for name in self._order})
+        found: Places = pc.sort_indices(columns, [(name, "ascending") for name in self._order]).to_numpy()
+        return found.astype(np.int64)
+
+    def _carry(self, block: Block, kept: Places, numbers: Places) -> None:
+        found = block.codes | (block.given or {})
+        codes = {name: found[name][kept] for name in self._spools.features(self._table.name)}
+        counts = {name: found[kept] for name, found in block.counts.items()}
+        entities = block.entities[kept]
+        self._spools.carry(self._table.name, codes=codes, counts=counts, entities=entities, rows=numbers, rng=block.rng)
+
+    def _within(self, block: Block, kept: Places, numbers: Places) -> dict[str, pa.Array]:
+        """Keys to the table's own rows, moved to rows that are there for sure, since rows may be lost."""
+        values: dict[str, pa.Array] = {}
+        for link in (k for k in self._links if k.key.table == self._table.name):
+            in_key = any(set(link.key.columns) & set(unique.columns) for unique in self._unique)
+            targets = block.targets[link.name][kept]
+            if link.name in block.local:
+                values |= self._key_values(link, _moved_within(targets, block.rows, kept, numbers, null=in_key))
+            elif self._unique:
+                there = int(numbers.max(initial=-1)) + 1
+                moved = np.where(targets < there, targets, -1 if in_key else targets % max(there, 1))
+                values |= self._key_values(link, moved)
+        return values
+
+    def _values(self, block: Block, written: int) -> dict[str, pa.Array]:
+        values: dict[str, pa.Array] = {}
+        for name, codec in self._codecs.items():
+            values[name] = codec.decode(block.codes[name], block.rng, first_row=block.first_row)
+        for link in self._links:
+            values |= self._key_values(link, _as_rows(block, link, block.targets[link.name], written))
+        return values | dict(number_columns(self._protection, self._table, targets=block.targets, counts=block.counts))
+
+    def _references(self, link: Link) -> dict[str, str]:
+        """The columns that take a value of the row that a key names, and which: its own, and copies of the owner's."""
+        copied = copied_columns(self._table) if link.kind is LinkKind.OWNER else {}
+        return dict(zip(link.key.columns, link.key.references, strict=True)) | copied
+
+    def _key_values(self, link: Link, targets: Places) -> dict[str, pa.Array]:
+        """The values of a key. Where only some of its columns may be NULL, the others of a NULL key have any value."""
+        partly = link.nullable and self._sizes[link.key.table] > 0
+        anywhere = np.where(targets < 0, np.arange(len(targets)) % max(self._sizes[link.key.table], 1), targets)
+        values = {}
+        for name, reference in self._references(link).items():
+            column = self._table.column(name)
+            rows = anywhere if partly and not column.nullable else targets
+            values[column.name] = self._keys.values(link.key.table, reference, rows).cast(column.type.arrow)
+        return values
+
+    def _complete(self, values: Mapping[str, pa.Array], rows: int) -> NDArray[np.bool_]:
+        """Rows that have all they must have: a NOT NULL key whose target table is empty cannot be filled."""
+        keep = np.ones(rows, bool)
+        for link in self._links:
+            for name in self._references(link):
+                if not self._table.column(name).nullable:
+                    keep &= values[name].is_valid().to_numpy(zero_copy_only=False)
+        return keep
+
+    def _redraw(
+        self, unique: Uniqueness, block: Block, written: int, places: Places, attempt: int
+    ) -> dict[str, pa.Array]:
+        """New values for a key's own columns: first from the network, then, if that keeps repeating, from anywhere."""
+        values: dict[str, pa.Array] = {}
+        codes = self._draws.redraw(block, places)
+        for name in (c for c in unique.columns if c in self._codecs):
+            codec = self._codecs[name]
+            if attempt >= ROUNDS // 3:
+                most = codec.size - (codec.null_code is not None)
+                codes[name] = block.rng.integers(0, most, len(places)).astype(np.uint16)
+            values[name] = codec.decode(codes[name], block.rng, first_row=block.first_row)
+            block.codes[name][places] = codes[name]
+        for link in self._links:
+            if link.kind is not LinkKind.OWNER and set(link.key.columns) & set(unique.columns):
+                targets = block.targets[link.name]
+                there = block.rows if link.name in block.local else self._sizes[link.key.table]
+                anew = block.rng.integers(0, max(there, 1), len(places))
+                targets[places] = np.where(targets[places] < 0, -1, anew)
+                values |= self._key_values(link, _as_rows(block, link, targets[places], written))
+        return values
+
+    def _holds_owner(self, key: tuple[str, ...]) -> bool:
+        owner = next((link for link in self._links if link.kind is LinkKind.OWNER), None)
+        return owner is not None and set(owner.key.columns) <= set(key)
+
+
+def _as_rows(block: Block, link: Link, targets: Places, written: int) -> Places:
+    """The rows that keys name as long as no row of the block is lost or moved."""
+    return np.where(targets < 0, -1, targets + written) if link.name in block.local else targets
+
+
+def _moved_within(targets: Places, rows: int, kept: Places, numbers: Places, *, null: bool) -> Places:
+    """The rows of the table that places of a block became; for one that was lost NULL, or another one."""
+    if not len(kept):
+        return targets
+    became = np.full(rows, -1, np.int64) if null else numbers[np.arange(rows) % len(kept)]
+    became[kept] = numbers
+    return np.where(targets < 0, -1, became[targets])

@@ -1,0 +1,58 @@
+"""What the functions of the API take: a value, or the path or the name of one."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+from privbench.errors import SpecError
+from privbench.io.base import Format
+from privbench.io.file_kind import MODEL, SPEC, kind_of
+from privbench.model.file import load_model
+from privbench.model.model import Model
+from privbench.schema.choices import closest
+from privbench.schema.spec import Spec, read_spec
+
+
+def spec_of(spec: Spec | Path | str) -> tuple[Spec, Path]:
+    """The spec, and the folder from which its source is tried second: its own, if it was read from a file."""
+    if isinstance(spec, Spec):
+        return spec, Path()
+    kind = kind_of(spec)
+    if kind not in (None, SPEC):
+        way = "`privbench generate` takes a model." if kind == MODEL else "`privbench synth` takes a database."
+        raise SpecError(f"{spec}: is {kind}. A spec is wanted: the YAML file that `privbench draft` writes. {way}")
+    return read_spec(spec), Path(spec).parent
+
+
+def model_of(model: Model | Path | str) -> Model:
+    """The model, read and checked if it is a path."""
+    return model if isinstance(model, Model) else load_model(model)
+
+
+def format_of(form: Format | str) -> Format:
+    """The format by its name.
+
+    >>> format_of("duckdb")
+    <Format.DUCKDB: 'duckdb'>
+    """
+    names = [f.value for f in Format]
+    if isinstance(form, str) and form not in names:
+        raise SpecError(f"format {form!r}: there is no such format. {closest(form, names)}")
+    return Format(form)
+
+
+def find_source(location: Path | str, folder: Path) -> Path | str:
+    """Where a source is: a relative path is tried from the working directory, then from the folder of the spec."""
+    beside = folder / location
+    return beside if not Path(location).exists() and beside.exists() else location
+
+
+def check_lists(**lists: Collection[str]) -> None:
+    """Refuse a text where a list of names is wanted: its letters would be taken for names.
+
+    >>> check_lists(public="product")
+    Traceback (most recent call last):
+    privbench.errors.SpecError: public is the text 'product', but a list of names is wanted: public=['product'].
+    """
+    for name, value in lists.items():
+        if isinstance(value, str):
+            raise SpecError(f"{name} is the text {value!r}, but a list of names is wanted: {name}=[{value!r}].")

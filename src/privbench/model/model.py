@@ -1,0 +1,70 @@
+"""The model: everything that was released, and nothing else. Safe to publish; `model_file` writes and reads it."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from privbench.encode.codec import Codec, compile_codec
+from privbench.errors import ModelError
+from privbench.methods.method import TableModel
+from privbench.schema.domain import implied_by_type
+from privbench.schema.spec import Spec
+from privbench.schema.unit import Protection
+from privbench.spn.tree_links import Blocks, Fanouts, Named
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Model:
+    """A fitted database: spec, released table models, copies of public tables, receipt."""
+
+    spec: Spec
+    tables: Mapping[str, TableModel]
+    public: Mapping[str, bytes]
+    entity_keys: pa.Table | None
+    receipt: dict[str, Any]
+
+    @cached_property
+    def protection(self) -> Protection:
+        """Who is protected."""
+        return self.spec.protection()
+
+    @cached_property
+    def codecs(self) -> dict[str, dict[str, Codec]]:
+        """Codecs by private table and column."""
+        return compile_codecs(self.spec, self.protection)
+
+
+def stands_in_networks(model: Model) -> bool:
+    """Whether links of some table stand in the networks, rather than hold counts of their own."""
+    links = (link for table in model.tables.values() for link in table.links.values())
+    return any(isinstance(link, Fanouts | Named | Blocks) for link in links)
+
+
+def has_births(model: Model) -> bool:
+    """Whether rows of some table are born with their owners."""
+    return any(isinstance(link, Fanouts) for table in model.tables.values() for link in table.links.values())
+
+
+def compile_codecs(
+    spec: Spec, protection: Protection, *, without: Collection[tuple[str, str]] = ()
+) -> dict[str, dict[str, Codec]]:
+    """A codec for each modelled column of each private table, but for those named by table and column."""
+    return {
+        table: {
+            column: _codec(spec, protection, table, column)
+            for column in protection.attributes(table)
+            if (table, column) not in without
+        }
+        for table in protection.order
+    }
+
+
+def _codec(spec: Spec, protection: Protection, table: str, column: str) -> Codec:
+    declared = protection.schema.table(table).column(column)
+    domain = spec.column(table, column).domain or implied_by_type(declared.type.kind)
+    if domain is None:
+        raise ModelError(f"{table}.{column}: has no domain.")
+    return compile_codec(f"{table}.{column}", declared.type, nullable=declared.nullable, domain=domain)

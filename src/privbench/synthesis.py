@@ -1,0 +1,71 @@
+"""Draft, fit and generate in one go."""
+
+from collections.abc import Collection, Mapping
+from fractions import Fraction
+from pathlib import Path
+
+from privbench.fitting.draft import PRIVATE, draft
+from privbench.fitting.fit import fit
+from privbench.fitting.promise import parse_delta, parse_epsilon
+from privbench.generation.generate import check_request, generate
+from privbench.io.base import Format
+from privbench.io.staging import check_target
+from privbench.methods.method import Progress, silent
+from privbench.model.arguments import format_of
+from privbench.model.model import Model
+from privbench.schema.leave_out import Place
+from privbench.schema.spec import Orphans
+from privbench.schema.unit import Neighbours
+
+
+def synth(
+    source: Path | str,
+    out: Path | str,
+    *,
+    unit: str | None = None,
+    epsilon: Fraction | float | str,
+    delta: Fraction | float | str = 0,
+    domains: str = PRIVATE,
+    method: str | None = None,
+    neighbours: Neighbours = Neighbours.REPLACE,
+    public: Collection[str] = (),
+    drop: Collection[str] = (),
+    drop_columns: Collection[Place] = (),
+    owners: Mapping[str, tuple[str, ...]] | None = None,
+    lookups: Mapping[str, str] | None = None,
+    orphans: Orphans = Orphans.ERROR,
+    scale: float = 1.0,
+    seed: int | None = None,
+    format: Format | str = Format.PARQUET,  # noqa: A002
+    force: bool = False,
+    progress: Progress = silent,
+) -> tuple[Model, dict[str, int]]:
+    """Make a bundle from a database; returns the model and the rows of each table.
+
+    Takes what `draft`, `fit` and `generate` take. What could fail at the end is checked first: no budget is spent
+    on a bundle that cannot be written.
+
+    Example::
+
+        model, rows = privbench.synth("shop", "bundle", unit="customer", epsilon="3.2")
+    """
+    budget, chance = parse_epsilon(epsilon), parse_delta(delta)
+    format = format_of(format)  # noqa: A001
+    check_request(scale, seed)
+    check_target(Path(out), force=force)
+    spec = draft(
+        source,
+        unit=unit,
+        domains=domains,
+        neighbours=neighbours,
+        public=public,
+        drop=drop,
+        drop_columns=drop_columns,
+        owners=owners,
+        lookups=lookups,
+        orphans=orphans,
+        progress=progress,
+    )
+    model = fit(spec, epsilon=budget, delta=chance, method=method, progress=progress)
+    rows = generate(model, out, scale=scale, seed=seed, format=format, force=force, progress=progress)
+    return model, rows

@@ -1,0 +1,1 @@
+"""The auditor's folder: checks a receipt with the standard library alone, importing nothing else of PrivBench."""

@@ -1,0 +1,154 @@
+"""Columns that are found to equal something: from data to model, with every test in the receipt."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from privbench.fitting.derived import claims_to_test, derived_columns
+from privbench.fitting.draft import draft
+from privbench.fitting.fit import fit
+from privbench.fitting.method import method_settings
+from privbench.fitting.plan import plan
+from privbench.generation.generate import generate
+from privbench.model.file import load_model, save_model
+from privbench.model.model import Model
+from privbench.model.receipt_check import verify_model
+from privbench.schema.domain import Origin
+from privbench.schema.spec import Spec
+from privbench.schema.unit import Neighbours
+
+from ..derived_shop import check, rows_of, write_source
+from ..forging import write_shop
+from ..seeded import SeededEntropy
+
+SHOPS, EPSILON = 1500, "400"
+FOUND = {
+    "shop.sales = rows of sale",
+    "sale.region = region of its owner",
+    "sale.opened = opened of its owner",
+    "sale.number = rank from 1",
+    "sale.lines = rows of line",
+    "line.position = rank from 1",
+    "line.region = region of its owner",
+    "line.lines = lines of its owner",
+}
+"""All that hold in every row. Rows without owner break what is said of sale.place and visit.region."""
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_source(tmp_path_factory.mktemp("derived") / "source", SHOPS)
+
+
+@pytest.fixture(scope="module")
+def model(source: Path) -> Model:
+    return fit(draft(source, unit="shop", domains="data"), epsilon=EPSILON, entropy=SeededEntropy())
+
+
+def asked_of(model: Model) -> set[tuple[str, str]]:
+    """The tables and claims that were tested."""
+    nodes = model.receipt["ledger"]["nodes"]
+    return {(n["table"], n["query"]) for n in nodes if "#differs" in n.get("query", "")}
+
+
+def claim_query(found: str) -> tuple[str, str]:
+    table, said = found.split(".")
+    return table, f"weights of #differs {said.replace(' = ', ' from ')}"
+
+
+def test_what_holds_is_found(model: Model, tmp_path: Path) -> None:
+    assert set(derived_columns(model.protection)) == FOUND
+    generate(model, tmp_path / "out", seed=1)
+    rows = rows_of(tmp_path / "out")
+    for row in rows["sale"]:
+        row["place"] = 0 if row["number"] is None else row["number"] - 1  # which is learnt
+    shops = {shop["id"]: shop["region"] for shop in rows["shop"]}
+    for visit in rows["visit"]:
+        visit["region"] = shops.get(visit["shop_id"], "north")  # so is this
+    check(rows)
+
+
+def test_the_receipt_holds_every_test(model: Model, tmp_path: Path) -> None:
+    save_model(model, tmp_path / "shop.model")
+    loaded = load_model(tmp_path / "shop.model")
+    assert verify_model(loaded).status == "conditional"
+    assert verify_model(loaded).problems == ()
+    assert asked_of(model) > set(map(claim_query, FOUND))
+    spent = [Fraction(n["total"]) for n in model.receipt["ledger"]["nodes"] if n.get("label") == "derived columns"]
+    assert 0 < spent[0] <= Fraction(EPSILON) / 2 / 20
+
+
+def test_an_edited_test_is_noticed(model: Model) -> None:
+    receipt = json.loads(json.dumps(model.receipt))
+    event = next(n for n in receipt["ledger"]["nodes"] if "#differs" in n.get("query", ""))
+    event["epsilon"] = "0/1"
+    forged = Model(
+        spec=model.spec, tables=model.tables, public=model.public, entity_keys=model.entity_keys, receipt=receipt
+    )
+    assert verify_model(forged).status == "failed"
+
+
+def test_what_was_found_is_declared_in_the_next_fit(model: Model, source: Path) -> None:
+    again = fit(model.spec, source=source, epsilon=EPSILON, entropy=SeededEntropy())
+    assert set(derived_columns(again.protection)) == FOUND
+    assert not asked_of(again) & set(map(claim_query, FOUND))
+
+
+def test_domains_are_not_searched_for_what_was_found(source: Path) -> None:
+    spec = draft(source, unit="shop", domains="data")
+    private = spec.with_domains(
+        {("line", "hue"): (None, Origin.PRIVATE), ("shop", "sales"): (None, Origin.PRIVATE)}  # type: ignore[dict-item]
+    )
+    model = fit(private, epsilon=EPSILON, entropy=SeededEntropy())
+    assert set(derived_columns(model.protection)) == FOUND
+    searched = [n["query"] for n in model.receipt["ledger"]["nodes"] if "magnitudes" in n.get("query", "")]
+    assert len(searched) == 1
+    assert "hue" in searched[0]
+
+
+@pytest.mark.parametrize("method", [{"name": "tree", "derived": False}, {"name": "independent"}])
+def test_no_test_is_made_unless_wanted(source: Path, method: dict[str, object]) -> None:
+    spec = draft(source, unit="shop", domains="data").model_copy(update={"method": method})
+    model = fit(spec, epsilon=EPSILON, entropy=SeededEntropy())
+    assert asked_of(model) == set()
+    assert derived_columns(model.protection) == ()
+
+
+def test_no_test_is_made_with_little_budget_or_where_entities_come_and_go(source: Path) -> None:
+    spec = draft(source, unit="shop", domains="data")
+    assert asked_of(fit(spec, epsilon="20", entropy=SeededEntropy())) == set()
+    free = spec.model_copy(update={"neighbours": Neighbours.ADD_REMOVE})
+    assert claims_to_test(free, free.protection(), method_settings(free)) == ()
+
+
+def test_what_is_tested_follows_from_the_schema(source: Path) -> None:
+    spec = draft(source, unit="shop", domains="data")
+    found = claims_to_test(spec, spec.protection(), method_settings(spec))
+    said = {f"{claim.table}.{claim.column} = {claim.derived}" for claim in found}
+    assert said > FOUND
+    assert {s for s in said if s.startswith("visit.hour")} == {"visit.hour = rank from 1", "visit.hour = rank from 0"}
+    assert not any("paid" in s or s.startswith("shop.region") for s in said)
+
+
+def test_no_rank_is_looked_for_where_an_owner_has_one_row(tmp_path: Path) -> None:
+    """Any flag that is nearly always 0 or 1 would pass for one, and its rare values would be lost."""
+    source = write_shop(
+        tmp_path / "source",
+        "CREATE TABLE shop (id INTEGER PRIMARY KEY);"
+        "CREATE TABLE permit (shop_id INTEGER PRIMARY KEY REFERENCES shop (id), void SMALLINT NOT NULL);",
+        shop="id\n1\n2",
+        permit="shop_id,void\n1,0\n2,0",
+    )
+    spec = draft(source, unit="shop", domains="data")
+    assert claims_to_test(spec, spec.protection(), method_settings(spec)) == ()
+
+
+def test_the_plan_says_what_tests_cost(source: Path) -> None:
+    spec: Spec = draft(source, unit="shop", domains="data")
+    said = plan(spec, epsilon=EPSILON, rows={"shop": SHOPS})
+    assert said.tests is not None
+    assert {"shop.sales", "line.hue"} <= set(said.tests.columns)
+    assert 0 < said.tests.least < said.tests.most <= said.budget / 20
+    assert plan(spec, epsilon="3.2", rows={"shop": SHOPS}).tests is None

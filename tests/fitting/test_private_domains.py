@@ -1,0 +1,221 @@
+"""Domains that are left to the budget: drafted without a look, refused where they cannot be, found and paid for."""
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from privbench.errors import SpecError
+from privbench.fitting.domains import open_domain_vault, paid_before, wanted_types, with_codes, with_found
+from privbench.fitting.draft import draft
+from privbench.fitting.fit import fit
+from privbench.fitting.reading import read_database
+from privbench.fitting.warnings import fit_warnings
+from privbench.generation.generate import generate
+from privbench.io.duckdb_file import DuckDBSource
+from privbench.io.open import open_source
+from privbench.methods.method import silent
+from privbench.model.file import load_model, save_model
+from privbench.model.model import compile_codecs
+from privbench.model.verify import verify
+from privbench.privacy.domain_vault import DomainVault
+from privbench.privacy.ledger import Ledger
+from privbench.privacy.noise import TestEntropy as FixedEntropy
+from privbench.schema.domain import Origin, Range, Serial, Text, Values
+from privbench.schema.spec import Spec, read_spec, write_spec
+
+from ..seeded import SeededEntropy
+
+ROWS = 3_000
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("shop") / "shop.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        for statement in (
+            "CREATE TABLE person (id INTEGER PRIMARY KEY, age SMALLINT, mail VARCHAR(40) UNIQUE, badge BIGINT UNIQUE, "
+            "active BOOLEAN NOT NULL, kind VARCHAR CHECK (kind IN ('a', 'b')))",
+            "CREATE TABLE visit (id INTEGER PRIMARY KEY, person_id INTEGER NOT NULL REFERENCES person (id), "
+            "day DATE NOT NULL, cost DECIMAL(9,2))",
+            f"INSERT INTO person SELECT i, 18 + i % 70, 'm' || i, i, i % 2 = 0, 'a' FROM range({ROWS}) t(i)",
+            f"INSERT INTO visit SELECT i, i % {ROWS}, DATE '2020-01-01' + INTERVAL (i % 365) DAY, (i % 97) / 4 "
+            f"FROM range({2 * ROWS}) t(i)",
+        ):
+            connection.execute(statement)
+    return path
+
+
+def _fit(shop: Path, **flags: Any) -> Any:
+    return fit(draft(shop, unit="person"), epsilon=8, entropy=SeededEntropy(), method="independent", **flags)
+
+
+def test_a_draft_looks_at_no_value(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> Any:
+        raise AssertionError("values were read")
+
+    monkeypatch.setattr(DuckDBSource, "read", refuse)
+    columns = draft(shop, unit="person").tables["person"].columns
+    assert (columns["age"].domain, columns["age"].origin, columns["age"].null) == (None, Origin.PRIVATE, True)
+    assert (columns["mail"].domain, columns["mail"].origin) == (Text(text=(0, 8, 16, 32, 64, 128)), Origin.SCHEMA)
+    assert (columns["badge"].domain, columns["badge"].origin) == (Serial(), Origin.SCHEMA)
+    assert columns["kind"].domain == Values(values=("a", "b"))
+    with pytest.raises(AssertionError, match="values were read"):
+        draft(shop, unit="person", domains="data")
+
+
+def test_the_spec_file_says_private(shop: Path, tmp_path: Path) -> None:
+    spec = draft(shop, unit="person")
+    write_spec(spec, tmp_path / "spec.yaml")
+    assert "age: {type: SMALLINT, null: true, domain: private}" in (tmp_path / "spec.yaml").read_text()
+    assert read_spec(tmp_path / "spec.yaml") == spec
+
+
+def test_another_word_is_refused(shop: Path) -> None:
+    with pytest.raises(SpecError, match=r"`private`.*or read from the `data`"):
+        draft(shop, unit="person", domains="public")
+
+
+def test_the_receipt_says_what_was_found_and_verifies(shop: Path, tmp_path: Path) -> None:
+    model = _fit(shop)
+    domains = model.receipt["public"]["domains"]
+    assert domains["private"] == ["person.age", "visit.cost", "visit.day"]
+    assert domains["data"] == []
+    assert model.receipt["condition"] is None
+    queries = {n["query"] for n in model.receipt["ledger"]["nodes"] if n.get("table") == "visit"}
+    assert {"magnitudes of day", "cells of day", "steps of cost", "magnitudes of cost"} <= queries
+    save_model(model, tmp_path / "model")
+    generate(load_model(tmp_path / "model"), tmp_path / "bundle", seed=1)
+    assert verify(tmp_path / "bundle").status == verify(tmp_path / "model").status == "verified"
+    assert model.spec.column("person", "age").domain == Range(range=(0, 127))
+    assert model.spec.column("person", "age").origin is Origin.PRIVATE
+
+
+def test_a_model_whose_domains_nobody_paid_for_is_refused(shop: Path, tmp_path: Path) -> None:
+    model = _fit(shop)
+    mail = model.spec.column("person", "mail").domain
+    spec = model.spec.with_domains({("person", "mail"): (mail, Origin.PRIVATE)})
+    listed = {**model.receipt["public"]["domains"]}
+    listed["schema"] = [name for name in listed["schema"] if name != "person.mail"]
+    listed["private"] = sorted([*listed["private"], "person.mail"])
+    public = {**model.receipt["public"], "domains": listed}
+    object.__setattr__(model, "spec", spec)
+    object.__setattr__(model, "receipt", {**model.receipt, "public": public})
+    save_model(model, tmp_path / "model")
+    assert any("person.mail: its domain" in problem for problem in verify(tmp_path / "model").problems)
+
+
+def test_a_search_of_fewer_cells_than_the_type_has_is_refused(shop: Path, tmp_path: Path) -> None:
+    model = _fit(shop)
+    next(n for n in model.receipt["ledger"]["nodes"] if n.get("query") == "magnitudes of age").update(draws=1)
+    save_model(model, tmp_path / "model")
+    assert any("magnitudes of age, 33 draws" in problem for problem in verify(tmp_path / "model").problems)
+
+
+def test_texts_without_a_list_are_refused_all_at_once_before_anything_is_read(tmp_path: Path) -> None:
+    source = tmp_path / "d"
+    with duckdb.connect(str(source)) as connection:
+        connection.execute("CREATE TABLE t (a VARCHAR, b INTEGER, c VARCHAR(9))")
+    spec = draft(source)
+    assert spec.wanted(spec.protection()) == (("t", "a"), ("t", "b"), ("t", "c"))
+    with pytest.raises(SpecError, match=r"no domain for t\.a, t\.c: .*values: \[\.\.\].*text.*drop.*--domains data"):
+        fit(spec, source=tmp_path / "there is no such file", epsilon=1)
+
+
+def test_a_domain_that_is_not_there_is_looked_for(shop: Path) -> None:
+    spec = draft(shop, unit="person")
+    silent_spec = spec.with_domains({("person", "age"): (None, Origin.DECLARED)})  # type: ignore[dict-item]
+    assert silent_spec.wanted(silent_spec.protection()) == spec.wanted(spec.protection())
+    left = spec.with_domains({("person", "age"): (None, Origin.DATA)})  # type: ignore[dict-item]
+    with pytest.raises(SpecError, match=r"no domain for person\.age"):
+        left.protection()
+
+
+def test_a_unique_column_cannot_be_searched() -> None:
+    spec = Spec.model_validate({"tables": {"t": {"unique": [["a"]], "columns": {"a": {"type": "DATE"}}}}})
+    with pytest.raises(SpecError, match=r"t\.a: a UNIQUE column"):
+        spec.protection()
+
+
+def test_a_domain_that_was_paid_for_before_is_declared(shop: Path) -> None:
+    published = _fit(shop).spec
+    assert paid_before(published).column("person", "age").origin is Origin.DECLARED
+    again = fit(published, source=shop, epsilon=1, entropy=SeededEntropy(), method="independent")
+    assert again.receipt["public"]["domains"]["private"] == []
+    assert "person.age" in again.receipt["public"]["domains"]["declared"]
+
+
+def test_too_little_budget_falls_back_on_the_type(shop: Path) -> None:
+    spec = draft(shop, unit="person")
+    model = fit(spec, epsilon="0.0001", entropy=SeededEntropy(), method="independent")
+    assert "person.age" in model.receipt["public"]["domains"]["schema"]
+
+
+def test_the_method_gets_what_is_left(shop: Path) -> None:
+    receipt = _fit(shop).receipt
+    domains = next(n for n in receipt["ledger"]["nodes"] if n.get("label") == "domains")
+    assert Fraction(0) < Fraction(domains["total"]) <= Fraction(receipt["budget"]["add_remove"]) * 3 / 10
+    assert Fraction(receipt["ledger"]["total"]) > Fraction(receipt["budget"]["add_remove"]) * 9 / 10
+
+
+def test_the_spec_is_a_function_of_the_noisy_answers(shop: Path) -> None:
+    spec = draft(shop, unit="person")
+    protection = spec.protection()
+    wanted = wanted_types(spec, protection)
+    with open_source(shop) as source:
+        codecs = compile_codecs(spec, protection, without=wanted)
+        read = read_database(source, protection, codecs, orphans_as_null=False, progress=silent)
+    first = open_domain_vault(wanted, read, ledger=Ledger(Fraction(4)), entropy=FixedEntropy(3))
+    found = with_found(spec, protection, first)
+    replay = DomainVault(wanted, None, ledger=Ledger(Fraction(4)), entropy=FixedEntropy(4), tape=first.answers)
+    assert with_found(spec, protection, replay) == found
+    coded = with_codes(read, compile_codecs(found, protection))
+    assert list(coded.private["visit"].codes) == ["day", "cost"]
+    assert coded.raw == {}
+    assert np.array_equal(coded.private["visit"].entities, read.private["visit"].entities)
+
+
+def test_raw_values_follow_their_rows(tmp_path: Path) -> None:
+    """A lookup row that two rows name becomes two, and rows with public ids are sorted; raw values go along."""
+    source = tmp_path / "d"
+    with duckdb.connect(str(source)) as connection:
+        for statement in (
+            "CREATE TABLE address (id INTEGER PRIMARY KEY, zip INTEGER)",
+            "CREATE TABLE person (id INTEGER PRIMARY KEY, age INTEGER, address_id INTEGER REFERENCES address (id))",
+            "CREATE TABLE film (id INTEGER PRIMARY KEY, person_id INTEGER REFERENCES person (id))",
+            "INSERT INTO address VALUES (1, 111), (2, 222)",
+            "INSERT INTO person VALUES (9, 90, 2), (7, 70, 1), (8, 80, 2)",
+            "INSERT INTO film VALUES (1, 9)",
+        ):
+            connection.execute(statement)
+    spec = draft(source, unit="person", lookups={"address": "person"}, public=["film"])
+    protection = spec.protection()
+    with open_source(source) as opened:
+        codecs = compile_codecs(spec, protection, without=wanted_types(spec, protection))
+        read = read_database(opened, protection, codecs, orphans_as_null=False, progress=silent)
+    assert read.raw["person"]["age"].to_pylist() == [70, 80, 90]
+    keys = next(iter(read.private["person"].keys.values()))
+    assert read.raw["address"]["zip"].take(pa.array(keys)).to_pylist() == [111, 222, 222]
+    assert len(set(keys.tolist())) == 3
+
+
+def test_types_guessed_from_values_are_not_private(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a\n1\n2\n")
+    with pytest.raises(SpecError, match=r"t: the types of a CSV file are guessed.*schema\.sql"):
+        draft(tmp_path)
+    (tmp_path / "schema.sql").write_text("CREATE TABLE t (a INTEGER);")
+    assert draft(tmp_path).column("t", "a").origin is Origin.PRIVATE
+
+
+def test_domains_found_with_little_budget_are_told(shop: Path) -> None:
+    spec = draft(shop, unit="person")
+    poor = fit(spec, epsilon="0.5", entropy=SeededEntropy(), method="independent")
+    [said] = [line for line in fit_warnings(poor) if "found with little budget" in line]
+    assert said.startswith("The domains of person.age, visit.day, visit.cost were found")
+    assert "Declare them in the spec" in said
+    rich = fit(spec, epsilon=50, entropy=SeededEntropy(), method="independent")
+    assert not any("found with little budget" in line for line in fit_warnings(rich))

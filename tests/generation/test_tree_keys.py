@@ -1,0 +1,199 @@
+"""Keys in unusual places: cycles, unique reference keys, natural keys, public tables that name entities."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from privbench.errors import SchemaError
+from privbench.generation import spans
+from privbench.methods.method import TableModel
+from privbench.model.check import check_model
+from privbench.model.model import Model
+from privbench.model.order import generation_order
+from privbench.spn.fanouts import fanout_edges
+from privbench.spn.links import COMPONENT
+from privbench.spn.nodes import Leaf
+from privbench.spn.tree_links import Fanouts, Named
+
+from ..tree_models import INTEGER, made, network
+from .test_tree_rows import number, opened
+
+EDGES = fanout_edges(5)
+
+
+def table(key: list[str], foreign: list[tuple[str, str]], **columns: Any) -> dict[str, Any]:
+    keys = [{"columns": [c], "table": t, "references": ["id"]} for c, t in foreign]
+    return {"key": key, "foreign_keys": keys, "columns": columns}
+
+
+def cycle(*, unique: bool = False) -> Model:
+    """Persons with a favourite note, which is of a visit of a person: named before it is made."""
+    person = table(["id"], [("best_id", "note")], id=INTEGER, best_id=INTEGER)
+    visit = table(["id"], [("person_id", "person")], id=INTEGER, person_id={"type": "INTEGER", "null": False})
+    note = table(["id"], [("visit_id", "visit")], id=INTEGER, visit_id={"type": "INTEGER", "null": False})
+    person["unique"] = [["best_id"]] if unique else []
+    spec = {"unit": "person", "tables": {"person": person, "visit": visit, "note": note}}
+    for name, column in (("visit", "person_id"), ("note", "visit_id")):
+        spec["tables"][name]["owner"] = [column]  # type: ignore[index]
+    best = Named(column=None, null="#null person.best_id")
+
+    def born(link: str) -> Fanouts:
+        return Fanouts(column=f"#rows {link}", edges=EDGES, exponent=1.0, unowned=0.0)
+
+    bins = len(EDGES) - 1
+    models = {
+        "person": TableModel(
+            network=network([("#null person.best_id", 2, None), ("#rows visit.person_id", bins, None)]),
+            rows=300,
+            links={"person.best_id": best},
+        ),
+        "visit": TableModel(
+            network=network([("#rows note.visit_id", bins, None)]),
+            rows=900,
+            links={"visit.person_id": born("visit.person_id")},
+        ),
+        "note": TableModel(
+            network=Leaf(column=COMPONENT, counts=np.ones(1)),
+            rows=700,
+            links={"note.visit_id": born("note.visit_id")},
+        ),
+    }
+    return made(spec, models)
+
+
+@pytest.mark.parametrize("scale", [0.01, 1, 3])
+def test_a_table_named_before_it_is_made_keeps_its_promise(
+    scale: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spans, "BLOCK_ROWS", 100)
+    model = cycle()
+    check_model(model)
+    base = opened(model, tmp_path / "out", scale=scale)
+    for name, rows in (("person", 300), ("visit", 900), ("note", 700)):
+        assert number(base, f"SELECT count(*) FROM {name}") == round(rows * scale)
+    orphans = "SELECT count(*) FROM person WHERE best_id NOT IN (SELECT id FROM note)"
+    assert number(base, orphans) == 0
+    named = number(base, "SELECT count(best_id) FROM person")
+    nulls = number(base, "SELECT count(*) FROM person WHERE best_id IS NULL")
+    assert named + nulls == round(300 * scale)
+    assert scale < 1 or (named > 0 and nulls > 0)
+    assert number(base, "SELECT count(DISTINCT best_id) FROM person") > 0.8 * named
+
+
+def test_owners_come_first_or_not_at_all() -> None:
+    """A cycle through a key that must be looked up can be made with counts, not with rows born of their owners."""
+    person = table(["id"], [], id=INTEGER, best=INTEGER)
+    person["foreign_keys"] = [{"columns": ["best"], "table": "visit", "references": ["code"]}]
+    visit = table(["id"], [("person_id", "person")], id=INTEGER, person_id=INTEGER)
+    visit["columns"]["code"] = {"type": "INTEGER", "domain": {"serial": True}, "null": False}
+    visit |= {"unique": [["code"]], "owner": ["person_id"]}
+    model = made({"unit": "person", "tables": {"person": person, "visit": visit}}, {})
+    assert generation_order(model.spec, model.protection) == ("visit", "person")
+    with pytest.raises(SchemaError, match="cycle"):
+        generation_order(model.spec, model.protection, born=True)
+
+
+@pytest.mark.parametrize("block", [50, 65_536])
+def test_a_unique_reference_key(block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each row is named at most once, rows with an in-degree first; and a unique key to the table's own rows."""
+    monkeypatch.setattr(spans, "BLOCK_ROWS", block)
+    person = table(["id"], [("twin_id", "person")], id=INTEGER, twin_id=INTEGER)
+    person["unique"] = [["twin_id"]]
+    person["columns"]["kind"] = {"type": "INTEGER", "domain": {"range": [1, 2]}, "null": False}
+    visit = table(["id"], [("person_id", "person"), ("guide_id", "person")], id=INTEGER, person_id=INTEGER)
+    visit["columns"]["guide_id"] = INTEGER
+    visit |= {"unique": [["guide_id"]], "owner": ["person_id"]}
+    sizes = [("kind", 2, None), ("#rows visit.person_id", 2, None), ("#null person.twin_id", 2, None)]
+    tree = network([*sizes, ("#in-degree visit.guide_id", 2, "kind"), ("#in-degree person.twin_id", 2, None)])
+    twin = Named(column="#in-degree person.twin_id", edges=fanout_edges(1), exponent=0, null="#null person.twin_id")
+    guide = Named(column="#in-degree visit.guide_id", edges=fanout_edges(1), exponent=0, null="#null visit.guide_id")
+    born = Fanouts(column="#rows visit.person_id", edges=fanout_edges(1), exponent=0, unowned=20)
+    models = {
+        "person": TableModel(network=tree, rows=1000, links={"person.twin_id": twin}),
+        "visit": TableModel(
+            network=network([("#null visit.guide_id", 2, None)]),
+            rows=500,
+            links={"visit.person_id": born, "visit.guide_id": guide},
+        ),
+    }
+    model = made({"unit": "person", "tables": {"person": person, "visit": visit}}, models)
+    check_model(model)
+    base = opened(model, tmp_path / "out")
+    for holder, key in (("visit", "guide_id"), ("person", "twin_id")):
+        assert number(base, f"SELECT count({key}) FROM {holder}") > 50
+        assert number(base, f"SELECT count({key}) - count(DISTINCT {key}) FROM {holder}") == 0
+        assert number(base, f"SELECT count(*) FROM {holder} WHERE {key} NOT IN (SELECT id FROM person)") == 0
+
+
+def test_public_tables_say_how_often_entities_are_named(tmp_path: Path) -> None:
+    """With their ids kept, entities are drawn by the number of public rows that name them."""
+    person = table(["id"], [], id=INTEGER, kind={"type": "INTEGER", "domain": {"range": [1, 2]}, "null": False})
+    press = table(["id"], [("person_id", "person")], id=INTEGER, person_id=INTEGER) | {"public": True}
+    spec = {"unit": "person", "tables": {"person": person, "press": press}}
+    tree = network([("kind", 2, "#public press.person_id")], given={"#public press.person_id": 3})
+    certain = replace(tree.columns[0], factors=(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]),))
+    models = {"person": TableModel(network=replace(tree, columns=(certain,)), rows=100)}
+    ids = pa.table({"id": pa.array(range(1000, 1100), pa.int32())})
+    named = [1000 + i for i in range(0, 100, 7) for _ in range(1 + i % 3)]
+    content = pa.table({"id": pa.array(range(len(named)), pa.int32()), "person_id": pa.array(named, pa.int32())})
+    buffer = io.BytesIO()
+    pq.write_table(content, buffer)
+    model = replace(made(spec, models), public={"press": buffer.getvalue()}, entity_keys=ids)
+    base = opened(model, tmp_path / "out")
+    kinds = base.execute("SELECT id, kind FROM person ORDER BY id").fetchall()
+    assert kinds == [(1000 + i, 2 if i % 7 == 0 else 1) for i in range(100)]
+    check_model(model)
+
+
+def test_entities_without_columns_of_their_own(tmp_path: Path) -> None:
+    """Of an entity table with nothing but its key, too, fanouts are carried on."""
+    visit = table(["id"], [("person_id", "person")], id=INTEGER, person_id={"type": "INTEGER", "null": False})
+    spec = {"unit": "person", "tables": {"person": table(["id"], [], id=INTEGER), "visit": visit}}
+    born = Fanouts(column="#rows visit.person_id", edges=np.array([2, 3]), exponent=0.0, unowned=0.0)
+    models = {
+        "person": TableModel(network=network([("#rows visit.person_id", 1, None)]), rows=50),
+        "visit": TableModel(
+            network=Leaf(column=COMPONENT, counts=np.ones(1)), rows=100, links={"visit.person_id": born}
+        ),
+    }
+    base = opened(made(spec, models), tmp_path / "out")
+    assert number(base, "SELECT min(n) * 1000 + max(n) FROM (SELECT count(*) n FROM visit GROUP BY person_id)") == 2002
+    assert number(base, "SELECT count(*) FROM visit") == 100
+
+
+def test_a_reference_from_a_table_of_another_owner(tmp_path: Path) -> None:
+    """What a table asks of its owner is not asked of the other tables that it names."""
+    required = {"type": "INTEGER", "null": False}
+    visit = table(["id"], [("person_id", "person")], id=INTEGER, person_id=required)
+    visit["columns"]["cost"] = {"type": "INTEGER", "domain": {"range": [1, 3]}, "null": False}
+    note = table([], [("visit_id", "visit"), ("author_id", "person")], visit_id=required, author_id=INTEGER)
+    note["owner"] = ["visit_id"]
+    note["columns"]["stars"] = {"type": "INTEGER", "domain": {"range": [1, 2]}, "null": False}
+    spec = {"unit": "person", "tables": {"person": table(["id"], [], id=INTEGER), "visit": visit, "note": note}}
+    bins = len(EDGES) - 1
+
+    def born(link: str) -> Fanouts:
+        return Fanouts(column=f"#rows {link}", edges=EDGES, exponent=1.0, unowned=0.0)
+
+    author = Named(column="#in-degree note.author_id", edges=EDGES, exponent=1.0, null="#null note.author_id")
+    people = [("#rows visit.person_id", bins, None), ("#in-degree note.author_id", bins, None)]
+    visits = [("cost", 3, None), ("#rows note.visit_id", bins, "cost")]
+    notes = network([("stars", 2, "#owner cost"), ("#null note.author_id", 2, None)], given={"#owner cost": 4})
+    models = {
+        "person": TableModel(network=network(people), rows=200),
+        "visit": TableModel(network=network(visits), rows=500, links={"visit.person_id": born("visit.person_id")}),
+        "note": TableModel(
+            network=notes, rows=900, links={"note.visit_id": born("note.visit_id"), "note.author_id": author}
+        ),
+    }
+    model = made(spec, models)
+    check_model(model)
+    base = opened(model, tmp_path / "out")
+    assert number(base, "SELECT count(*) FROM note WHERE author_id NOT IN (SELECT id FROM person)") == 0
+    assert number(base, "SELECT count(DISTINCT author_id) FROM note") > 50

@@ -1,0 +1,208 @@
+"""Models with links that stand in networks, written down by hand: keys of every kind, two and three levels."""
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from privbench.methods.method import TableModel
+from privbench.model.model import Model
+from privbench.schema.spec import Spec
+from privbench.spn.clique import CliqueTree, Conditional, Given
+from privbench.spn.fanouts import RANK_EDGES, fanout_edges, size_edges
+from privbench.spn.tree_links import Blocks, Fanouts, LinkModel, Named, Rates
+
+Columns = Sequence[tuple[str, int, str | None]]
+"""Name, codes, parent."""
+
+INTEGER = {"type": "INTEGER"}
+SPEC: dict[str, Any] = {
+    "unit": "person",
+    "tables": {
+        "town": {"public": True, "key": ["id"], "columns": {"id": INTEGER, "name": {"type": "VARCHAR"}}},
+        "person": {
+            "key": ["id"],
+            "foreign_keys": [
+                {"columns": ["town_id"], "table": "town", "references": ["id"]},
+                {"columns": ["boss_id"], "table": "person", "references": ["id"]},
+            ],
+            "columns": {
+                "id": INTEGER,
+                "town_id": INTEGER,
+                "boss_id": INTEGER,
+                "age": {"type": "INTEGER", "domain": {"range": [1, 5]}, "null": False},
+            },
+        },
+        "visit": {
+            "key": ["id"],
+            "foreign_keys": [
+                {"columns": ["person_id"], "table": "person", "references": ["id"]},
+                {"columns": ["guest_id"], "table": "person", "references": ["id"]},
+            ],
+            "owner": ["person_id"],
+            "columns": {
+                "id": INTEGER,
+                "person_id": {"type": "INTEGER", "null": False},
+                "guest_id": INTEGER,
+                "cost": {"type": "INTEGER", "domain": {"bins": [0, 4, 10]}, "null": True},
+            },
+        },
+        "note": {
+            "foreign_keys": [{"columns": ["visit_id"], "table": "visit", "references": ["id"]}],
+            "columns": {
+                "visit_id": INTEGER,
+                "stars": {"type": "INTEGER", "domain": {"range": [1, 3]}, "null": False},
+            },
+        },
+        "passport": {
+            "key": ["person_id"],
+            "foreign_keys": [{"columns": ["person_id"], "table": "person", "references": ["id"]}],
+            "columns": {
+                "person_id": {"type": "INTEGER", "null": False},
+                "valid": {"type": "BOOLEAN", "null": False},
+            },
+        },
+        "season": {
+            "key": ["person_id", "year"],
+            "foreign_keys": [{"columns": ["person_id"], "table": "person", "references": ["id"]}],
+            "columns": {
+                "person_id": {"type": "INTEGER", "null": False},
+                "year": {"type": "INTEGER", "domain": {"range": [1990, 1993]}, "null": False},
+            },
+        },
+        "game": {
+            "foreign_keys": [
+                {"columns": ["person_id", "year"], "table": "season", "references": ["person_id", "year"]}
+            ],
+            "columns": {
+                "person_id": {"type": "INTEGER", "null": False},
+                "year": {"type": "INTEGER", "null": False},
+                "won": {"type": "BOOLEAN", "null": False},
+            },
+        },
+    },
+}
+TOWNS = 6
+
+
+def network(columns: Columns, *, given: Mapping[str, int] | None = None, seed: int = 0) -> CliqueTree:
+    """A tree of columns with a parent each; those given may be parents. Its tables are drawn, and far from even."""
+    rng = np.random.default_rng(seed)
+    sizes = {name: codes for name, codes, _ in columns} | dict(given or {})
+    made = [
+        Conditional(
+            column=name,
+            bins=np.arange(codes),
+            counts=rng.dirichlet(np.full(codes, 2.0)),
+            parents=() if parent is None else (parent,),
+            factors=() if parent is None else (rng.dirichlet(np.full(codes, 0.5), sizes[parent]),),
+        )
+        for name, codes, parent in columns
+    ]
+    if not given:
+        return CliqueTree(columns=tuple(made))
+    contexts = np.stack([rng.integers(0, codes, 50) for codes in given.values()], axis=1)
+    return CliqueTree(
+        columns=tuple(made),
+        given=tuple(Given(column=name, bins=np.arange(codes)) for name, codes in given.items()),
+        contexts=contexts,
+        weights=np.full(50, 1 / 50),
+    )
+
+
+VISITS, NOTES, SEASONS, GAMES = fanout_edges(12), fanout_edges(3), fanout_edges(6), fanout_edges(2)
+BOSSES, GUESTS = fanout_edges(20), fanout_edges(8)
+
+
+def _bins(edges: np.ndarray) -> int:
+    return len(edges) - 1
+
+
+def tables(persons: float = 500, *, unowned: float = 40) -> dict[str, TableModel]:
+    """What is released of each private table of the spec."""
+    person = network(
+        [
+            ("age", 5, None),
+            ("#key person.town_id", 4, "age"),
+            ("#rows visit.person_id", _bins(VISITS), "age"),
+            ("#rows passport.person_id", 3, "age"),
+            ("#rows season.person_id", _bins(SEASONS), "age"),
+            ("#in-degree visit.guest_id", _bins(GUESTS), "age"),
+            ("#in-degree person.boss_id", _bins(BOSSES), "age"),
+            ("#null person.boss_id", 2, "age"),
+        ]
+    )
+    visit = network(
+        [("cost", 3, "#owner age"), ("#null visit.guest_id", 2, "#rank"), ("#rows note.visit_id", 4, "cost")],
+        given={"#owner age": 6, "#rank": len(RANK_EDGES) - 1, "#size": len(size_edges()) - 1},
+        seed=1,
+    )
+    note = network([("stars", 3, "#owner cost")], given={"#owner cost": 4}, seed=2)
+    passport = network([("valid", 2, "#owner age")], given={"#owner age": 6}, seed=3)
+    season = network(
+        [("year", 4, "#rank"), ("#rows game.person_id,year", _bins(GAMES), "year")],
+        given={"#rank": len(RANK_EDGES) - 1},
+        seed=4,
+    )
+    game = network([("won", 2, "#owner year")], given={"#owner year": 5}, seed=5)
+
+    def born(link: str, edges: np.ndarray, alone: float = 0.0) -> dict[str, LinkModel]:
+        return {link: Fanouts(column=f"#rows {link}", edges=edges, exponent=1.5, unowned=alone)}
+
+    boss = Named(
+        column="#in-degree person.boss_id",
+        edges=BOSSES,
+        exponent=1.0,
+        null="#null person.boss_id",
+        uncounted=Rates(more=0.5),
+    )
+    guest = Named(
+        column="#in-degree visit.guest_id",
+        edges=GUESTS,
+        exponent=1.0,
+        null="#null visit.guest_id",
+        uncounted=Rates(shape=0.5, more=2.0),
+    )
+    town = Blocks(column="#key person.town_id", blocks=3, slots=TOWNS)
+    links: dict[str, dict[str, LinkModel]] = {
+        "person": {"person.town_id": town, "person.boss_id": boss},
+        "visit": born("visit.person_id", VISITS) | {"visit.guest_id": guest},
+        "note": born("note.visit_id", NOTES, unowned),
+        "passport": born("passport.person_id", np.array([0, 1, 2, 4])),
+        "season": born("season.person_id", SEASONS),
+        "game": born("game.person_id,year", GAMES),
+    }
+    networks = {"person": person, "visit": visit, "note": note, "passport": passport, "season": season, "game": game}
+    ratio = {"person": 1.0, "visit": 5.7, "note": 4.8, "passport": 0.62, "season": 2.5, "game": 2.1}
+    return {
+        name: TableModel(network=networks[name], rows=persons * ratio[name], links=links[name]) for name in networks
+    }
+
+
+def made(
+    spec: dict[str, Any] | None = None, models: dict[str, TableModel] | None = None, *, towns: int = TOWNS
+) -> Model:
+    """A model of these parts, with a receipt that says as much as a bundle needs."""
+    parsed = Spec.model_validate(spec or SPEC)
+    public = io.BytesIO()
+    pq.write_table(pa.table({"id": pa.array(range(10, 10 + towns), pa.int32()), "name": ["x"] * towns}), public)
+    models = tables() if models is None else models
+    return Model(
+        spec=parsed,
+        tables=models,
+        public={"town": public.getvalue()} if "town" in parsed.tables else {},
+        entity_keys=None,
+        receipt={
+            "unit": {"entity": parsed.unit, "tables": {name: {"rows_per_entity": None} for name in models}},
+            "neighbours": "replace",
+            "epsilon": "1/1",
+            "delta": "0/1",
+            "stamp": None,
+            "condition": None,
+            "references": {"note": None, "keys": []},
+            "public": {"orphans_note": None},
+        },
+    )
