@@ -19,7 +19,7 @@ from privbench.fitting.domains import check_wanted
 from privbench.fitting.draft import draft
 from privbench.fitting.promise import Number, parse_delta, parse_epsilon
 from privbench.methods.method import Progress, silent
-from privbench.methods.registry import METHODS
+from privbench.methods.registry import BUILT_IN, method_names
 from privbench.schema.choices import closest
 from privbench.schema.spec import Spec
 from privbench.workload.sql import read_workload
@@ -28,7 +28,7 @@ from privbench.workload.sql import read_workload
 def compare(
     source: Path | str,
     *,
-    methods: Sequence[str | Synthesizer] = tuple(METHODS),
+    methods: Sequence[str | Synthesizer] = tuple(BUILT_IN),
     epsilons: Sequence[Number],
     delta: Number = 0,
     runs: int = 3,
@@ -98,6 +98,6 @@ class _Jury:
 def _synthesizer(method: str | Synthesizer) -> Synthesizer:
     if not isinstance(method, str):
         return method
-    if method not in METHODS:
-        raise SpecError(f"method {method!r}: there is no such method. {closest(method, METHODS)}")
+    if method not in method_names():
+        raise SpecError(f"method {method!r}: there is no such method. {closest(method, method_names())}")
     return OwnMethod(name=method)

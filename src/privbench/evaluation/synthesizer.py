@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from privbench.errors import PrivBenchError
-from privbench.methods.registry import METHODS
+from privbench.methods.registry import find_method
 from privbench.schema.spec import Spec, write_spec
 
 PURE = Fraction(0)
@@ -55,7 +55,7 @@ class OwnMethod:
 
         A method that takes no delta keeps the promise without: pure epsilon is the stronger one.
         """
-        chance = PURE if METHODS[self.name].parts_rows else delta
+        chance = PURE if find_method(self.name).parallel_composition else delta
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "spec.yaml"
             write_spec(spec, path)

@@ -22,10 +22,10 @@ from privbench.errors import DataError, SourceError
 from privbench.fitting.entities import KeyPositions, RawTable, assign_entities
 from privbench.io.base import Source
 from privbench.methods.method import Progress
-from privbench.model.order import is_numbered
+from privbench.model.order import ids_are_public
 from privbench.privacy.facts import SIZE_LIMIT
 from privbench.schema.tables import Schema, Table
-from privbench.schema.unit import Link, LinkKind, Protection, Role
+from privbench.schema.unit import Link, Protection, Role
 
 Codecs = Mapping[str, Mapping[str, Codec]]
 """Codecs by table and column."""
@@ -222,13 +222,6 @@ def _refuse_orphans(name: str, link: Link, positions: NDArray[np.int64]) -> None
             f"{name}: {orphans} rows name a row of {link.key.table} that is not there. Repair them, or say "
             '`orphans: "null"` in the spec (`--orphans null`) to count such keys as NULL.'
         )
-
-
-def ids_are_public(protection: Protection) -> bool:
-    """Whether public tables name the entity table by its numbered key, so that its ids are kept."""
-    entity = protection.schema.table(protection.entity)
-    inbound = [k.key for k in protection.links if k.kind is LinkKind.INBOUND and k.key.table == entity.name]
-    return any(is_numbered(entity, key.references) for key in inbound)
 
 
 def _sort_public_keys(

@@ -120,7 +120,7 @@ class Spec(Words):
             return ()
         return self.schema().table(table).attributes
 
-    def origins(self, protection: Protection) -> dict[str, Origin]:
+    def origins(self, protection: Protection) -> dict[tuple[str, str], Origin]:
         """Say where the domain of each modelled column is from; of a key, where its length or NOT NULL is from."""
         found = {}
         for table in protection.order:
@@ -128,11 +128,11 @@ class Spec(Words):
             for name in (c.name for c in protection.schema.table(table).columns):
                 said = self.column(table, name)
                 if self._wanted(protection, table, name):
-                    found[f"{table}.{name}"] = Origin.PRIVATE
+                    found[table, name] = Origin.PRIVATE
                 elif said.domain is not None or said.origin is Origin.DATA:
-                    found[f"{table}.{name}"] = said.origin
+                    found[table, name] = said.origin
                 elif name in modelled:
-                    found[f"{table}.{name}"] = Origin.SCHEMA
+                    found[table, name] = Origin.SCHEMA
         return found
 
     def wanted(self, protection: Protection) -> tuple[tuple[str, str], ...]:

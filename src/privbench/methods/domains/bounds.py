@@ -9,7 +9,7 @@ from privbench.encode.magnitude import Magnitudes
 from privbench.encode.scalar import MICROSECONDS
 from privbench.encode.steps import grid_within, steps_of
 from privbench.methods.domains.signal import occupied
-from privbench.privacy.domain_vault import Measured
+from privbench.privacy.vault import Measured
 from privbench.schema.types import Kind, SqlType
 
 NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL)

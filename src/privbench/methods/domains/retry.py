@@ -10,13 +10,16 @@ from fractions import Fraction
 from itertools import pairwise
 from math import sqrt
 
+import numpy as np
+
 from privbench.encode.grid import Grid
 from privbench.encode.on_grid import bins_on, range_on
 from privbench.methods.domains.bounds import NARROW, Bounds, find_bounds
 from privbench.methods.domains.cells import cut
 from privbench.methods.domains.coarse import coarse_domain
+from privbench.methods.domains.columns import Place, SearchedColumns
 from privbench.methods.domains.search import ticks_on
-from privbench.privacy.domain_vault import DomainVault, Measured, Place
+from privbench.privacy.vault import Measured
 from privbench.schema.domain import Domain
 from privbench.schema.types import Kind
 
@@ -26,10 +29,10 @@ DATES = 64
 """So many cells dates and times get."""
 
 
-def look_again(vault: DomainVault, place: Place, first: Measured, *, amount: Fraction) -> Domain:
+def look_again(columns: SearchedColumns, place: Place, first: Measured, *, amount: Fraction) -> Domain:
     """Find the domain of a column by its magnitudes, measured twice; that of its type if nothing can be seen."""
-    kind = vault.types[place]
-    bounds = find_bounds(kind, averaged(first, vault.magnitudes(place, amount=amount)))
+    kind = columns.types[place]
+    bounds = find_bounds(kind, averaged(first, columns.magnitudes([place], amount)[place]))
     if bounds is None or bounds.only_zero:
         return coarse_domain(kind, signed=bounds is None)
     return rough_domain(place, bounds)
@@ -39,7 +42,8 @@ def averaged(first: Measured, second: Measured) -> Measured:
     """Two measurements of the same counts as one, weighted by their precision."""
     a, b = first.noise.variance, second.noise.variance
     noise = replace(first.noise, scale=first.noise.scale * sqrt(b / (a + b)))
-    return Measured(counts=(first.counts * b + second.counts * a) / (a + b), noise=noise)
+    values = np.rint((first.values * b + second.values * a) / (a + b)).astype(np.int64)
+    return replace(first, values=values, noise=noise)
 
 
 def rough_domain(place: Place, bounds: Bounds) -> Domain:

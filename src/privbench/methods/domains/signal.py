@@ -5,8 +5,8 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.privacy.domain_vault import Measured
-from privbench.privacy.price import Noise
+from privbench.privacy.calibrate import Noise
+from privbench.privacy.vault import Measured
 
 WINDOWS = (1, 2, 4, 8, 16)
 """Sums of so many neighbouring cells are looked at: light cells may show together what none shows alone."""

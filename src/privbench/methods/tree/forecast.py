@@ -19,10 +19,10 @@ from privbench.methods.tree.plan import PlannedTable, plan_database
 from privbench.methods.tree.settings import TreeSettings
 from privbench.methods.tree.shares import divided
 from privbench.methods.tree.single import column_parts
-from privbench.privacy.events import UNITS, Currency
+from privbench.methods.tree.weighed import features_noise
+from privbench.privacy.calibrate import Noise, choice_noise
+from privbench.privacy.events import PrivacyMeasure
 from privbench.privacy.features import Feature
-from privbench.privacy.price import Noise, choice_noise
-from privbench.privacy.weighted import weights_noise
 
 CLEAR = 4.0
 """A count stands out if it is so many standard deviations of its noise."""
@@ -43,9 +43,7 @@ def forecast(plan_input: PlanInput, settings: TreeSettings) -> Forecast:
     facts, entities = plan_input.facts, plan_input.entities
     counted = facts.tables[facts.entity].rows is None
     budget = plan_input.budget * (1 - COUNT_SHARE) if counted else plan_input.budget
-    plans = plan_database(
-        facts, entities=float(entities), budget=budget, currency=plan_input.currency, settings=settings
-    )
+    plans = plan_database(facts, entities=float(entities), budget=budget, measure=plan_input.measure, settings=settings)
     tables = tuple(_table(plan, plan_input) for plan in plans.values())
     return Forecast(
         tables=tables,
@@ -86,8 +84,8 @@ def _table(plan: PlannedTable, plan_input: PlanInput) -> TableForecast:
     own, settings = plan.own, plan.settings
     entities = min(plan_input.entities, plan_input.rows_of(plan.table))
     ones = plan.amount * Fraction(settings.single_share)
-    columns = _columns(plan, ones, plan_input.currency, entities, paired=settings.pairs > 0)
-    all_single = _columns(plan, plan.amount, plan_input.currency, entities, paired=False)
+    columns = _columns(plan, ones, plan_input.measure, entities, paired=settings.pairs > 0)
+    all_single = _columns(plan, plan.amount, plan_input.measure, entities, paired=False)
     return TableForecast(
         table=plan.table,
         amount=plan.amount + plan.unowned,
@@ -102,7 +100,7 @@ def _table(plan: PlannedTable, plan_input: PlanInput) -> TableForecast:
             "choice_share": settings.choice_share,
         },
         columns=columns,
-        pairs=_pairs(plan, plan_input.currency, entities) if settings.pairs else None,
+        pairs=_pairs(plan, plan_input.measure, entities) if settings.pairs else None,
         outlook=_outlook(columns, settings.pairs),
         singles_from=ceil(FEWEST_CODES * median_high(column.stands_out for column in all_single)),
         pairs_from=ceil(PER_CHOICE * plan.noise.scale * max(len(own) - 1, FEWEST_CHOICES)),
@@ -110,11 +108,11 @@ def _table(plan: PlannedTable, plan_input: PlanInput) -> TableForecast:
 
 
 def _columns(
-    plan: PlannedTable, amount: Fraction, currency: Currency, entities: float, *, paired: bool
+    plan: PlannedTable, amount: Fraction, measure: PrivacyMeasure, entities: float, *, paired: bool
 ) -> tuple[ColumnForecast, ...]:
     """All columns, if that amount is for them alone; `paired` if there is more, for pairs."""
     parts = zip(plan.own, divided(amount, column_parts(plan.own, paired=paired)), strict=True)
-    return tuple(_column(feature, weights_noise(currency, [feature], part), entities) for feature, part in parts)
+    return tuple(_column(feature, features_noise(measure, [feature], part), entities) for feature, part in parts)
 
 
 def _column(feature: Feature, noise: Noise, entities: float) -> ColumnForecast:
@@ -128,15 +126,15 @@ def _column(feature: Feature, noise: Noise, entities: float) -> ColumnForecast:
     )
 
 
-def _pairs(plan: PlannedTable, currency: Currency, entities: float) -> PairForecast:
+def _pairs(plan: PlannedTable, measure: PrivacyMeasure, entities: float) -> PairForecast:
     """Of two columns with a typical number of bins each, all bins alike."""
     settings = plan.settings
     ones, choosing = plan.amount * Fraction(settings.single_share), plan.amount * Fraction(settings.choice_share)
-    noise = weights_noise(currency, plan.own[:1], (plan.amount - ones - choosing) / settings.pairs)
+    noise = features_noise(measure, plan.own[:1], (plan.amount - ones - choosing) / settings.pairs)
     deviation = sqrt(noise.variance)
     finest = max(2, min(settings.bins, int(entities / (LIGHTEST_BIN * deviation))))
     bins = max(2, round(median(min(feature.size, finest) for feature in plan.own)))
-    choice = SURE_CHOICE * choice_noise(currency, choosing / settings.pairs, sensitivity=UNITS, monotone=False)
+    choice = SURE_CHOICE * choice_noise(measure, choosing / settings.pairs)
     return PairForecast(
         most=settings.pairs,
         cells=bins**2,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from privbench.methods.tree.columns import MOST_NAMED, blocks_of, draws_targets, rows_edges
+from privbench.methods.tree.columns import blocks_of, draws_targets, in_degree_edges, rows_edges
 from privbench.methods.tree.learner import LearntTable
 from privbench.methods.tree.uncounted import counted_keys, rates
 from privbench.privacy.facts import Facts, LinkFacts
@@ -39,7 +39,7 @@ def _link(
     if not draws_targets(facts, link):
         return Named(column=None, edges=fanout_edges(1), exponent=0.0, null=null)
     column = in_degree_column(link.name)
-    edges = fanout_edges(1 if link.unique else MOST_NAMED)
+    edges = in_degree_edges(link)
     named = Named(column=column, edges=edges, exponent=learnt[link.target].exponents[column], null=null)
     return named if link.unique else replace(named, uncounted=_uncounted(link, named, learnt, rows))
 

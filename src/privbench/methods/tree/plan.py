@@ -13,10 +13,10 @@ from privbench.methods.tree.automatic import TablePlan, plan_table
 from privbench.methods.tree.columns import constant_features, first_features, given_features, own_features
 from privbench.methods.tree.settings import TreeSettings
 from privbench.methods.tree.shares import divided
-from privbench.privacy.events import UNITS, Currency
+from privbench.privacy.calibrate import Noise, noise_of
+from privbench.privacy.events import PrivacyMeasure
 from privbench.privacy.facts import Facts
 from privbench.privacy.features import Feature
-from privbench.privacy.price import Noise, noise_of
 from privbench.spn.feature_names import STRATUM
 
 UNOWNED_SHARE = Fraction(1, 5)
@@ -48,13 +48,13 @@ class PlannedTable:
 
 
 def plan_database(
-    facts: Facts, *, entities: float, budget: Fraction, currency: Currency, settings: TreeSettings
+    facts: Facts, *, entities: float, budget: Fraction, measure: PrivacyMeasure, settings: TreeSettings
 ) -> dict[str, PlannedTable]:
     """Plan all tables of a database of about so many entities, in owner order; tables without columns are left out."""
     own = {table: own_features(facts, table) for table in facts.tables}
     amounts = _amounts(facts, own, budget - sum(unowned_alone(facts, entities=entities, budget=budget).values()))
     return {
-        table: _planned(facts, table, own, amount, entities=entities, currency=currency, settings=settings)
+        table: _planned(facts, table, own, amount, entities=entities, measure=measure, settings=settings)
         for table, amount in amounts.items()
     }
 
@@ -67,7 +67,7 @@ def unowned_alone(facts: Facts, *, entities: float, budget: Fraction) -> dict[st
 
 def _may_lack_owner(facts: Facts, table: str) -> bool:
     link = facts.owner_link(table)
-    return link is not None and (link.nullable or facts.strays)
+    return link is not None and (link.nullable or facts.orphans)
 
 
 def _unowned_enough(entities: float) -> Fraction:
@@ -93,7 +93,7 @@ def _planned(
     amount: Fraction,
     *,
     entities: float,
-    currency: Currency,
+    measure: PrivacyMeasure,
     settings: TreeSettings,
 ) -> PlannedTable:
     unowned = min(amount * UNOWNED_SHARE, _unowned_enough(entities)) if _may_lack_owner(facts, table) else Fraction(0)
@@ -101,7 +101,7 @@ def _planned(
     columns, given = own[table], given_features(facts, table, own)
     firsts = first_features(facts, table, columns) if settings.siblings else ()
     _check_names(table, (*columns, *constant_features(facts, table), *given, *firsts))
-    noise = noise_of(currency, amount / len(columns), sensitivity=UNITS, additive=True)
+    noise = noise_of(measure, amount / len(columns))
     plan = plan_table(
         entities,
         noise.scale,

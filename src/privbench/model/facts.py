@@ -1,15 +1,13 @@
 """What a method may know of a database for free: shapes, links, and the sizes that are public."""
 
-from collections.abc import Mapping
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from privbench.encode.codec import Codec
 from privbench.errors import SpecError
-from privbench.fitting.reading import Codecs, ids_are_public
 from privbench.methods.method import Settings
-from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, TableFacts
+from privbench.model.order import ids_are_public
+from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, PublicCounts, TableFacts
 from privbench.schema.spec import Orphans, Sizes, Spec
 from privbench.schema.unit import Link, LinkKind, Neighbours, Protection, Role
 
@@ -39,6 +37,10 @@ def known_rows(protection: Protection, rows: Mapping[str, int], *, public_sizes:
     return known
 
 
+Codecs = Mapping[str, Mapping[str, Codec]]
+"""Codecs by table and column."""
+
+
 def public_facts(
     spec: Spec,
     protection: Protection,
@@ -46,7 +48,7 @@ def public_facts(
     rows: Mapping[str, int],
     *,
     public_sizes: bool,
-    public_counts: Mapping[str, NDArray[np.uint16]] | None = None,
+    public_counts: tuple[PublicCounts, ...] = (),
 ) -> Facts:
     """What the method may know for free."""
     known = known_rows(protection, rows, public_sizes=public_sizes)
@@ -69,25 +71,53 @@ def public_facts(
         tables=tables,
         links=links,
         public_ids=ids_are_public(protection),
-        public_counts=public_counts or {},
-        strays=spec.orphans is Orphans.NULL,
+        public_counts=public_counts,
+        orphans=spec.orphans is Orphans.NULL,
     )
 
 
 def _link_facts(protection: Protection, link: Link, known: Mapping[str, int]) -> LinkFacts:
-    target = link.target
-    slotted = link.kind is LinkKind.CATEGORY or (target == protection.entity and target in known)
+    slotted = link.kind is LinkKind.CATEGORY or (link.target == protection.entity and link.target in known)
+    counted = link.kind is LinkKind.OWNER and protection.counts_rows(link.table)
+    return link_facts(link, slots=known[link.target] if slotted else None, counted=counted)
+
+
+def link_facts(link: Link, *, slots: int | None, counted: bool = False) -> LinkFacts:
+    """What is public of a key that can reference so many rows; None where their number is private."""
     return LinkFacts(
         name=link.name,
         table=link.table,
-        target=target,
+        columns=link.key.columns,
+        target=link.target,
         kind=link.kind,
-        slots=known[target] if slotted else None,
+        slots=slots,
         nullable=link.nullable,
         unique=link.unique,
-        counted=link.kind is LinkKind.OWNER and protection.counts_rows(link.table),
+        counted=counted,
     )
 
 
 def _column_facts(codec: Codec) -> ColumnFacts:
     return ColumnFacts(size=codec.size, ordered=codec.ordered, null=codec.null_code is not None)
+
+
+def derived_json(protection: Protection, nodes: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """Derived columns as the receipt has them: found if an event of the ledger has tested them, else declared."""
+    tested = [
+        (node["query"]["table"], axis["feature"]["column"], axis["feature"]["equals"])
+        for node in nodes
+        if node["kind"] == "event"
+        for axis in node["query"].get("axes", ())
+        if axis["feature"]["kind"] == "agreement"
+    ]
+    return tuple(
+        {
+            "table": table.name,
+            "column": column.name,
+            "origin": "found" if (table.name, column.name, column.derived.words()) in tested else "declared",
+            "equals": column.derived.words(),
+        }
+        for table in protection.schema.tables
+        for column in table.columns
+        if column.derived is not None
+    )

@@ -5,7 +5,7 @@ from typing import Any
 
 from privbench.errors import SpecError
 from privbench.methods.method import Method, Settings
-from privbench.methods.registry import DEFAULT, METHODS
+from privbench.methods.registry import DEFAULT, find_method
 from privbench.schema.spec import Spec
 
 
@@ -28,11 +28,10 @@ def method_settings(spec: Spec) -> Chosen:
     """The method that the spec names, with its settings."""
     declared = dict(spec.method)
     name = str(declared.pop("name", DEFAULT))
-    if name not in METHODS:
-        raise SpecError(f"method {name!r}: there is no such method. Methods: {', '.join(METHODS)}.")
-    method = METHODS[name]
+    method = find_method(name)
     if method.forecast is None:
         _check_budgets(spec, name)
+    if not method.derives_columns:
         _check_learnt(spec, name)
     return Chosen(method=method, settings=method.read_settings(declared))
 
