@@ -56,7 +56,8 @@ def describe_feature(feature: Described) -> str:
     if "column" in feature:
         name = display_name(feature["column"])
         return name if kind == "column" else f"{kind} of {name}"
-    return {"rank": "place among siblings", "entity rows": "rows of the entity"}.get(kind, kind)
+    words: dict[str, str] = {"rank": "place among siblings", "entity rows": "rows of the entity"}
+    return words.get(kind, str(kind))
 
 
 def _histogram(query: Described) -> str:
