@@ -15,9 +15,8 @@ from privbench.io.open import open_source
 from privbench.model.model import Model
 from privbench.workload import generate as generating
 from privbench.workload.generate import Style, generate_workload
-from privbench.workload.join_size import JoinSizes, Step
 from privbench.workload.query import Literals, Workload
-from privbench.workload.sampling import random_rows, rows_with_keys
+from privbench.workload.source_rows import JoinSizes, Step, random_rows, rows_with_keys
 from privbench.workload.sql import parse_workload, workload_text
 
 

@@ -12,8 +12,8 @@ from privbench.errors import SourceError, SpecError, TargetError
 from privbench.io.ddl import parse_ddl
 from privbench.workload.literal import QueryDialect
 from privbench.workload.query import ColumnRef, Filter, Join, Literals, Query, Statement, TableRef, Workload
-from privbench.workload.render import render
 from privbench.workload.sql import parse_workload, read_workload, workload_text, write_workload
+from privbench.workload.statement import render
 
 LINES = (Path(__file__).parent / "cases.sql").read_text(encoding="utf-8").splitlines()[1:]
 NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=8)

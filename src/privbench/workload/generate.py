@@ -26,11 +26,10 @@ from privbench.io.open import open_source
 from privbench.schema.domain import Scalar
 from privbench.schema.tables import ForeignKey, Schema, Table
 from privbench.schema.types import Kind
-from privbench.workload.join_size import JoinSizes, Step
 from privbench.workload.literal import read_number
 from privbench.workload.query import ColumnRef, Filter, Join, Literals, Query, Statement, TableRef, Workload
-from privbench.workload.render import render
-from privbench.workload.sampling import Rng, Row, random_rows, rows_with_keys
+from privbench.workload.source_rows import JoinSizes, Rng, Row, Step, random_rows, rows_with_keys
+from privbench.workload.statement import render
 
 MOST_JOINS = 4
 MOST_FILTERS = 5

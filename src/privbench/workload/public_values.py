@@ -23,8 +23,8 @@ from privbench.schema.domain import Scalar
 from privbench.schema.types import Kind, SqlType
 from privbench.workload.generate import scalar_of_value
 from privbench.workload.literal import read_number
-from privbench.workload.parse import OutsideError
-from privbench.workload.usage import Usage
+from privbench.workload.statement import OutsideError
+from privbench.workload.trace import Usage
 
 _SAMPLE = 1024
 _TRIES = 64

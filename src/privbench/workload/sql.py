@@ -15,8 +15,8 @@ from privbench.errors import SourceError, first_line
 from privbench.io.staging import staged
 from privbench.schema.tables import Schema
 from privbench.workload.literal import QueryDialect
-from privbench.workload.parse import OutsideError, query_of, read_statement
 from privbench.workload.query import Literals, Query, Statement, Workload
+from privbench.workload.statement import OutsideError, query_of, read_statement
 
 _LITERALS = "-- literals: "
 _HEADERS = {

@@ -33,13 +33,21 @@ from privbench.schema.types import Kind
 from privbench.schema.unit import Role
 from privbench.spn.infer import marginal
 from privbench.spn.tree_links import Fanouts
-from privbench.workload.form import check_form, drop_qualifiers, rename
 from privbench.workload.literal import QueryDialect, like, literal_of, pattern_parts
-from privbench.workload.parse import OutsideError, query_of, read_statement
 from privbench.workload.public_values import Cells, Column, Listed, MadeUp, Mapper
 from privbench.workload.query import Literals, Statement, Workload
-from privbench.workload.resolve import Base, Derived, Resolver
-from privbench.workload.usage import Found, Usage, literals_of
+from privbench.workload.statement import OutsideError, query_of, read_statement
+from privbench.workload.trace import (
+    Base,
+    Derived,
+    Found,
+    Resolver,
+    Usage,
+    check_form,
+    drop_qualifiers,
+    literals_of,
+    rename,
+)
 
 _CODES = 4096
 """How many codes of free text are drawn to make up strings from."""
