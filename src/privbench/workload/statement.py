@@ -66,6 +66,20 @@ def read_statement(sql: str, dialect: QueryDialect) -> exp.Expr:
     return found
 
 
+def table_names(sql: str, dialect: QueryDialect) -> tuple[str, ...]:
+    """The tables that a statement names, each once; none if it cannot be read.
+
+    >>> table_names("SELECT 1 FROM a JOIN b ON a.x = b.x WHERE EXISTS (SELECT 1 FROM a)", QueryDialect.DUCKDB)
+    ('a', 'b')
+    """
+    try:
+        tree = read_statement(sql, dialect)
+    except OutsideError:
+        return ()
+    shared = {cte.alias for cte in tree.find_all(exp.CTE)}
+    return tuple(dict.fromkeys(table.name for table in tree.find_all(exp.Table) if table.name not in shared))
+
+
 def query_of(tree: exp.Expr, dialect: QueryDialect, schema: Schema | None) -> Query:
     """Read a syntax tree as a query. `schema` finds the table of a column that is not qualified."""
     if not isinstance(tree, exp.Select):

@@ -124,7 +124,7 @@ _OPERATORS: dict[type[exp.Expr], tuple[Usage, Usage]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Compared:
     """A literal (with its sign or cast), its value, the column that it is compared with, and how."""
 
     node: exp.Expr
@@ -132,20 +132,43 @@ class Found:
     column: exp.Column
     usage: Usage
 
+    @property
+    def conjunction(self) -> tuple[int, str]:
+        """Which conditions, joined by AND, it is one of, and the column: two ends of one range agree in both."""
+        test = self.node.parent
+        while test is not None and isinstance(test.parent, exp.And | exp.Paren):
+            test = test.parent
+        return id(test), self.column.sql()
 
-def literals_of(tree: exp.Expr) -> list[Found]:
-    """Find every literal that is compared with a column.
+
+def literals_of(tree: exp.Expr) -> list[Compared]:
+    """List every literal that is compared with a column.
 
     OutsideError if one is compared with something else, or stands where what it says about values is not known.
     Numbers of rows and of columns, and 0 and 1 in arithmetic, belong to the form of the query.
     """
     if opaque := tree.find(*_OPAQUE):
-        raise OutsideError(f"holds a literal that cannot be mapped: {opaque.key}")
-    found = [_found(node) for node in tree.find_all(exp.Literal, exp.Boolean)]
-    return [f for f in found if f is not None]
+        raise OutsideError(f"holds a literal that cannot be read: {opaque.key}")
+    literals = [_literal(node) for node in tree.find_all(exp.Literal, exp.Boolean)]
+    return [literal for literal in literals if literal is not None]
 
 
-def _found(node: exp.Expr) -> Found | None:
+def round_limits(tree: exp.Expr) -> list[tuple[str, str]]:
+    """Round every LIMIT to 1, 10, 100 or 1000 rows and drop every OFFSET; lists what changed, before and after."""
+    changes = []
+    for limit in list(tree.find_all(exp.Limit)):
+        rows = scalar_of_literal(limit.expression) if limit.expression is not None else None
+        if isinstance(rows, int):
+            rounded = min(10 ** max(len(str(rows * 3)) - 1, 0), 1000)  # 4 and more of a power of ten are the next one
+            limit.set("expression", exp.Literal.number(rounded))
+            changes += [(f"LIMIT {rows}", f"LIMIT {rounded}")] if rows != rounded else []
+    for offset in list(tree.find_all(exp.Offset)):
+        changes.append((offset.sql().strip(), ""))
+        offset.pop()
+    return changes
+
+
+def _literal(node: exp.Expr) -> Compared | None:
     while isinstance(node.parent, _WRAPPERS):
         node = node.parent
     parent, value = node.parent, scalar_of_literal(node)
@@ -156,7 +179,7 @@ def _found(node: exp.Expr) -> Found | None:
         column = column.this
     if value is None or usage is None or not isinstance(column, exp.Column):
         raise OutsideError("holds a literal that is not compared with a column")
-    return Found(node=node, value=value, column=column, usage=usage)
+    return Compared(node=node, value=value, column=column, usage=usage)
 
 
 def _is_form(parent: exp.Expr | None, value: Scalar | None) -> bool:
