@@ -136,8 +136,9 @@ def estimate(model_path: Path, queries: Path, dialect: str, as_json: bool) -> No
     if all(e.rows is None for e in estimates):
         first = estimates[0]
         raise SpecError(
-            f"{queries}: the model can answer none of its {len(estimates)} queries. "
-            f"Query {first.statement.number}: {str(first.reason).rstrip('.')}. docs/workloads.md lists what it can."
+            f"{queries}: the model can answer none of its {len(estimates)} queries. Query {first.statement.number}: "
+            f"{str(first.reason).rstrip('.')}. A model answers SELECT COUNT(*) with joins along foreign keys and "
+            "conditions on single columns, joined by AND."
         )
     show_estimates(estimates, dialect=spoken, as_json=as_json)
 

@@ -58,12 +58,12 @@ def show_translation(
     _print_queries(("before", "after"), rows, dialect)
     if len(given.statements) > len(shown):
         echo(f"and {len(given.statements) - len(shown)} more, which `--json` lists")
-    echo("before, after: rows by the model. real: as the file states them.")
+    echo("before, after: rows of the query with the old and the new literals, by the model")
     left_out = [c for c in translation.changes if c.outcome is Outcome.LEFT_OUT]
     warn(f"query {c.statement} was left out: it {_one_line(c.reason)}" for c in left_out)
     echo(
-        f"Wrote {out}: {len(translation.workload.statements)} queries; {counts[Outcome.TRANSLATED.value]} literals "
-        f"translated, {counts[Outcome.KEPT.value]} kept; {len(left_out)} queries left out."
+        f"literals translated: {counts[Outcome.TRANSLATED.value]}, kept: {counts[Outcome.KEPT.value]}; "
+        f"queries left out: {len(left_out)}\nWrote {out}: {len(translation.workload.statements)} queries."
     )
 
 
@@ -116,8 +116,8 @@ def _outcome(changes: Iterable[Change]) -> str:
     if reason is not None:
         return f"left out: {reason}"
     counted = Counter(c.outcome for c in made)
-    said = [f"{counted[o]} {o.value}" for o in (Outcome.TRANSLATED, Outcome.KEPT) if counted[o]]
-    return ", ".join(said) or "no literals"
+    parts = [f"{counted[o]} {o.value}" for o in (Outcome.TRANSLATED, Outcome.KEPT) if counted[o]]
+    return ", ".join(parts) or "no literals"
 
 
 def _tables(statement: Statement, dialect: QueryDialect) -> list[str]:

@@ -121,10 +121,10 @@ class _Generator:
 
     def _read_samples(self) -> Mapping[str, pa.Table]:
         drawn = {t.name: random_rows(self._source, t, SAMPLE_ROWS, self._rng) for t in self._schema.tables}
-        found = {name: rows for name, rows in drawn.items() if rows is not None}
-        if not any(_columns(self._schema.table(name)) for name in found):
+        samples = {name: rows for name, rows in drawn.items() if rows is not None}
+        if not any(_columns(self._schema.table(name)) for name in samples):
             raise SourceError(f"{self._where}: has no row with a column to ask for.")
-        return found
+        return samples
 
     def _singles(self, n: int) -> list[_Draft]:
         names = [name for name in self._samples if _columns(self._schema.table(name))]
@@ -153,17 +153,17 @@ class _Generator:
         if not most:
             return 0
         rng = np.random.default_rng(0)  # of its own: where all joins are small, the seed's draws are for queries alone
-        found = next((joins for joins in range(most, 0, -1) if self._small(joins, rng) is not None), None)
-        if found is None:
+        joins_there = next((joins for joins in range(most, 0, -1) if self._small(joins, rng) is not None), None)
+        if joins_there is None:
             raise self._no_joins("no joins")
-        return found
+        return joins_there
 
     def _walk(self, joins: int) -> tuple[str, list[Step]]:
         """A tree of so many joins that is neither empty nor too large."""
-        found = self._small(joins, self._rng)
-        if found is None:
+        tree = self._small(joins, self._rng)
+        if tree is None:
             raise self._no_joins(f"no {joins} joins")
-        return found
+        return tree
 
     def _no_joins(self, what: str) -> SourceError:
         return SourceError(
@@ -202,8 +202,8 @@ class _Generator:
                     asking.setdefault((step.end, step.end_columns), []).append((draft, key))
         for (name, columns), asked in sorted(asking.items(), key=lambda item: item[0]):
             keys = [key for _, key in asked]
-            found = rows_with_keys(self._source, self._schema.table(name), columns, keys, self._rng)
-            for (draft, _), row in zip(asked, found, strict=True):
+            rows = rows_with_keys(self._source, self._schema.table(name), columns, keys, self._rng)
+            for (draft, _), row in zip(asked, rows, strict=True):
                 if row is not None:
                     draft.rows[name] = row
 

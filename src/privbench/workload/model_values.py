@@ -191,28 +191,33 @@ class Drawn:
     def equal(self, literal: Scalar) -> Scalar:
         """Draw a value of like frequency; another one for each literal, as far as there are enough."""
 
-        def draw() -> tuple[Scalar, Cell]:
-            column = self.column
-            frequencies = column.shares / column.values_in
-            cells = _alike(frequencies, frequencies[column.cell_of(literal, Usage.EQUAL)])
-            return self._value(self.rng.choice(cells.tolist()))
+        def others() -> tuple[Scalar, ...]:
+            frequencies = self.column.shares / self.column.values_in
+            cells = _alike(frequencies, frequencies[self.column.cell_of(literal, Usage.EQUAL)]).tolist()
+            value = self._another(literal, lambda: self._value(self.rng.choice(cells)), taken=self._used)
+            self._used.add(self._order(value))
+            return (value,)
 
-        return self._once((self._order(literal),), lambda: (self._another(literal, draw),))[0]
+        return self._once((self._order(literal),), others)[0]
 
     def bound(self, literal: Scalar, usage: Usage) -> Scalar:
         """Draw the end of a range that is open at its other side."""
+        return self._once((self._order(literal), usage), lambda: (self._bound(literal, usage),))[0]
+
+    def _bound(self, literal: Scalar, usage: Usage) -> Scalar:
+        cell = self.column.cell_of(literal, usage)
+        if self.column.values_in.max() == 1:
+            selectivities = self._selectivities(usage)
+            cells = _alike(selectivities, selectivities[cell]).tolist()
+            return self._another(literal, lambda: self._value(self.rng.choice(cells)))
+        end, share, from_below = self.column.ends[cell], self.column.shares[cell], usage in (Usage.AT_MOST, Usage.BELOW)
 
         def draw() -> tuple[Scalar, Cell]:
-            cell = self.column.cell_of(literal, usage)
-            if self.column.values_in.max() == 1:
-                met = self._met(usage)
-                return self._value(int(self.rng.choice(_alike(met, met[cell]).tolist())))
-            within = self.column.ends[cell] - self.rng.random() * self.column.shares[cell]
-            from_below = usage in (Usage.AT_MOST, Usage.BELOW)
-            share = self._like(within if from_below else 1 - within)
-            return self._quantile(share if from_below else 1 - share)
+            within = end - self.rng.random() * share
+            alike = self._like(within if from_below else 1 - within)
+            return self._quantile(alike if from_below else 1 - alike)
 
-        return self._once((self._order(literal), usage), lambda: (self._another(literal, draw),))[0]
+        return self._another(literal, draw)
 
     def bounds(self, low: Scalar, high: Scalar) -> tuple[Scalar, Scalar]:
         """Draw both ends of a range: of like selectivity, anywhere in the column."""
@@ -263,14 +268,15 @@ class Drawn:
             self._made[key] = draw()
         return self._made[key]
 
-    def _another(self, literal: Scalar, draw: Callable[[], tuple[Scalar, Cell]]) -> Scalar:
+    def _another(
+        self, literal: Scalar, draw: Callable[[], tuple[Scalar, Cell]], *, taken: Collection[Comparable] = ()
+    ) -> Scalar:
         """Draw until the value is none that must not come back, nor one that is taken; the last draw if all are."""
         value, (cell, _) = draw()
         for _ in range(_TRIES):
-            if self._order(value) not in self._used and not self._comes_back(literal, value, cell):
+            if self._order(value) not in taken and not self._comes_back(literal, value, cell):
                 break
             value, (cell, _) = draw()
-        self._used.add(self._order(value))
         return value
 
     def _comes_back(self, literal: Scalar, value: Scalar, cell: int) -> bool:
@@ -296,16 +302,16 @@ class Drawn:
         within = min(max(within, 0.0), 1 - _LEAST)
         return self.column.at(cell, within), (cell, within)
 
-    def _met(self, usage: Usage) -> NDArray[np.float64]:
+    def _selectivities(self, usage: Usage) -> NDArray[np.float64]:
         """How selective a comparison with each single value is."""
         ends, shares = self.column.ends, self.column.shares
-        met = {
+        selectivities = {
             Usage.AT_MOST: ends,
             Usage.BELOW: ends - shares,
             Usage.AT_LEAST: 1 - ends + shares,
             Usage.ABOVE: 1 - ends,
         }[usage]
-        return np.asarray(np.maximum(met, 0.0))
+        return np.asarray(np.maximum(selectivities, 0.0))
 
     def _like(self, share: float) -> float:
         """Draw a share from the band of like ones: all that is left of how selective a condition was."""
@@ -341,6 +347,6 @@ def _alike(shares: NDArray[np.float64], wanted: float) -> NDArray[np.int64]:
 
 def _normal(weights: NDArray[np.float64] | Sequence[float] | Iterable[float]) -> NDArray[np.float64]:
     """Weights as probabilities; all alike if there is none."""
-    found = np.maximum(np.asarray(weights, np.float64), 0.0)
-    total = found.sum()
-    return np.asarray(found / total if total > 0 else np.full(len(found), 1 / max(len(found), 1)))
+    positive = np.maximum(np.asarray(weights, np.float64), 0.0)
+    total = positive.sum()
+    return np.asarray(positive / total if total > 0 else np.full(len(positive), 1 / max(len(positive), 1)))

@@ -151,7 +151,7 @@ def _packed(columns: Sequence[pa.Array], sets: Sequence[pa.Array]) -> NDArray[np
     codes = np.zeros(len(columns[0]), np.int64)
     missing = np.zeros(len(columns[0]), bool)
     for column, values in zip(columns, sets, strict=True):
-        found = pc.index_in(column.cast(values.type, safe=False), value_set=values)
-        missing |= ~pc.and_(found.is_valid(), column.is_valid()).to_numpy(zero_copy_only=False)
-        codes = codes * (len(values) + 1) + found.fill_null(0).to_numpy(zero_copy_only=False)
+        places = pc.index_in(column.cast(values.type, safe=False), value_set=values)
+        missing |= ~pc.and_(places.is_valid(), column.is_valid()).to_numpy(zero_copy_only=False)
+        codes = codes * (len(values) + 1) + places.fill_null(0).to_numpy(zero_copy_only=False)
     return np.where(missing, -1, codes)

@@ -57,13 +57,13 @@ class OutsideError(Exception):
 def read_statement(sql: str, dialect: QueryDialect) -> exp.Expr:
     """Parse one statement; OutsideError if it is not SQL of the dialect."""
     try:
-        found = sqlglot.parse_one(sql, dialect=dialect.value)
+        tree = sqlglot.parse_one(sql, dialect=dialect.value)
     except (SqlglotError, RecursionError) as error:
         first = str(error).split(". Line", 1)[0].splitlines()[0] if str(error) else "too deeply nested"
         raise OutsideError(f"is not SQL that can be read: {first}") from None
-    if not isinstance(found, exp.Expr):
+    if not isinstance(tree, exp.Expr):
         raise OutsideError("is not SQL that can be read")
-    return found
+    return tree
 
 
 def table_names(sql: str, dialect: QueryDialect) -> tuple[str, ...]:
@@ -197,10 +197,10 @@ class _Reader:
     def _alias(self, node: exp.Column) -> str:
         aliases = [t.alias for t in self.tables]
         if node.table:
-            found = find_name(node.table, aliases)
-            if found is None:
+            alias = find_name(node.table, aliases)
+            if alias is None:
                 raise OutsideError(f"names a table {node.table} that it does not select from")
-            return found
+            return alias
         if len(aliases) == 1:
             return aliases[0]
         holding = [t.alias for t in self.tables if self._holds(t.table, node.name)]
@@ -210,8 +210,8 @@ class _Reader:
 
     def _holds(self, table: str, column: str) -> bool:
         tables = {} if self.schema is None else {t.name: t for t in self.schema.tables}
-        found = find_name(table, tables)
-        return found is not None and find_name(column, (c.name for c in tables[found].columns)) is not None
+        name = find_name(table, tables)
+        return name is not None and find_name(column, (c.name for c in tables[name].columns)) is not None
 
 
 def _comparison(test: exp.Expr) -> tuple[exp.Expr, Predicate]:

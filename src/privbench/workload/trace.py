@@ -52,9 +52,9 @@ class Resolver:
         select = node.find_ancestor(exp.Select)
         scope = self._scopes.get(id(select))
         while scope is not None:
-            found = self._within(scope, node.name, node.table)
-            if found is not None:
-                return found
+            column = self._within(scope, node.name, node.table)
+            if column is not None:
+                return column
             scope = scope.parent
         raise OutsideError(f"names a column {node.sql()} that is not in the model")
 
@@ -63,9 +63,9 @@ class Resolver:
         if table:
             alias = find_name(table, sources)
             return None if alias is None else self._of(scope, alias, name)
-        found = [f for f in (self._of(scope, alias, name) for alias in sources) if f is not None]
-        if found:
-            return found[0] if len(found) == 1 else Derived.COMPUTED
+        columns = [f for f in (self._of(scope, alias, name) for alias in sources) if f is not None]
+        if columns:
+            return columns[0] if len(columns) == 1 else Derived.COMPUTED
         names = [s.alias for s in _selects(scope) if isinstance(s, exp.Alias)]
         return Derived.COMPUTED if find_name(name, names) is not None else None
 
@@ -82,8 +82,8 @@ class Resolver:
         if column is None:
             return Derived.COMPUTED if any(s.is_star for s in selects) else None
         inside = selects[outer.index(column)].unalias()
-        found = self._within(source, inside.name, inside.table) if isinstance(inside, exp.Column) else None
-        return found or Derived.COMPUTED
+        base = self._within(source, inside.name, inside.table) if isinstance(inside, exp.Column) else None
+        return base or Derived.COMPUTED
 
 
 def _selects(scope: Scope) -> list[exp.Expr]:
@@ -315,10 +315,10 @@ def _numbered(
 
 
 def _spellings(names: Iterable[str]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    spellings: dict[str, set[str]] = {}
     for name in names:
-        found.setdefault(name.casefold(), set()).add(name)
-    return found
+        spellings.setdefault(name.casefold(), set()).add(name)
+    return spellings
 
 
 def _others(node: exp.Expr, *known: str) -> bool:

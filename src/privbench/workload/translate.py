@@ -150,12 +150,13 @@ def _nothing_left(changes: Sequence[Change]) -> str:
 def _notes(workload: Workload, changes: Sequence[Change]) -> tuple[str, ...]:
     """What the header of the published file says was done: numbers alone, no word of the original."""
     why = "declared public" if workload.literals is None else "drawn from a model before"
-    counted = Counter(change.outcome for change in changes)
+    counted = Counter(change.outcome for change in changes if change.column is not None)
+    limits = sum(c.column is None and c.outcome is Outcome.TRANSLATED for c in changes)
     left_out = [str(c.statement) for c in changes if c.outcome is Outcome.LEFT_OUT]
     listed = f" (numbers {', '.join(left_out)} of the original file)" if left_out else ""
     return (
         f"Literals: {counted[Outcome.TRANSLATED]} translated (drawn from the model, of like selectivity), "
-        f"{counted[Outcome.KEPT]} kept ({why}).",
+        f"{counted[Outcome.KEPT]} kept ({why}). LIMIT rounded or OFFSET dropped: {limits}.",
         f"Queries left out: {len(left_out)}{listed}.",
         "Tables, columns, operators and about how selective each condition is are those of the original queries: "
         "no epsilon covers them.",
