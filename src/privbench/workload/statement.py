@@ -1,7 +1,12 @@
-"""One SQL statement to a query, or the reason why it is outside the class that models can answer."""
+"""One SQL statement to a query and back, through a syntax tree.
+
+A statement outside the class of queries that models can answer gets the reason. Rendered names are always quoted and
+so keep their case, as in the schemas that bundles carry; names and literals are quoted by the dialect's own rules.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 import sqlglot
 from sqlglot import exp
@@ -12,7 +17,7 @@ from privbench.errors import SpecError
 from privbench.io.names import find_name
 from privbench.schema.domain import Scalar
 from privbench.schema.tables import Schema
-from privbench.workload.literal import QueryDialect, pattern_parts, scalar_of_literal
+from privbench.workload.literal import QueryDialect, like, literal_of, pattern_parts, scalar_of_literal
 from privbench.workload.query import ColumnRef, Filter, Join, Query, TableRef
 
 _CLAUSES = {
@@ -52,13 +57,27 @@ class OutsideError(Exception):
 def read_statement(sql: str, dialect: QueryDialect) -> exp.Expr:
     """Parse one statement; OutsideError if it is not SQL of the dialect."""
     try:
-        found = sqlglot.parse_one(sql, dialect=dialect.value)
+        tree = sqlglot.parse_one(sql, dialect=dialect.value)
     except (SqlglotError, RecursionError) as error:
         first = str(error).split(". Line", 1)[0].splitlines()[0] if str(error) else "too deeply nested"
         raise OutsideError(f"is not SQL that can be read: {first}") from None
-    if not isinstance(found, exp.Expr):
+    if not isinstance(tree, exp.Expr):
         raise OutsideError("is not SQL that can be read")
-    return found
+    return tree
+
+
+def table_names(sql: str, dialect: QueryDialect) -> tuple[str, ...]:
+    """The tables that a statement names, each once; none if it cannot be read.
+
+    >>> table_names("SELECT 1 FROM a JOIN b ON a.x = b.x WHERE EXISTS (SELECT 1 FROM a)", QueryDialect.DUCKDB)
+    ('a', 'b')
+    """
+    try:
+        tree = read_statement(sql, dialect)
+    except OutsideError:
+        return ()
+    shared = {cte.alias for cte in tree.find_all(exp.CTE)}
+    return tuple(dict.fromkeys(table.name for table in tree.find_all(exp.Table) if table.name not in shared))
 
 
 def query_of(tree: exp.Expr, dialect: QueryDialect, schema: Schema | None) -> Query:
@@ -178,10 +197,10 @@ class _Reader:
     def _alias(self, node: exp.Column) -> str:
         aliases = [t.alias for t in self.tables]
         if node.table:
-            found = find_name(node.table, aliases)
-            if found is None:
+            alias = find_name(node.table, aliases)
+            if alias is None:
                 raise OutsideError(f"names a table {node.table} that it does not select from")
-            return found
+            return alias
         if len(aliases) == 1:
             return aliases[0]
         holding = [t.alias for t in self.tables if self._holds(t.table, node.name)]
@@ -191,8 +210,8 @@ class _Reader:
 
     def _holds(self, table: str, column: str) -> bool:
         tables = {} if self.schema is None else {t.name: t for t in self.schema.tables}
-        found = find_name(table, tables)
-        return found is not None and find_name(column, (c.name for c in tables[found].columns)) is not None
+        name = find_name(table, tables)
+        return name is not None and find_name(column, (c.name for c in tables[name].columns)) is not None
 
 
 def _comparison(test: exp.Expr) -> tuple[exp.Expr, Predicate]:
@@ -216,3 +235,65 @@ def _value(node: exp.Expr) -> Scalar:
         )
         raise OutsideError(f"compares with {shown}")
     return value
+
+
+def render(query: Query, dialect: QueryDialect = QueryDialect.DUCKDB) -> str:
+    """Write a query as SQL.
+
+    >>> render(Query(tables=(TableRef(table="t", alias="t"),)))
+    'SELECT COUNT(*) FROM "t"'
+    """
+    first, *others = [_table(t) for t in query.tables]
+    select = exp.Select(expressions=[exp.Count(this=exp.Star(), big_int=True)]).from_(first)
+    for table in others:
+        select.append("joins", exp.Join(this=table))
+    tests: list[exp.Expr] = [exp.EQ(this=_column(j.left), expression=_column(j.right)) for j in query.joins]
+    tests += [test for f in query.filters for test in _tests(f)]
+    if tests:
+        select.set("where", exp.Where(this=reduce(lambda a, b: exp.And(this=a, expression=b), tests)))
+    return select.sql(dialect=dialect.value)
+
+
+def _table(table: TableRef) -> exp.Table:
+    named = exp.Table(this=_name(table.table))
+    if table.alias != table.table:
+        named.set("alias", exp.TableAlias(this=_name(table.alias)))
+    return named
+
+
+def _column(column: ColumnRef) -> exp.Column:
+    return exp.Column(this=_name(column.column), table=_name(column.alias))
+
+
+def _name(name: str) -> exp.Identifier:
+    return exp.Identifier(this=name, quoted=True)
+
+
+def _tests(part: Filter) -> list[exp.Expr]:
+    column = _column(part.column)
+    match part.predicate:
+        case IsNull(negated=negated):
+            test = exp.Is(this=column, expression=exp.Null())
+            return [exp.Not(this=test) if negated else test]
+        case Prefix(text=text):
+            return [like(column, text)]
+        case In(values=(value,)):
+            return [exp.EQ(this=column, expression=literal_of(value))]
+        case In(values=values):
+            return [exp.In(this=column, expressions=[literal_of(v) for v in values])]
+        case Between() as between:
+            return [_range(column, between)]
+
+
+def _range(column: exp.Column, between: Between) -> exp.Expr:
+    """A closed range, or one with a single end: a query holds no others."""
+    if between.low is not None and between.high is not None:
+        return exp.Between(this=column, low=literal_of(between.low), high=literal_of(between.high))
+    if between.low is not None:
+        return _compared(exp.GTE if between.include_low else exp.GT, column, between.low)
+    assert between.high is not None  # noqa: S101  Query refuses a range without ends
+    return _compared(exp.LTE if between.include_high else exp.LT, column, between.high)
+
+
+def _compared(operator: type[exp.Binary], column: exp.Column, value: Scalar) -> exp.Expr:
+    return operator(this=column, expression=literal_of(value))
