@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import cast
 
 from privbench_verify.checksums import RECEIPT, is_plain_file, sha256, wrong_checksums
 from privbench_verify.facts import Facts, read_facts
@@ -96,7 +97,7 @@ def verify_bundle(folder: Path | str, data_checks: Mapping[str, DataCheck] | Non
         return _failed(verdict, problems)
     try:
         manifest = read_manifest(folder)
-        problems += _ties(folder, manifest, receipt)
+        problems += _ties(folder, manifest, cast(Json, receipt))
         check = {"csv": csv_problems, **(data_checks or {})}.get(manifest.format)
         problems += check(folder, manifest) if check and not problems else ()
     except (ReceiptError, OSError) as error:
@@ -201,9 +202,9 @@ def _column(value: object, where: str) -> ManifestColumn:
 # -- what belongs together ---------------------------------------------------------------------------------------------
 
 
-def _ties(folder: Path, manifest: Manifest, receipt: object) -> Iterator[str]:
+def _ties(folder: Path, manifest: Manifest, receipt: Json) -> Iterator[str]:
     """What of a bundle does not belong to the rest; the receipt is one that was verified."""
-    facts = read_facts(_object(receipt))
+    facts = read_facts(receipt)
     yield from (f"{name}: is missing" for name in COMPANIONS if not is_plain_file(folder / name))
     if manifest.receipt != sha256(folder / RECEIPT):
         yield f"{MANIFEST} belongs to another receipt"
@@ -220,12 +221,6 @@ def _ties(folder: Path, manifest: Manifest, receipt: object) -> Iterator[str]:
     entity, size = manifest.tables.get(facts.entity), facts.sizes.get(facts.entity)
     if manifest.scale == 1 and entity is not None and size not in (None, entity.rows):
         yield f"{shown(facts.entity)}: has {entity.rows} rows at scale 1, but the receipt says {size}"
-
-
-def _object(value: object) -> Json:
-    if not isinstance(value, dict):
-        raise ReceiptError("the receipt is not a JSON object")
-    return value
 
 
 def _file_problems(folder: Path, manifest: Manifest) -> Iterator[str]:

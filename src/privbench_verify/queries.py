@@ -286,13 +286,34 @@ def _of_agreement(asked: _Asked) -> Feature:
     return Feature(kind="agreement", place=(asked.table, asked.text("column")), equals=equals)
 
 
-def _of_held_key(asked: _Asked) -> Feature:
+def _of_null_key(asked: _Asked) -> Feature:
     """A key that the row itself holds: to a public table, its owner key, or a reference."""
+    _held_key(asked)
+    return Feature(kind=asked.value["kind"])
+
+
+def _of_key_block(asked: _Asked) -> Feature:
+    """A block of rows by position, which only public rows have for all to know."""
+    if (link := _held_key(asked)).target not in asked.facts.public_tables:
+        raise ReceiptError(f"{asked.where}: {link} does not lead to a public table")
+    return Feature(kind="key block")
+
+
+def _of_key_slot(asked: _Asked) -> Feature:
+    """A row by position: of a public table, or among so many entities as are public."""
+    link, facts = _held_key(asked), asked.facts
+    counted = link.target == facts.entity and link.target in facts.sizes
+    if not counted and link.target not in facts.public_tables:
+        raise ReceiptError(f"{asked.where}: {link} leads to a table whose number of rows is not public")
+    return Feature(kind="key slot")
+
+
+def _held_key(asked: _Asked) -> Link:
     link, facts = asked.link(), asked.facts
     known = link.target in facts.public_tables or link in facts.references or link == facts.owner_link(asked.table)
     if link.table != asked.table or not known:
         raise ReceiptError(f"{asked.where}: {link} is no key that {shown(asked.table)} is said to hold")
-    return Feature(kind=asked.value["kind"])
+    return link
 
 
 def _of_fanout(asked: _Asked) -> Feature:
@@ -339,7 +360,6 @@ def _of_rank(asked: _Asked) -> Feature:
 
 
 _COLUMN = (("column",), _of_column)
-_HELD_KEY = (("link",), _of_held_key)
 _FEATURES: dict[str, tuple[tuple[str, ...], Callable[[_Asked], Feature]]] = {
     "column": _COLUMN,
     "magnitude": _COLUMN,
@@ -348,9 +368,9 @@ _FEATURES: dict[str, tuple[tuple[str, ...], Callable[[_Asked], Feature]]] = {
     "present": _COLUMN,
     "cluster": (("columns",), _of_cluster),
     "agreement": (("column", "equals"), _of_agreement),
-    "null key": _HELD_KEY,
-    "key block": _HELD_KEY,
-    "key slot": _HELD_KEY,
+    "null key": (("link",), _of_null_key),
+    "key block": (("link",), _of_key_block),
+    "key slot": (("link",), _of_key_slot),
     "fanout": (("link",), _of_fanout),
     "in-degree": (("link",), _of_in_degree),
     "public rows": (("link",), _of_public_rows),

@@ -70,6 +70,13 @@ QUERIES: dict[str, Asked] = {
     "null key into a lookup": by("person", axis("null key", 2, link=JOB)),
     "key block": by("person", axis("key block", link=TOWN)),
     "key slot by part": by("person", axis("part", 3), axis("key slot", 8, link=TOWN), counts="rows", sensitivity=1),
+    "slots of entities": Asked(
+        query=histogram("visit", axis("key slot", 121, link=GUEST), counts="rows"),
+        sensitivity=CAP,
+        draws=121,
+        additive=True,
+        neighbours=("replace",),
+    ),
     "a column of the owner": by("visit", owner(AGE), COST),
     "a column of the owner's owner": by("item", owner(owner(AGE))),
     "a column of the first sibling": by("visit", first(COST), COST),
@@ -216,6 +223,11 @@ NONSENSE: dict[str, tuple[Json, str]] = {
         one_axis("visit", {"kind": "key block", "link": {**GUEST, "columns": ["friend"]}}),
         "is no key that visit",
     ),
+    "blocks of entities": (one_axis("visit", {"kind": "key block", "link": GUEST}), "does not lead to a public table"),
+    "slots of a private table": (
+        one_axis("visit", {"kind": "key slot", "link": PREVIOUS}),
+        "whose number of rows is not public",
+    ),
     "a link with more": (one_axis("person", {"kind": "fanout", "link": {**OWNER, "unique": True}}), "unknown field"),
     "a link without columns": (one_axis("person", {"kind": "fanout", "link": {**OWNER, "columns": []}}), "distinct"),
     "the owner of an entity": (one_axis("person", {"kind": "owner", "feature": {"kind": "rank"}}), "no owned table"),
@@ -322,6 +334,12 @@ def test_values_that_are_only_there_need_a_threshold() -> None:
         paper = good(QUERIES["votes"], measure=measure)
         events(paper)[-1]["query"] = QUERIES["heavy hitters by votes"].query
         assert_fails(verify_receipt(paper), "is not answered by discrete-")
+
+
+def test_slots_of_entities_need_a_public_number_of_them() -> None:
+    paper = good(QUERIES["slots of entities"])
+    paper["public"]["sizes"] = {}
+    assert_fails(verify_receipt(paper), "whose number of rows is not public")
 
 
 def test_public_rows_need_a_public_key() -> None:
