@@ -11,7 +11,7 @@ import pytest
 from privbench.encode.coded import CodedTable
 from privbench.methods import links
 from privbench.methods.paper import tree
-from privbench.methods.paper.colsplit import choose_halves
+from privbench.methods.paper.plan import choose_halves
 from privbench.methods.size import Size
 from privbench.privacy import door as door_module
 from privbench.privacy import price as price_module

@@ -13,9 +13,9 @@ from privbench.errors import BudgetError, SpecError
 from privbench.fitting.derived import candidates_to_test, check_counted, derived_columns
 from privbench.fitting.domains import check_wanted, paid_before, threshold_part, wanted_types
 from privbench.fitting.promise import Number, check_method, parse_delta, parse_epsilon
+from privbench.methods.domains.budget import POOR, STRING_REMEDIES, DomainForecast, forecast_domains
 from privbench.methods.domains.coarse import coarse_domain
 from privbench.methods.domains.columns import SCOPE as DOMAINS
-from privbench.methods.domains.forecast import POOR, STRING_REMEDIES, DomainForecast, forecast_domains
 from privbench.methods.forecast import REMEDIES, Forecast, PlanInput, TableForecast
 from privbench.methods.registry import BUILT_IN
 from privbench.methods.tree.derived import SCOPE as TESTS

@@ -13,7 +13,7 @@ from privbench.methods.links import learn_link
 from privbench.methods.method import Learnt, silent
 from privbench.methods.paper.plan import Task
 from privbench.methods.paper.settings import PaperSettings
-from privbench.methods.paper.tree import learn_network
+from privbench.methods.paper.network import learn_network
 from privbench.methods.size import Size
 from privbench.privacy.facts import LinkFacts
 from privbench.privacy.partition import disjoint

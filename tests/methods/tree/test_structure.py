@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from privbench.methods.tree.automatic import most_choices
-from privbench.methods.tree.conditional import Configurations, conditional, fit_factors
+from privbench.methods.tree.plan import most_choices
+from privbench.methods.tree.network import Configurations, conditional, fit_factors
 from privbench.methods.tree.structure import MOST_CELLS, Candidates, Structure, choose_structure, dependence_pair
 from privbench.privacy.events import UNITS
 from privbench.privacy.facts import LinkFacts

@@ -8,7 +8,7 @@ from privbench.encode.grid import Grid
 from privbench.encode.magnitude import Magnitudes
 from privbench.encode.scalar import MICROSECONDS
 from privbench.encode.steps import grid_within, steps_of
-from privbench.methods.domains.signal import occupied
+from privbench.methods.domains.cells import occupied
 from privbench.privacy.vault import Measured
 from privbench.schema.types import Kind, SqlType
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from privbench.methods.capped import Learnt, Size, column_histogram, pooled
 from privbench.methods.method import Progress
-from privbench.methods.paper.colsplit import choose_halves
-from privbench.methods.paper.plan import Operation, Plan, Task, node_bound, plan
+from privbench.methods.paper.plan import Operation, Plan, Task, choose_halves, node_bound, plan
 from privbench.methods.paper.rowsplit import split_rows
 from privbench.methods.paper.settings import PaperSettings
 from privbench.privacy.blocks import ColumnSplit
