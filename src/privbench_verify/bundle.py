@@ -39,7 +39,6 @@ MANIFEST = "manifest.json"
 DATA_FOLDER = "data"
 COMPANIONS = ("schema.sql", "README.md", MANIFEST)
 """What must stand in a bundle beside its receipt, its checksums and its data."""
-_FORMATS = ("parquet", "csv", "duckdb", "sqlite")
 _ONE_FILE = ("duckdb", "sqlite")
 """Formats in which all tables are in one file."""
 _ROLES = ("entity", "owned", "lookup", "public")
@@ -128,7 +127,7 @@ def read_manifest(folder: Path | str) -> Manifest:
     text_of(manifest["software"], f"{MANIFEST}: software")
     integer_of(manifest["seed"], f"{MANIFEST}: seed", least=-(2**64))
     return Manifest(
-        format=one_of(manifest["format"], f"{MANIFEST}: format", _FORMATS),
+        format=text_of(manifest["format"], f"{MANIFEST}: format"),
         scale=_scale(manifest["scale"]),
         tables=object_of(manifest["tables"], f"{MANIFEST}: tables", _table),
         model=digest_of(manifest["model"], f"{MANIFEST}: model"),
