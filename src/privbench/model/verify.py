@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,13 +14,14 @@ from privbench.model.receipt_check import verify_model
 from privbench_verify.bundle import Manifest, verify_bundle, verify_file
 from privbench_verify.checksums import RECEIPT
 from privbench_verify.receipt import Verdict
+from privbench_verify.strict_json import read_json
 
 
 def verify(path: Path | str) -> Verdict:
     """Add a receipt up again, and check that the pieces belong together.
 
-    Of a bundle: checksums, manifest, receipt, and the tables, columns and rows of its data. Of a model: that its receipt
-    accounts for everything in it. `verified` means that the arithmetic and the pieces fit, not that the publisher ran
+    Of a bundle: checksums, manifest, receipt, and the tables, columns and rows of its data. Of a model: that its
+    receipt accounts for everything in it. `verified` means that the arithmetic and the pieces fit, not that the publisher ran
     what the receipt says. `path` is a bundle folder, a model file or a receipt.json; ModelError if it is none of these.
 
     Example::
@@ -35,6 +37,14 @@ def verify(path: Path | str) -> Verdict:
         raise ModelError(f"{path}: is not a bundle: it has no {RECEIPT}.")
     checks = {"parquet": _parquet_problems, "duckdb": _database_problems, "sqlite": _database_problems}
     return verify_bundle(path, checks)
+
+
+def read_receipt(path: Path) -> Any:
+    """Read a receipt.json; ModelError if it is none."""
+    try:
+        return read_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path}: cannot be read as a receipt ({type(error).__name__}).") from error
 
 
 def _parquet_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
