@@ -50,6 +50,14 @@ function binLabel(bin) {
   }
 }
 
+// What stands below the first and the last bar.
+function outerBounds(bins) {
+  if (!bins.length) return ["", ""];
+  const [first, last] = [bins[0], bins[bins.length - 1]];
+  const ranged = (bin) => bin.kind === "range" && bin.high !== null;
+  return [ranged(first) ? bound(first.low) : binLabel(first), ranged(last) ? bound(last.high) : binLabel(last)];
+}
+
 const cut = (text, letters) => (text.length > letters ? text.slice(0, letters - 1) + "…" : text);
 
 function mixed(name, share) {
@@ -114,7 +122,7 @@ function drawPlot(parent, plot, what) {
   const labels = plot.bins.map(binLabel);
   const told = (i) => `${labels[i]}\n${tell(i)}`;
   const lying = !plot.ordered && labels.length <= 9;
-  (lying ? drawLying : drawStanding)(box, { name: plot.name, labels }, shares, top, told);
+  (lying ? drawLying : drawStanding)(box, { name: plot.name, labels, ends: outerBounds(plot.bins) }, shares, top, told);
 }
 
 function drawStanding(box, plot, [a, b], top, told) {
@@ -136,7 +144,7 @@ function drawStanding(box, plot, [a, b], top, told) {
     make(svg, "rect", { class: "hit", x, width: step, y: 0, height, "data-tip": told(i) });
   });
   const room = Math.max(5, Math.min(20, Math.floor((step * plot.labels.length) / 13)));
-  const ends = [plot.labels[0] ?? "", plot.labels.length > 1 ? plot.labels[plot.labels.length - 1] : ""];
+  const ends = [plot.ends[0], plot.labels.length > 1 ? plot.ends[1] : ""];
   make(svg, "text", { x: left, y: height + 14 }, cut(ends[0], room));
   make(svg, "text", { x: left + step * plot.labels.length, y: height + 14, "text-anchor": "end" }, cut(ends[1], room));
 }
