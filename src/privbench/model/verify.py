@@ -21,8 +21,9 @@ def verify(path: Path | str) -> Verdict:
     """Add a receipt up again, and check that the pieces belong together.
 
     Of a bundle: checksums, manifest, receipt, and the tables, columns and rows of its data. Of a model: that its
-    receipt accounts for everything in it. `verified` means that the arithmetic and the pieces fit, not that the publisher ran
-    what the receipt says. `path` is a bundle folder, a model file or a receipt.json; ModelError if it is none of these.
+    receipt accounts for everything in it. `verified` means that the arithmetic and the pieces fit, not that the
+    publisher ran what the receipt says. `path` is a bundle folder, a model file or a receipt.json; ModelError if it is
+    none of these.
 
     Example::
 

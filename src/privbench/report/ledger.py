@@ -1,9 +1,12 @@
 """Where the budget went: the ledger's tree as bars, each as wide as what it cost.
 
 Parts of a partition cost their maximum, so of several parts the costliest stands for all. Draws of one kind in
-one scope are joined. All of it is published in the receipt.
+one scope are joined. All of it is published in the receipt, whose queries are values: `describe` makes the English.
 """
 
+import json
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
@@ -16,6 +19,8 @@ THINNEST = Fraction(1, 400)
 """Bars below this share of the whole are not drawn; their names could not be read."""
 
 PARALLEL = "Blocks of disjoint rows run in parallel and cost as much as the costliest of them, which is shown."
+_PLAIN = re.compile(r"[\w -]+")
+"""Names that are shown as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,34 +30,55 @@ class Bar:
     label: str
     cost: Fraction
     below: tuple["Bar", ...] = ()
+    short: str = ""
+    """What stands on the bar, where that is less than the label."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Budget:
+    """What was to be spent: `factor` times the amount is epsilon, unless it is counted in rho."""
+
+    rho: bool
+    amount: Fraction
+    factor: int
 
 
 def ledger_section(receipt: dict[str, Any]) -> str:
     """The picture of the budget."""
-    root, said = budget_bars(receipt), receipt["budget"]
-    counts_rho, factor = "rho" in said, int(said.get("factor", 1))
-    budget, delta = Fraction(said["rho" if counts_rho else "add_remove"]), float(Fraction(receipt["delta"]))
-    chance = f", δ = {delta:g}" if delta else ""
+    root, budget = budget_bars(receipt), _budget(receipt)
+    delta = float(Fraction(receipt["delta"]))
+    with_delta = f", δ = {delta:g}" if delta else ""
     lead = (
-        f"The promise is <b>ε = {float(Fraction(receipt['epsilon'])):g}{chance}</b> for "
-        f"{escape(receipt['neighbours'])} neighbours; {_share(root.cost, budget)} of it was spent. "
-        + (f"It follows from ρ = {float(budget):.4g} (zCDP), which adds up. " if counts_rho else "")
+        f"The promise is <b>ε = {float(Fraction(receipt['epsilon'])):g}{with_delta}</b> for "
+        f"{escape(receipt['neighbours'])} neighbours; {_share(root.cost, budget.amount)} of it was spent. "
+        + (f"It follows from ρ = {float(budget.amount):.4g} (zCDP), which adds up. " if budget.rho else "")
         + "Each bar is as wide as its share; below it stands what it was spent on. "
         + (PARALLEL if any(node["kind"] == "partition" for node in receipt["ledger"]["nodes"]) else "")
     )
     for note in (receipt["stamp"], receipt["condition"]):
         lead += f'<br><span class="note">{escape(note)}</span>' if note else ""
     body = "".join(
-        f'<tr><td>{escape(bar.label)}</td><td class="n">{float(bar.cost * factor):.3g}</td>'
+        f'<tr><td>{escape(bar.label)}</td><td class="n">{float(bar.cost * budget.factor):.3g}</td>'
         f'<td class="n">{_share(bar.cost, root.cost)}</td></tr>'
         for bar in sorted(root.below, key=lambda b: -b.cost)
     )
     listed = (
         '<details><summary>As a table</summary><table><thead><tr><th>scope</th><th class="n">'
-        f'{"ρ" if counts_rho else "ε"}</th><th class="n">share</th></tr></thead><tbody>{body}</tbody></table></details>'
+        f'{"ρ" if budget.rho else "ε"}</th><th class="n">share</th></tr></thead><tbody>{body}</tbody></table></details>'
     )
-    picture = f'<div class="icicle">{_drawn(root, root.cost or Fraction(1), root.cost * factor, 0)}</div>'
+    picture = f'<div class="icicle">{_drawn(root, root.cost or Fraction(1), 0)}</div>'
     return section("ledger", "Where the privacy budget went", lead, picture + listed)
+
+
+def _budget(receipt: dict[str, Any]) -> _Budget:
+    budget = receipt["budget"]
+    if "measure" not in budget:  # receipt 1
+        rho = "rho" in budget
+        amount = Fraction(budget["rho" if rho else "add_remove"])
+        return _Budget(rho=rho, amount=amount, factor=int(budget.get("factor", 1)))
+    rho = budget["measure"] == "rho"
+    factor = 2 if receipt["neighbours"] == "replace" and not rho else 1
+    return _Budget(rho=rho, amount=Fraction(budget["amount"]), factor=factor)
 
 
 def budget_bars(receipt: dict[str, Any]) -> Bar:
@@ -65,9 +91,72 @@ def budget_bars(receipt: dict[str, Any]) -> Bar:
     return _bar(nodes[0], below[0])
 
 
+def describe(query: Mapping[str, Any]) -> str:
+    """What a query of the receipt asked for.
+
+    >>> axis = {"bins": 9, "feature": {"kind": "column", "column": "age"}}
+    >>> describe({"kind": "histogram", "table": "person", "counts": "weights", "axes": [axis]})
+    'weights of person by age'
+    >>> describe({"kind": "choice of cap", "table": "visit", "candidates": 12})
+    'choice of cap of visit'
+    """
+    table = _name(query["table"])
+    match query["kind"]:
+        case "histogram":
+            what = f"{query['counts']} of {table}"
+        case "sums":
+            what = f"sums of {table}.{_name(query['column'])}"
+        case "dependence":
+            what = f"dependence of {_names(query['left'])} and {_names(query['right'])} in {table}"
+        case "heavy hitters":
+            what = f"heavy hitters of {table}.{_name(query['column'])}"
+        case kind:
+            what = f"{kind} of {table}"
+    by = _axes(query) if "axes" in query else _names(query.get("columns", ()))
+    return f"{what} by {by}" if by else what
+
+
+def _short(query: Mapping[str, Any]) -> str:
+    """What a query asked for, without its table and what it counts."""
+    by = _axes(query)
+    if query["kind"] == "histogram":
+        return by or str(query["counts"])
+    return " ".join((str(query["kind"]), _name(query["column"]) if "column" in query else by)).strip()
+
+
+def _axes(query: Mapping[str, Any]) -> str:
+    return " × ".join(_feature(axis["feature"]) for axis in query.get("axes", ()))
+
+
+def _feature(feature: Mapping[str, Any]) -> str:
+    kind = str(feature["kind"])
+    if kind == "column":
+        return _name(feature["column"])
+    if kind in ("owner", "first"):
+        return f"{_feature(feature['feature'])} of the {'owner' if kind == 'owner' else 'first row'}"
+    if "link" in feature:
+        return f"{kind} of {_name(feature['link']['table'])}.{_names(feature['link']['columns'])}"
+    if "column" in feature:
+        return f"{kind} of {_name(feature['column'])}"
+    return f"{kind} of {_names(feature['columns'])}" if "columns" in feature else kind
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(_name(name) for name in names)
+
+
+def _name(name: str) -> str:
+    """A name in a sentence: as JSON writes it where it is not made of letters, digits, underscores, spaces, hyphens."""
+    return name if _PLAIN.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+
+
 def _bar(node: dict[str, Any], below: list[Bar]) -> Bar:
     if node["kind"] == "event":
-        return Bar(label=node["query"], cost=Fraction(node["rho"] if "rho" in node else node["epsilon"]))
+        cost = Fraction(node["rho"] if "rho" in node else node["epsilon"])
+        query = node["query"]
+        if isinstance(query, str):  # receipt 1
+            return Bar(label=query, cost=cost, short=query.removeprefix("histogram of ").removeprefix("weights of "))
+        return Bar(label=describe(query), cost=cost, short=_short(query))
     cost = Fraction(node["total"])
     if node["kind"] == "partition":
         worst = max(below, key=lambda bar: bar.cost, default=None)
@@ -86,6 +175,7 @@ def _joined(bars: list[Bar]) -> tuple[Bar, ...]:
         if len(same) == 1
         else Bar(
             label=f"{label} × {len(same)}",
+            short=f"{same[0].short or label} × {len(same)}",
             cost=sum((b.cost for b in same), Fraction(0)),
             below=_joined([b for one in same for b in one.below]),
         )
@@ -93,16 +183,15 @@ def _joined(bars: list[Bar]) -> tuple[Bar, ...]:
     )
 
 
-def _drawn(bar: Bar, whole: Fraction, epsilon: Fraction, depth: int) -> str:
+def _drawn(bar: Bar, whole: Fraction, depth: int) -> str:
     parts = [b for b in bar.below if b.cost >= whole * THINNEST] if depth < MAX_DEPTH else []
-    shown = bar.label.removeprefix("histogram of ").removeprefix("weights of ")
     title = f"{bar.label}: {_share(bar.cost, whole)} of what was spent"
     inner = "".join(
-        f'<div style="width:{float(100 * part.cost / bar.cost):.3f}%">{_drawn(part, whole, epsilon, depth + 1)}</div>'
+        f'<div style="width:{float(100 * part.cost / bar.cost):.3f}%">{_drawn(part, whole, depth + 1)}</div>'
         for part in parts
     )
     return (
-        f'<div class="bar d{depth % 4}" tabindex="0" data-tip="{escape(title)}">{escape(shown)} '
+        f'<div class="bar d{depth % 4}" tabindex="0" data-tip="{escape(title)}">{escape(bar.short or bar.label)} '
         f"<small>{_share(bar.cost, whole)}</small></div>" + (f'<div class="row">{inner}</div>' if inner else "")
     )
 

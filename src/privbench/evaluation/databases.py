@@ -1,8 +1,11 @@
 """Both databases in one DuckDB file, so that every metric is a query or a pass over codes.
 
 Rows stream from any source into tables of the schemas `real` and `synthetic` (and `floor`, a resample of the
-real one), each with row numbers 0..n-1. The file lies in a folder that goes away at the end; DuckDB keeps to its
-memory limit and to this file: a statement of a workload reads and writes nothing else.
+real one), each with row numbers 0..n-1. The file lies in a private folder that goes away at the end; DuckDB keeps to
+its memory limit and to this file: a statement of a workload reads and writes nothing else.
+
+Of a table with very many rows a uniform sample, drawn by seed, is compared column by column, so that time and memory
+no longer grow with the table. Row counts, children per parent and answers of queries are of all rows.
 """
 
 import tempfile
@@ -14,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from privbench.errors import PrivBenchError, first_line
 from privbench.evaluation.result import Skip
@@ -27,6 +32,11 @@ from privbench.schema.types import Kind
 
 MEMORY = "2GB"
 """What DuckDB may hold before it spills to the folder."""
+MAX_SAMPLED_ROWS = 2_000_000
+"""A table with more rows is compared on that many draws of its rows; a row drawn twice counts once."""
+
+Positions = NDArray[np.signedinteger]
+"""Numbers of rows; -1 for none."""
 
 
 class Side(Enum):
@@ -80,13 +90,13 @@ class Database:
 
     def find(self, side: Side, name: str) -> Loaded | None:
         """A table by its name, whose case may differ between the sides as it may in SQL."""
-        found = find_name(name, self.tables[side])
-        return None if found is None else self.tables[side][found]
+        spelled = find_name(name, self.tables[side])
+        return None if spelled is None else self.tables[side][spelled]
 
     def size(self, side: Side, name: str) -> int:
         """How many rows a table has; 0 if it is not there."""
-        found = self.find(side, name)
-        return 0 if found is None else found.rows
+        loaded = self.find(side, name)
+        return 0 if loaded is None else loaded.rows
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Run a query of ours and give its rows."""
@@ -120,14 +130,21 @@ class Database:
 
 
 @contextmanager
+def private_folder() -> Iterator[Path]:
+    """A temporary folder that only this user can read (mode 0700), for copies of private rows; removed at the end."""
+    with tempfile.TemporaryDirectory(prefix="privbench-") as folder:
+        yield Path(folder)
+
+
+@contextmanager
 def open_pair(real: Path | str, synthetic: Path | str, progress: Progress) -> Iterator[Database]:
     """Load both databases; what is kept on disk is removed at the end."""
     with (
-        tempfile.TemporaryDirectory(prefix="privbench-") as folder,
+        private_folder() as folder,
         open_source(real) as real_source,
         open_source(synthetic) as synthetic_source,
     ):
-        database = Database(Path(folder))
+        database = Database(folder)
         try:
             database.load(Side.REAL, real_source, progress)
             database.load(Side.SYNTHETIC, synthetic_source, progress)
@@ -139,3 +156,40 @@ def open_pair(real: Path | str, synthetic: Path | str, progress: Progress) -> It
 def qualified(side: Side, table: str) -> str:
     """The quoted name of a table with its schema."""
     return f"{side.value}.{quote_sql(table)}"
+
+
+def draw_rows(rows: int, *, seed: int) -> Positions | None:
+    """The numbers of the rows to compare, ascending; None for all of them.
+
+    Tables of one size get the same numbers, so a database is no distance from itself.
+    """
+    if rows <= MAX_SAMPLED_ROWS:
+        return None
+    return np.unique(np.random.default_rng([seed, rows]).integers(0, rows, MAX_SAMPLED_ROWS))
+
+
+def sample_table(database: Database, side: Side, name: str, drawn: Positions | None) -> str:
+    """The quoted name of a table with the drawn rows alone, in their order; the table's own if all are compared."""
+    if drawn is None:
+        return qualified(side, name)
+    database.connection.register("drawn", pa.table({"source": drawn}))
+    database.connection.execute(
+        f"CREATE OR REPLACE TABLE coding.{side.value} AS SELECT t.* FROM drawn "  # noqa: S608
+        f"JOIN {qualified(side, name)} t ON t.rowid = drawn.source ORDER BY drawn.source"
+    )
+    database.connection.unregister("drawn")
+    return f"coding.{side.value}"
+
+
+def places(positions: Positions, drawn: Positions | None) -> Positions:
+    """Where rows are among the drawn ones; -1 for those that were not drawn or are -1 already.
+
+    >>> places(np.array([7, 3, -1, 5]), np.array([3, 4, 7]))
+    array([ 2,  0, -1, -1])
+    """
+    if drawn is None:
+        return positions
+    if not len(drawn):
+        return np.full(len(positions), -1)
+    at = np.minimum(np.searchsorted(drawn, positions), len(drawn) - 1)
+    return np.where(drawn[at] == positions, at, -1)

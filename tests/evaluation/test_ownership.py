@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from privbench.evaluation.owning import find_owning
+from privbench.evaluation.resample import find_ownership
 from privbench.io.ddl import parse_ddl
 from privbench.schema.tables import Schema
 
@@ -28,7 +28,7 @@ UNIT = {
 
 
 def owners(folder: Path, real: Schema = SCHEMA) -> dict[str, tuple[str, bool] | None]:
-    found = find_owning(real, SCHEMA, folder, None).owners
+    found = find_ownership(real, SCHEMA, folder, None).owners
     return {table: None if owner is None else (owner.table, owner.lookup) for table, owner in found.items()}
 
 
@@ -36,7 +36,7 @@ def test_a_receipt_says_whose_row_is_whose(tmp_path: Path) -> None:
     (tmp_path / "receipt.json").write_text(json.dumps({"unit": UNIT}))
     without_keys = Schema(tables=())
     assert owners(tmp_path, without_keys) == {"person": None, "address": ("person", True), "visit": ("person", False)}
-    assert not find_owning(SCHEMA, SCHEMA, tmp_path, None).private("country")
+    assert not find_ownership(SCHEMA, SCHEMA, tmp_path, None).private("country")
 
 
 @pytest.mark.parametrize("text", [None, "", "{}", "[]", '{"unit": {"entity": "x", "tables": {}}}'])

@@ -3,10 +3,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privbench.evaluation import row_sample
+from privbench.evaluation import databases
+from privbench.evaluation.databases import draw_rows, places
 from privbench.evaluation.evaluate import evaluate
-from privbench.evaluation.result_json import result_json
-from privbench.evaluation.row_sample import draw_rows, places
+from privbench.evaluation.result import result_json
 
 from .conftest import SCHEMA, Make
 
@@ -18,7 +18,7 @@ INSERT INTO sale SELECT i, hash(i + 1) % 3000, hash(i + 2) % 40, ['a', 'b', 'c']
 
 
 def test_drawn_rows_are_distinct_ascending_by_seed_and_spread_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_sample, "MAX_ROWS", 5000)
+    monkeypatch.setattr(databases, "MAX_SAMPLED_ROWS", 5000)
     assert draw_rows(5000, seed=0) is None
     drawn, again, other = (draw_rows(20000, seed=seed) for seed in (0, 0, 1))
     assert drawn is not None
@@ -46,7 +46,7 @@ def test_a_sample_of_rows_scores_about_the_same_and_is_stated(
     workload = tmp_path / "queries.sql"
     workload.write_text("SELECT COUNT(*) FROM sale s, customer c WHERE s.customer_id = c.id AND c.age < 3;")
     exact = evaluate(real, synthetic, workload=workload, floor=False)
-    monkeypatch.setattr(row_sample, "MAX_ROWS", 2500)
+    monkeypatch.setattr(databases, "MAX_SAMPLED_ROWS", 2500)
     found = evaluate(real, synthetic, workload=workload)
     assert [t.sampled_rows for t in exact.tables] == [(None, None)] * 2
     assert not exact.skips
@@ -61,20 +61,20 @@ def test_a_sample_of_rows_scores_about_the_same_and_is_stated(
     assert "no resample is scored" in {s.what: s.reason for s in found.skips}["floor"]
     assert all(sum(c.histogram.real) == t.sampled_rows[0] for t in found.tables for c in t.columns)
     for ways in (1, 2):
-        wanted, got = exact.marginals[ways].tvd_codes.value, found.marginals[ways].tvd_codes.value
+        wanted, got = exact.marginals[ways]["tvd"].codes.value, found.marginals[ways]["tvd"].codes.value
         assert got == pytest.approx(wanted, abs=0.08)
         assert got != wanted
-    assert found.cross.tvd_codes.value == pytest.approx(exact.cross.tvd_codes.value, abs=0.15)
+    assert found.cross["tvd"].codes.value == pytest.approx(exact.cross["tvd"].codes.value, abs=0.15)
     assert [t.real_rows for t in found.tables] == [t.real_rows for t in exact.tables]
-    assert found.fanout_tvd == exact.fanout_tvd
+    assert found.fanouts == exact.fanouts
     assert found.keys[0].fanout == exact.keys[0].fanout
     assert (found.queries[0].real, found.queries[0].synthetic) == (exact.queries[0].real, exact.queries[0].synthetic)
     assert result_json(found)["tables"][0]["sampled_rows"] == found.tables[0].sampled_rows
 
 
 def test_a_sampled_database_is_no_distance_from_itself(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_sample, "MAX_ROWS", 2500)
+    monkeypatch.setattr(databases, "MAX_SAMPLED_ROWS", 2500)
     real = make("real", SCHEMA + ROWS.format(ages=8, kinds=2))
     result = evaluate(real, real, floor=False)
-    assert [d.kld_values.value for ways, d in result.marginals.items() if ways < 3] == [0, 0]
-    assert result.cross.kld_values.value == 0
+    assert [d["kld"].values.value for ways, d in result.marginals.items() if ways < 3] == [0, 0]
+    assert result.cross["kld"].values.value == 0
