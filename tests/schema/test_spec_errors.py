@@ -4,7 +4,7 @@ import pytest
 
 from privbench.errors import SpecError
 from privbench.schema.spec import read_spec
-from privbench.schema.yaml_lines import MAX_BYTES
+from privbench.schema.yaml_file import MAX_BYTES
 
 WANTED = "domain: a domain is `private`, or a mapping with one of these words: range, bins, values, text, serial"
 HEAD = "version: 1\ntables:\n  t:\n"

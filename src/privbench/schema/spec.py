@@ -16,18 +16,14 @@ from pydantic import Field, StrictBool, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from privbench.errors import SpecError, TargetError
-from privbench.schema.choices import closest
-from privbench.schema.derivable import check_derived
-from privbench.schema.derived import Derived
+from privbench.schema.choices import closest, leave_out
+from privbench.schema.derived import Derived, check_derived
 from privbench.schema.domain import Domain, Origin, Scalar, domain_json, implied_by_type, never_repeats
-from privbench.schema.leave_out import leave_out
-from privbench.schema.spec_errors import NAMES, explain
-from privbench.schema.spec_names import wrong_names
+from privbench.schema.spec_errors import NAMES, explain, wrong_names
 from privbench.schema.table_spec import PRIVATE, ColumnSpec, ForeignKeySpec, IndexSpec, Name, TableSpec, Words
 from privbench.schema.tables import Schema, Table
 from privbench.schema.unit import Neighbours, Protection, Role, protect
-from privbench.schema.yaml_lines import MAX_BYTES, Plain, YamlError, parse_yaml
-from privbench.schema.yaml_text import entry
+from privbench.schema.yaml_file import MAX_BYTES, Plain, YamlError, entry, parse_yaml
 
 __all__ = [
     "ColumnSpec",

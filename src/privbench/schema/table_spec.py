@@ -136,8 +136,8 @@ class TableSpec(Words):
 
     @model_validator(mode="after")
     def _one_role(self) -> "TableSpec":
-        said = {"public": self.public, "drop": self.drop, "owned_by": self.owned_by, "owner": self.owner}
-        words = [word for word, value in said.items() if value]
+        roles = {"public": self.public, "drop": self.drop, "owned_by": self.owned_by, "owner": self.owner}
+        words = [word for word, value in roles.items() if value]
         if len(words) > 1:
             raise ValueError(f"{' and '.join(words)} exclude each other: keep one of them")
         if self.rows_per_entity and (self.public or self.drop):
