@@ -6,6 +6,7 @@ a column could equal by the schema: the choices that a spec has, and where a tes
 """
 
 from collections.abc import Iterator
+from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, model_validator
@@ -19,6 +20,14 @@ if TYPE_CHECKING:  # tables and the unit are built from derived columns
 
 Name = Annotated[str, Field(min_length=1, max_length=1000)]
 WORDS = "`rows: TABLE` (how many of its rows this row owns), `owner: COLUMN` (a copy of the owner's) or `rank: 1`"
+
+
+class DerivedOrigin(Enum):
+    """Who says what a column equals: the publisher, a test of this fit, or a test of a fit before it."""
+
+    DECLARED = "declared"
+    FOUND = "found"
+    EARLIER = "earlier release"
 
 
 class Derived(BaseModel):

@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 from privbench.errors import SchemaError
 from privbench.schema.choices import closest
 from privbench.schema.derived import Derived
+from privbench.schema.release import Release
 from privbench.schema.table_spec import DOMAINS, ColumnSpec, ForeignKeySpec, IndexSpec, TableSpec, domain_tag
 from privbench.schema.tables import is_key
 from privbench.schema.yaml_file import Node, Path
@@ -105,6 +106,8 @@ def _words(loc: tuple[int | str, ...], top: type[BaseModel]) -> list[str]:
     """List the words that may stand where the last part of `loc` stands."""
     model: type[BaseModel] = top
     match loc:
+        case ("releases", _, _):
+            model = Release
         case ("tables", _, "columns", _, "domain", tag, _):
             model = next(c for kind, c in DOMAINS.items() if domain_tag(kind) == tag)
         case ("tables", _, "columns", _, "derived", _):
@@ -127,7 +130,9 @@ def _unknown(word: str, words: Iterable[str]) -> str:
     return f"not a word of the spec here. {hint}Allowed: {', '.join(words)}."
 
 
-def wrong_names(tables: Mapping[str, TableSpec], unit: str | None) -> Iterator[Mistake]:
+def wrong_names(
+    tables: Mapping[str, TableSpec], unit: str | None, releases: Sequence[Release] = ()
+) -> Iterator[Mistake]:
     """Find every name that is not there, and every type that cannot be read; dropped tables are not looked at."""
     if unit is not None and unit not in tables:
         yield ("unit",), f"there is no table {unit!r}. {closest(unit, tables)}"
@@ -137,6 +142,19 @@ def wrong_names(tables: Mapping[str, TableSpec], unit: str | None) -> Iterator[M
                 yield ("tables", name, *path), message
     if unit is not None and unit in tables and tables[unit].rows_per_entity is not None:
         yield ("tables", unit, "rows_per_entity"), "the unit table has one row per entity: take this out."
+    yield from _in_releases(tables, releases)
+
+
+def _in_releases(tables: Mapping[str, TableSpec], releases: Sequence[Release]) -> Iterator[Mistake]:
+    listed = [release.receipt for release in releases]
+    for i, digest in enumerate(listed):
+        if digest in listed[:i]:
+            yield ("releases", i, "receipt"), "this release is listed twice."
+    for name, table in tables.items():
+        for column, spec in table.columns.items():
+            if spec.release is not None and spec.release not in listed:
+                path = ("tables", name, "columns", column, "release")
+                yield path, "no release of this digest stands under `releases`, with what it cost. Add it there."
 
 
 def _in_table(tables: Mapping[str, TableSpec], name: str, table: TableSpec) -> Iterator[Mistake]:
