@@ -13,7 +13,7 @@ from privbench.io.staging import check_target
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import format_of
 from privbench.model.model import Model
-from privbench.schema.leave_out import Place
+from privbench.schema.choices import Place
 from privbench.schema.spec import Orphans
 from privbench.schema.unit import Neighbours
 
@@ -38,6 +38,7 @@ def synth(
     seed: int | None = None,
     format: Format | str = Format.PARQUET,  # noqa: A002
     force: bool = False,
+    budget_limit: Fraction | float | str | None = None,
     progress: Progress = silent,
 ) -> tuple[Model, dict[str, int]]:
     """Make a bundle from a database; returns the model and the rows of each table.
@@ -66,6 +67,8 @@ def synth(
         orphans=orphans,
         progress=progress,
     )
-    model = fit(spec, epsilon=budget, delta=chance, method=method, progress=progress)
+    model = fit(
+        spec, epsilon=budget, delta=chance, method=method, budget_limit=budget_limit, out=out, progress=progress
+    )
     rows = generate(model, out, scale=scale, seed=seed, format=format, force=force, progress=progress)
     return model, rows

@@ -12,7 +12,7 @@ from privbench.encode.coded import CodedTable
 from privbench.methods import links
 from privbench.methods.paper import tree
 from privbench.methods.paper.plan import choose_halves
-from privbench.methods.size import Size
+from privbench.methods.capped import Size
 from privbench.privacy import door as door_module
 from privbench.privacy import price as price_module
 from privbench.privacy import queries

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from privbench.privacy.events import FINE_GRID, Currency, Event, Mechanism
 from privbench.privacy.noise import TestEntropy as FixedEntropy
-from privbench.privacy.price import price_frequent, threshold_of
+from privbench.privacy.price import price_frequent
+from privbench.privacy.calibrate import threshold_of
 from privbench.privacy.thresholds import least_threshold, lone_chance, passing
 from privbench_verify.thresholds import chance_of
 

@@ -5,7 +5,7 @@ import pytest
 from privbench.privacy import sealed_features, weighted_counts
 from privbench.privacy.events import UNITS
 from privbench.privacy.features import Feature, NullKey, touches_of
-from privbench.privacy.queries import keep_rows
+from privbench.privacy.exact import keep_rows
 from privbench.privacy.sealed_features import SealedFeatures
 
 from . import weighted_tiny as tiny

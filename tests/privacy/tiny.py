@@ -21,7 +21,7 @@ from privbench.privacy.events import Currency
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, TableFacts
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy
-from privbench.privacy.partition import CentrePair
+from privbench.privacy.blocks import CentrePair
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import LinkKind, Neighbours
 

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from privbench.encode.codec import Codec
 from privbench.encode.coded import CodedDatabase, CodedTable
-from privbench.encode.grid import Grid
-from privbench.encode.layout import one_array
+from privbench.encode.grid import Grid, one_array
 from privbench.privacy import exact
 from privbench.privacy.blocks import Block, ColumnSplit
 from privbench.privacy.exact import Codes, Integers

@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from privbench.encode.coded import CodedDatabase
-from privbench.encode.layout import one_array
-from privbench.encode.magnitude import Magnitudes
-from privbench.encode.steps import coarsest_step
+from privbench.encode.grid import one_array
+from privbench.encode.magnitude import Magnitudes, coarsest_step
 from privbench.privacy import agreement, exact
 from privbench.privacy.blocks import Block, nearer_right
 from privbench.privacy.exact import NULL, Codes, Integers

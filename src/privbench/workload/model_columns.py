@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from privbench.encode.interval import IntervalCodec
-from privbench.encode.lengths import LengthCodec
 from privbench.encode.listed import OrderedList, TextList
 from privbench.encode.predicate import Between
+from privbench.encode.text import LengthCodec
 from privbench.estimation.estimate import cardinality
 from privbench.generation.keys import KeyMaker, keeps_entity_keys
 from privbench.model.model import Model

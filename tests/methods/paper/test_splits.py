@@ -17,7 +17,7 @@ from privbench.methods.paper.network import learn_network
 from privbench.privacy.facts import ColumnFacts, Facts, TableFacts
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy
-from privbench.privacy.partition import Block, ColumnSplit
+from privbench.privacy.blocks import Block, ColumnSplit
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import Neighbours
 from privbench.spn.infer import marginal

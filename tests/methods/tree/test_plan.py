@@ -14,7 +14,7 @@ from privbench.methods.tree.plan import plan_database
 from privbench.methods.tree.settings import TreeSettings
 from privbench.methods.tree.plan import STEPS, divided
 from privbench.privacy.events import UNITS, Currency
-from privbench.privacy.price import drawable
+from privbench.privacy.calibrate import drawable
 from privbench.schema.unit import Neighbours
 
 from .schemas import OWNER, REFERENCE, SCHEMAS, Schema

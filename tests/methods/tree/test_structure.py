@@ -15,7 +15,9 @@ from privbench.methods.tree.network import Configurations, conditional, fit_fact
 from privbench.methods.tree.structure import MOST_CELLS, Candidates, Structure, choose_structure, dependence_pair
 from privbench.privacy.events import UNITS
 from privbench.privacy.facts import LinkFacts
-from privbench.privacy.features import Axis, Feature, Named, Own, Pair, touches_of
+from privbench.privacy.features import Axis, Feature, Own, touches_of
+from privbench.spn.tree_links import Named
+from privbench.privacy.queries import Pair
 from privbench.privacy.weighted import WeightedQueries
 from privbench.schema.unit import LinkKind
 from privbench.spn.clique import CliqueTree, Conditional, Given

@@ -13,8 +13,7 @@ from math import sqrt
 
 import numpy as np
 
-from privbench.encode.grid import Grid
-from privbench.encode.on_grid import bins_on, range_on
+from privbench.encode.grid import Grid, bins_on, range_on
 from privbench.methods.domains.bounds import NARROW, Bounds, find_bounds
 from privbench.methods.domains.budget import SearchBudget
 from privbench.methods.domains.cells import cut
