@@ -36,7 +36,7 @@ def synth(
     orphans: Orphans = Orphans.ERROR,
     scale: float = 1.0,
     seed: int | None = None,
-    format: Format | str = Format.PARQUET,  # noqa: A002
+    format: str = Format.PARQUET,  # noqa: A002
     force: bool = False,
     progress: Progress = silent,
 ) -> tuple[Model, dict[str, int]]:

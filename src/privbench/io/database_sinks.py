@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from privbench.errors import TargetError, first_line
-from privbench.io.base import Format
+from privbench.io.base import Format, SinkKind
 from privbench.io.file_sinks import FileSink
 from privbench.io.names import file_stems, quote_sql
 from privbench.io.render import Dialect, create_indexes, create_tables, plan
@@ -120,3 +120,15 @@ class SQLiteSink:
 
 def _refused(name: str, system: str, error: Exception) -> TargetError:
     return TargetError(f"{name}: {system} could not write it ({first_line(error)}). Nothing was left behind.")
+
+
+DUCKDB = SinkKind(
+    name=Format.DUCKDB.value,
+    open=lambda folder, schema: DuckDBSink(folder / Format.DUCKDB.database, schema=schema),
+    loading="`duckdb data/database.duckdb`; keys and indexes are in place.",
+)
+SQLITE = SinkKind(
+    name=Format.SQLITE.value,
+    open=lambda folder, schema: SQLiteSink(folder / Format.SQLITE.database, schema=schema),
+    loading="`sqlite3 data/database.sqlite`; keys and indexes are in place.",
+)

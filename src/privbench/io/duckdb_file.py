@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from privbench.errors import SourceError, first_line
-from privbench.io.base import BATCH_ROWS
+from privbench.io.base import BATCH_ROWS, SourceKind, read_head
 from privbench.io.cast import cast_batch
 from privbench.io.catalogue import RawTable, build_schema
 from privbench.io.ddl import parse_checks, parse_index
@@ -122,3 +122,10 @@ class DuckDBSource:
             return self._connection.execute(query).fetchall()
         except duckdb.Error as error:
             raise SourceError(f"{self.location}: DuckDB cannot read it ({first_line(error)}).") from error
+
+
+DUCKDB = SourceKind(
+    name="a DuckDB file",
+    matches=lambda location: read_head(location)[8:12] == b"DUCK",
+    open=lambda location: DuckDBSource(Path(location)),
+)

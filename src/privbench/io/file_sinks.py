@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
-from privbench.io.base import Format, arrow_schema
+from privbench.io.base import Format, SinkKind, arrow_schema
 from privbench.io.names import file_stems
 from privbench.io.staging import target_error
 from privbench.schema.tables import Schema
@@ -76,3 +76,16 @@ def _close_quietly(writer: _Writer) -> None:
         writer.close()
     except (OSError, pa.ArrowException):
         return
+
+
+PARQUET = SinkKind(
+    name=Format.PARQUET.value,
+    open=lambda folder, schema: FileSink(folder, schema=schema, format=Format.PARQUET),
+    loading="`python -c \"import duckdb; duckdb.read_parquet('data/{table}.parquet').limit(5).show()\"`, "
+    "or run `schema.sql` and load each file.",
+)
+CSV = SinkKind(
+    name=Format.CSV.value,
+    open=lambda folder, schema: FileSink(folder, schema=schema, format=Format.CSV),
+    loading="Run `schema.sql`, then load each file: an empty field is NULL, a quoted empty one an empty string.",
+)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privbench.errors import SourceError, first_line
-from privbench.io.base import BATCH_ROWS
+from privbench.io.base import BATCH_ROWS, SourceKind
 from privbench.io.cast import cast_batch
 from privbench.io.csv_file import count_rows, infer_types, read_header, read_text
 from privbench.io.ddl import parse_ddl
@@ -184,3 +184,10 @@ def _table_of_file(file: _File) -> Table:
 def _parquet_types(file: _File) -> dict[str, SqlType]:
     with _open_parquet(file) as parquet:
         return {field.name: type_of_arrow(field.type) for field in parquet.schema_arrow}
+
+
+FOLDER = SourceKind(
+    name="a folder with one Parquet or CSV file per table",
+    matches=lambda location: Path(location).is_dir(),
+    open=lambda location: FolderSource(Path(location)),
+)

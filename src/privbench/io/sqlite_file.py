@@ -13,7 +13,7 @@ from urllib.parse import quote as percent_encode
 import pyarrow as pa
 
 from privbench.errors import DataError, SourceError
-from privbench.io.base import BATCH_ROWS
+from privbench.io.base import BATCH_ROWS, SourceKind, read_head
 from privbench.io.catalogue import RawTable, build_schema
 from privbench.io.ddl import parse_checks
 from privbench.io.names import quote_sql
@@ -167,3 +167,10 @@ def declared_type(declared: str) -> SqlType:
     if found.kind is Kind.OTHER and (ours := next(by_affinity, None)) is not None:
         return parse_type(ours)
     return found
+
+
+SQLITE = SourceKind(
+    name="a SQLite file",
+    matches=lambda location: read_head(location) == b"SQLite format 3\0",
+    open=lambda location: SQLiteSource(Path(location)),
+)
