@@ -7,8 +7,9 @@ goes.
 from pathlib import Path
 
 from privbench.io.base import Format, Sink
-from privbench.io.database_sinks import DuckDBSink, SQLiteSink
-from privbench.io.file_sinks import FileSink
+from privbench.io.duckdb_file import DuckDBSink
+from privbench.io.files import FileSink
+from privbench.io.sqlite_file import SQLiteSink
 from privbench.io.staging import target_error
 from privbench.schema.tables import Schema
 
