@@ -7,9 +7,9 @@ from pathlib import Path
 
 from privbench.errors import SourceError
 from privbench.io.base import Format, Source, SourceKind
-from privbench.io.duckdb_file import DUCKDB, DuckDBSource
-from privbench.io.files import FOLDER, FolderSource, read_schema
-from privbench.io.sqlite_file import SQLITE, SQLiteSource
+from privbench.io.duckdb_file import DUCKDB_SOURCE, DuckDBSource
+from privbench.io.files import FOLDER_SOURCE, FolderSource, read_schema
+from privbench.io.sqlite_file import SQLITE_SOURCE, SQLiteSource
 from privbench.io.staging import is_laid_out
 
 
@@ -35,12 +35,12 @@ def _open_bundle(location: str) -> Source:
     return FolderSource(folder, data=data)
 
 
-BUNDLE = SourceKind(name="a bundle", matches=lambda location: is_laid_out(Path(location)), open=_open_bundle)
+BUNDLE_SOURCE = SourceKind(name="a bundle", matches=lambda location: is_laid_out(Path(location)), open=_open_bundle)
 
 SOURCES: list[SourceKind] = [
-    BUNDLE,
-    FOLDER,
-    DUCKDB,
-    SQLITE,
+    BUNDLE_SOURCE,
+    FOLDER_SOURCE,
+    DUCKDB_SOURCE,
+    SQLITE_SOURCE,
 ]
 """The first that matches opens: one that matches less stands before one that matches more, as a bundle is a folder."""

@@ -8,17 +8,18 @@ from pathlib import Path
 
 from privbench.errors import SpecError
 from privbench.io.base import Sink, SinkKind
-from privbench.io.database_sinks import DUCKDB, SQLITE
-from privbench.io.file_sinks import CSV, PARQUET
+from privbench.io.duckdb_file import DUCKDB_SINK
+from privbench.io.files import CSV_SINK, PARQUET_SINK
+from privbench.io.sqlite_file import SQLITE_SINK
 from privbench.io.staging import target_error
 from privbench.schema.choices import closest
 from privbench.schema.tables import Schema
 
 SINKS: list[SinkKind] = [
-    PARQUET,
-    CSV,
-    DUCKDB,
-    SQLITE,
+    PARQUET_SINK,
+    CSV_SINK,
+    DUCKDB_SINK,
+    SQLITE_SINK,
 ]
 
 
