@@ -35,21 +35,22 @@ lint: $(READY)
 quick: lint
 	@tests=$$($(BIN)/python .ci/changed_tests.py) || exit 1; \
 	if [ -z "$$tests" ]; then echo "Nothing changed that has tests next to it."; \
-	else echo "pytest $$tests"; $(BIN)/pytest -m 'not slow' $$tests; fi
+	else echo "pytest $$tests"; $(BIN)/pytest -m 'not slow' --hypothesis-profile few $$tests; fi
 
 # Before every commit, about a minute on two idle cores: style, types, layers and the fast tests.
 check: lint
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest -n 2 -m 'not slow'
+	$(BIN)/pytest -n 2 -m 'not slow' --hypothesis-profile few --durations 5 --durations-min 2
 
 # The docs site, in build/site; a broken link or an asset from elsewhere is an error. Needs no network.
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --clean
 	$(BIN)/python .ci/check_site.py build/site
 
-# Everything: all of check, the docs, and the slow tests (statistical audits, end-to-end runs, browser, random shapes).
+# Everything: all of check, the docs, the slow tests (statistical audits, end-to-end runs, browser, random shapes), and
+# properties once more with all their examples.
 test: check docs
-	$(BIN)/pytest -n 2 -m slow
+	$(BIN)/pytest -n 2 -m 'slow or hypothesis'
 
 # make bench-spn-sample runs bench/spn_sample.py.
 bench-%: $(READY)

@@ -90,12 +90,14 @@ def test_an_edited_test_is_noticed(model: Model) -> None:
     assert verify_model(forged).status == "failed"
 
 
+@pytest.mark.slow
 def test_what_was_found_is_declared_in_the_next_fit(model: Model, source: Path) -> None:
     again = fit(model.spec, source=source, epsilon=EPSILON, entropy=SeededEntropy())
     assert set(derived_columns(again.protection)) == FOUND
     assert not asked_of(again) & set(map(claim_query, FOUND))
 
 
+@pytest.mark.slow
 def test_domains_are_not_searched_for_what_was_found(source: Path) -> None:
     spec = draft(source, unit="shop", domains="data")
     private = spec.with_domains(
@@ -108,6 +110,7 @@ def test_domains_are_not_searched_for_what_was_found(source: Path) -> None:
     assert "hue" in searched[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [{"name": "tree", "derived": False}, {"name": "independent"}])
 def test_no_test_is_made_unless_wanted(source: Path, method: dict[str, object]) -> None:
     spec = draft(source, unit="shop", domains="data").model_copy(update={"method": method})
@@ -116,6 +119,7 @@ def test_no_test_is_made_unless_wanted(source: Path, method: dict[str, object]) 
     assert derived_columns(model.protection) == ()
 
 
+@pytest.mark.slow
 def test_no_test_is_made_with_little_budget_or_where_entities_come_and_go(source: Path) -> None:
     spec = draft(source, unit="shop", domains="data")
     assert asked_of(fit(spec, epsilon="20", entropy=SeededEntropy())) == set()
