@@ -5,7 +5,9 @@ become links of the site.
 """
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -17,11 +19,19 @@ ELSEWHERE = re.compile(r"\[([^\]]*)\]\((?:LICENSE|\.importlinter)\)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put every decision note into the navigation, in the order of their numbers."""
-    notes = sorted(p.name for p in (ROOT / "docs/decisions").glob("0*.md"))
-    (section,) = (entry for entry in config.nav or [] if "Decisions" in entry)
-    section["Decisions"] += [f"decisions/{name}" for name in notes]
+    """Complete the navigation: all decision notes by number, and pages that mkdocs.yml does not name under Reference."""
+    sections = {name: pages for entry in config.nav or [] for name, pages in entry.items()}
+    sections["Decisions"] += sorted(f"decisions/{p.name}" for p in (ROOT / "docs/decisions").glob("0*.md"))
+    sections["Reference"] += sorted({p.name for p in (ROOT / "docs").glob("*.md")} - set(_pages(config.nav)))
     return config
+
+
+def _pages(nav: Any) -> Iterator[str]:
+    if isinstance(nav, str):
+        yield nav
+    else:
+        for entry in nav.values() if isinstance(nav, dict) else nav or []:
+            yield from _pages(entry)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

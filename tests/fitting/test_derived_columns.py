@@ -90,7 +90,6 @@ def test_an_edited_test_is_noticed(model: Model) -> None:
     assert verify_model(forged).status == "failed"
 
 
-@pytest.mark.slow
 def test_what_was_found_is_declared_in_the_next_fit(model: Model, source: Path) -> None:
     again = fit(model.spec, source=source, epsilon=EPSILON, entropy=SeededEntropy())
     assert set(derived_columns(again.protection)) == FOUND
