@@ -19,7 +19,7 @@ ELSEWHERE = re.compile(r"\[([^\]]*)\]\((?:LICENSE|\.importlinter)\)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Complete the navigation: all decision notes by number, and pages that mkdocs.yml does not name under Reference."""
+    """Complete the navigation: all decision notes by number, and under Reference what mkdocs.yml does not list."""
     sections = {name: pages for entry in config.nav or [] for name, pages in entry.items()}
     sections["Decisions"] += sorted(f"decisions/{p.name}" for p in (ROOT / "docs/decisions").glob("0*.md"))
     sections["Reference"] += sorted({p.name for p in (ROOT / "docs").glob("*.md")} - set(_pages(config.nav)))

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from .conftest import pytest_collection_modifyitems
+
 ROOT = Path(__file__).parents[1]
 TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
 nearby_tests = runpy.run_path(str(ROOT / ".ci/changed_tests.py"))["nearby_tests"]
@@ -87,6 +89,24 @@ def test_what_a_page_loads_from_elsewhere(page: str, loads: list[str], tmp_path:
     assert external_loads(tmp_path) == [f"index.html: loads {address}" for address in loads]
 
 
+def test_all_cases_but_three_are_slow() -> None:
+    class Case:
+        def __init__(self, nodeid: str, *marks: str) -> None:
+            self.nodeid, self.marks = nodeid, set(marks)
+
+        def get_closest_marker(self, name: str) -> bool:
+            return name in self.marks
+
+        def add_marker(self, mark: pytest.MarkDecorator) -> None:
+            self.marks.add(mark.name)
+
+    cases = [Case(f"t.py::test_a[{i}]", "mostly_slow") for i in range(9)]
+    others = [Case("t.py::test_b[0]", "mostly_slow"), Case("t.py::test_c[0]")]
+    pytest_collection_modifyitems([*cases, *others])  # type: ignore[list-item]
+    assert [i for i, case in enumerate(cases) if "slow" not in case.marks] == [0, 3, 6]
+    assert all("slow" not in case.marks for case in others)
+
+
 def test_the_workflow_and_the_hooks_call_make() -> None:
     workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text("utf-8"))
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))
@@ -99,6 +119,7 @@ def test_the_workflow_and_the_hooks_call_make() -> None:
         assert set(targets) <= TARGETS
 
 
+@pytest.mark.slow
 def test_the_figures_of_the_house() -> None:
     words = [sys.executable, str(ROOT / "bench/house.py"), "--json"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)  # noqa: S603
