@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-MAIN = "origin/HEAD"
+MAIN = ("origin/HEAD", "origin/main")
 PAGES = ("tests/test_docs.py", "tests/test_api.py")
 HABITS = "tests/test_habits.py"
 FOLDERS = {"src/privbench_verify": "tests/verify"}
@@ -19,8 +19,9 @@ FOLDERS = {"src/privbench_verify": "tests/verify"}
 
 def changed_files(root: Path) -> list[str]:
     """Give the files that differ from where the branch left the main one (or else from HEAD), new ones included."""
-    base = _git(root, "merge-base", "HEAD", MAIN) or ["HEAD"]
-    changed = [*_git(root, "diff", "--name-only", base[0]), *_git(root, "ls-files", "--others", "--exclude-standard")]
+    left = (_git(root, "merge-base", "HEAD", main) for main in MAIN)
+    [base] = next((commit for commit in left if commit), ["HEAD"])
+    changed = [*_git(root, "diff", "--name-only", base), *_git(root, "ls-files", "--others", "--exclude-standard")]
     return sorted({name for name in changed if (root / name).is_file()})
 
 
