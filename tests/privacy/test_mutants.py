@@ -157,7 +157,7 @@ def dependence_in_finer_units(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(queries, "dependence_units", lambda bits, _most: int(bits * 2**queries.BITS))
 
 
-@pytest.mark.mostly_slow
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mutant",
     [

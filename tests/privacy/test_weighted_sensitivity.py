@@ -29,6 +29,7 @@ def test_histograms_of_two_features_move_by_what_is_claimed(step: int) -> None:
     assert worst == {label(q): UNITS * touches_of(q[1]) for q in PAIRS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [29, pytest.param(7, marks=pytest.mark.slow)])
 def test_distances_from_public_tables_move_by_an_entity(step: int) -> None:
     worst = worst_scores(all_databases(step), PAIRS, seed=3)
