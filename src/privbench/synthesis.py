@@ -36,7 +36,7 @@ def synth(
     orphans: Orphans = Orphans.ERROR,
     scale: float = 1.0,
     seed: int | None = None,
-    format: Format | str = Format.PARQUET,  # noqa: A002
+    format: str = Format.PARQUET,  # noqa: A002
     force: bool = False,
     budget_limit: Fraction | float | str | None = None,
     progress: Progress = silent,

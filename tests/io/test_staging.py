@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from privbench.errors import TargetError
-from privbench.io import file_sinks
+from privbench.io import files
 from privbench.io.base import Format
 from privbench.io.ddl import parse_ddl
 from privbench.io.sinks import open_sink
@@ -60,7 +60,7 @@ def test_a_full_disk_is_a_target_error(tmp_path: Path, monkeypatch: pytest.Monke
         def close(self) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(file_sinks, "_open_writer", lambda *_: Full())
+    monkeypatch.setattr(files, "_open_writer", lambda *_: Full())
 
     def run(*, write: bool) -> None:
         with staged(tmp_path / "out", force=False) as temp, open_sink(temp, schema=SCHEMA, format=Format.CSV) as sink:

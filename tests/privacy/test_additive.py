@@ -34,11 +34,13 @@ def silence(monkeypatch: pytest.MonkeyPatch) -> Silence:
     return Silence(monkeypatch)
 
 
+@pytest.mark.slow
 def test_counts_of_rows(silence: Silence) -> None:
     worst = worst_change(silence, databases_by_rows(), WHOLE, CAPS, currency=Currency.RHO_REPLACE)
     assert worst["histogram"] == (2, 2)
 
 
+@pytest.mark.slow
 def test_counts_of_keys(silence: Silence) -> None:
     databases = (data for owners in OWNERS for data in databases_by_keys(owners))
     worst = worst_change(silence, databases, KEY_QUERIES, CAPS, currency=Currency.RHO_REPLACE)

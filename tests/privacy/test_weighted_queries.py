@@ -165,6 +165,7 @@ def replaced(step: int) -> Any:
             yield [SealedFeatures(FACTS, coded([*others, *mine])) for mine in (found[at], other)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.slow)])
 def test_replacing_moves_additive_histograms_by_the_root_of_two(step: int) -> None:
     worst = dict.fromkeys(map(label, SINGLES), 0)

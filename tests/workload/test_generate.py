@@ -30,6 +30,7 @@ def made(location: Path, *, n: int = 60, seed: int = 3, style: Style = Style.MSC
     return generate_workload(location, n=n, seed=seed, style=style)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", Style)
 def test_the_same_seed_makes_the_same_queries_and_none_is_empty(source: Path, style: Style) -> None:
     workload = made(source, style=style)
@@ -112,6 +113,7 @@ def test_names_that_look_like_sql_stay_names(tmp_path: Path) -> None:
     assert [s.query for s in translated.statements].count(None) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [Format.CSV, Format.DUCKDB, Format.SQLITE])
 def test_every_kind_of_source(model: Model, bundle: Path, tmp_path: Path, form: Format) -> None:
     generate(model, tmp_path / "other", seed=0, format=form)

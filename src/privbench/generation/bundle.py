@@ -7,20 +7,12 @@ from typing import Any
 
 from privbench.fitting.found_lists import found_lists
 from privbench.generation.keys import keeps_entity_keys
-from privbench.io.base import Format
 from privbench.io.render import Dialect, omitted_keys, render_ddl
+from privbench.io.sinks import sink_kind
 from privbench.io.staging import is_bundle
 from privbench.model.model import Model
 from privbench.schema.tables import Schema
 from privbench_verify.checksums import CHECKSUMS, RECEIPT, sha256, wrong_checksums
-
-_LOAD = {
-    Format.PARQUET: "`python -c \"import duckdb; duckdb.read_parquet('data/{table}.parquet').limit(5).show()\"`, "
-    "or run `schema.sql` and load each file.",
-    Format.CSV: "Run `schema.sql`, then load each file: an empty field is NULL, a quoted empty one an empty string.",
-    Format.DUCKDB: "`duckdb data/database.duckdb`; keys and indexes are in place.",
-    Format.SQLITE: "`sqlite3 data/database.sqlite`; keys and indexes are in place.",
-}
 
 
 def write_companions(
@@ -28,7 +20,7 @@ def write_companions(
     model: Model,
     *,
     rows: Mapping[str, int],
-    form: Format,
+    form: str,
     lost: Sequence[str],
     scale: float,
     seed: int,
@@ -70,7 +62,7 @@ def _readme(
     model: Model,
     *,
     rows: Mapping[str, int],
-    form: Format,
+    form: str,
     lost: Sequence[str],
     scale: float,
     seed: int,
@@ -89,7 +81,7 @@ def _readme(
             "",
             "## Load it",
             "",
-            _LOAD[form].format(table=first),
+            sink_kind(form).loading.format(table=first),
             "",
             *([f"DuckDB goes without these keys, which it cannot hold: {'; '.join(omitted)}.", ""] if omitted else []),
             f"## Tables (scale factor {scale:g}, seed {seed})",

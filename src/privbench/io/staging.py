@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from privbench.errors import TargetError
+from privbench.errors import TargetError, first_line
 
 _RESULTS = {"result.json", "report.html", "compare.json", "compare.csv", "compare.html"}
 """What evaluations write."""
@@ -59,6 +59,11 @@ def target_error(target: Path | str, error: OSError) -> TargetError:
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return TargetError(f"{target}: no permission to write there. Choose another place.")
     return TargetError(f"{target}: could not be written ({error.strerror or error}). Nothing was left behind.")
+
+
+def refused_write(name: str, system: str, error: Exception) -> TargetError:
+    """Say that a database system could not write its file."""
+    return TargetError(f"{name}: {system} could not write it ({first_line(error)}). Nothing was left behind.")
 
 
 def remove(path: Path) -> None:

@@ -10,7 +10,8 @@ from privbench.model.order import ids_are_public
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, PublicCounts, TableFacts
 from privbench.schema.derived import DerivedOrigin
 from privbench.schema.domain import Origin
-from privbench.schema.spec import ColumnSpec, Orphans, Sizes, Spec
+from privbench.schema.spec import Orphans, Sizes, Spec
+from privbench.schema.table_spec import ColumnSpec
 from privbench.schema.unit import Link, LinkKind, Neighbours, Protection, Role
 
 
