@@ -3,7 +3,6 @@
 One floor stands beside all of them. Bundles are thrown away: what stays are figures, for the publisher alone.
 """
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -18,6 +17,7 @@ from privbench.evaluation.synthesizer import OwnMethod, Synthesizer
 from privbench.fitting.domains import check_wanted
 from privbench.fitting.draft import draft
 from privbench.fitting.promise import Number, parse_delta, parse_epsilon
+from privbench.io.staging import private_folder
 from privbench.methods.method import Progress, silent
 from privbench.methods.registry import METHODS
 from privbench.schema.choices import closest
@@ -80,8 +80,8 @@ class _Jury:
 
     def score(self, synthesizer: Synthesizer, epsilon: Fraction, number: int) -> tuple[Figures, str | None]:
         """Figures of a run, or why there are none: whatever a synthesizer raises, the others go on."""
-        with tempfile.TemporaryDirectory() as folder:
-            out = Path(folder) / "bundle"
+        with private_folder() as folder:
+            out = folder / "bundle"
             try:
                 cost = synthesizer(
                     self.spec, source=self.source, epsilon=epsilon, delta=self.delta, out=out, seed=self.seed + number

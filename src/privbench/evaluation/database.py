@@ -5,7 +5,6 @@ real one), each with row numbers 0..n-1. The file lies in a folder that goes awa
 memory limit and to this file: a statement of a workload reads and writes nothing else.
 """
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from privbench.evaluation.result import Skip
 from privbench.io.base import Source, arrow_schema
 from privbench.io.names import find_name, quote_sql
 from privbench.io.open import open_source
+from privbench.io.staging import private_folder
 from privbench.methods.method import Progress
 from privbench.schema.tables import Schema, Table
 from privbench.schema.types import Kind
@@ -123,11 +123,11 @@ class Database:
 def open_pair(real: Path | str, synthetic: Path | str, progress: Progress) -> Iterator[Database]:
     """Load both databases; what is kept on disk is removed at the end."""
     with (
-        tempfile.TemporaryDirectory(prefix="privbench-") as folder,
+        private_folder() as folder,
         open_source(real) as real_source,
         open_source(synthetic) as synthetic_source,
     ):
-        database = Database(Path(folder))
+        database = Database(folder)
         try:
             database.load(Side.REAL, real_source, progress)
             database.load(Side.SYNTHETIC, synthetic_source, progress)

@@ -6,13 +6,13 @@ Our methods run in a process of their own, so that CPU and memory are those of o
 import json
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
 
 from privbench.errors import PrivBenchError
+from privbench.io.staging import private_folder
 from privbench.methods.registry import METHODS
 from privbench.schema.spec import Spec, write_spec
 
@@ -56,8 +56,8 @@ class OwnMethod:
         A method that takes no delta keeps the promise without: pure epsilon is the stronger one.
         """
         chance = PURE if METHODS[self.name].parts_rows else delta
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "spec.yaml"
+        with private_folder() as folder:
+            path = folder / "spec.yaml"
             write_spec(spec, path)
             arguments = [str(path), source, self.name, str(epsilon), str(chance), str(out), str(seed)]
             # In a session of its own it is not interrupted by the terminal, but ended when this call is.
