@@ -13,7 +13,7 @@ from privbench.io.staging import check_target
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import format_of
 from privbench.model.model import Model
-from privbench.schema.leave_out import Place
+from privbench.schema.choices import Place
 from privbench.schema.spec import Orphans
 from privbench.schema.unit import Neighbours
 

@@ -15,7 +15,9 @@ from privbench.generation.generate import generate
 from privbench.model.file import load_model, save_model
 from privbench.model.model import Model
 from privbench.model.receipt_check import verify_model
+from privbench.schema.derived import DerivedOrigin
 from privbench.schema.domain import Origin
+from privbench.schema.release import receipt_digest
 from privbench.schema.spec import Spec
 from privbench.schema.unit import Neighbours
 
@@ -90,8 +92,14 @@ def test_an_edited_test_is_noticed(model: Model) -> None:
     assert verify_model(forged).status == "failed"
 
 
-def test_what_was_found_is_declared_in_the_next_fit(model: Model, source: Path) -> None:
-    again = fit(model.spec, source=source, epsilon=EPSILON, entropy=SeededEntropy())
+def test_what_was_found_is_from_an_earlier_release_in_the_next_fit(model: Model, source: Path) -> None:
+    assert {c.derived_origin for c in model.spec.derived_columns(model.protection).values()} == {DerivedOrigin.FOUND}
+    reused = model.spec.for_reuse(model.receipt)
+    again = fit(reused, source=source, epsilon=EPSILON, entropy=SeededEntropy())
+    columns = again.spec.derived_columns(again.protection).values()
+    assert {(c.derived_origin, c.release) for c in columns} == {
+        (DerivedOrigin.EARLIER, receipt_digest(model.receipt)),
+    }
     assert set(derived_columns(again.protection)) == FOUND
     assert not asked_of(again) & set(map(claim_query, FOUND))
 

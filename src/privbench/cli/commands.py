@@ -201,19 +201,22 @@ def synth(source: str, out: Path, epsilon: str, format_: str, force: bool, as_js
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option("--ledger", is_flag=True, help="What the budget was spent on.")
 @click.option("--tree", metavar="TABLE", help="The network of a table.")
+@click.option("--spec", is_flag=True, help="The spec, for another fit: what was found with budget cites this model.")
 @json_flag
-def show(model: Path, ledger: bool, tree: str | None, as_json: bool) -> None:
-    """Show what MODEL holds: its tables, or its ledger, or one table's network.
+def show(model: Path, ledger: bool, tree: str | None, spec: bool, as_json: bool) -> None:
+    """Show what MODEL holds: its tables, or its ledger, its spec, or one table's network.
 
     \b
     Example: privbench show shop.model --tree customer
     """
-    from privbench.cli.show import show_ledger, show_model, show_tree
+    from privbench.cli.show import show_ledger, show_model, show_spec, show_tree
 
-    if ledger and tree is not None:
-        raise click.UsageError("--ledger and --tree show different things. Choose one of them.")
+    if ledger + spec + (tree is not None) > 1:
+        raise click.UsageError("--ledger, --tree and --spec show different things. Choose one of them.")
     loaded = privbench.load_model(model)
-    if tree is not None:
+    if spec:
+        show_spec(loaded, as_json=as_json)
+    elif tree is not None:
         show_tree(loaded, tree, as_json=as_json)
     elif ledger:
         show_ledger(loaded.receipt, as_json=as_json)

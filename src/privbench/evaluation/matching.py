@@ -49,7 +49,7 @@ def _compared(database: Database, owning: Owning, name: str) -> list[tuple[Colum
         other = find_name(column.name, others)
         if other is None:
             database.skip(f"{name}.{column.name}", "not in the synthetic database")
-        elif find_name(column.name, table.made_anew) is None:
+        elif find_name(column.name, table.surrogate_columns) is None:
             found.append((column, others[other]))
             if others[other].type != column.type:
                 types = f"{column.type.sql} in the real database, {others[other].type.sql} in the synthetic one"

@@ -23,8 +23,7 @@ from privbench.privacy.facts import ColumnFacts, Facts, TableFacts
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import Entropy
 from privbench.privacy.vault import Vault
-from privbench.schema.derivable import possible
-from privbench.schema.derived import Derived
+from privbench.schema.derived import Derived, possible
 from privbench.schema.spec import Spec
 from privbench.schema.types import Kind
 from privbench.schema.unit import Neighbours, Protection, key_name

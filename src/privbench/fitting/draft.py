@@ -11,16 +11,15 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privbench.encode.made_up import made_up_domain
 from privbench.encode.suggest import suggest_domain
+from privbench.encode.text import made_up_domain
 from privbench.errors import SchemaError, SpecError
 from privbench.io.base import Source
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import check_lists
-from privbench.schema.choices import closest, flag
+from privbench.schema.choices import Place, closest, flag, leave_out
 from privbench.schema.domain import Domain, Origin, Text
-from privbench.schema.leave_out import Place, leave_out
 from privbench.schema.spec import ColumnSpec, ForeignKeySpec, IndexSpec, Orphans, Spec, TableSpec
 from privbench.schema.tables import Column, Schema, Table
 from privbench.schema.types import Kind

@@ -14,7 +14,6 @@ from privbench.fitting.derived import check_counted, claims_to_test, places_of, 
 from privbench.fitting.domains import (
     check_wanted,
     open_domain_vault,
-    paid_before,
     threshold_part,
     wanted_types,
     with_codes,
@@ -60,7 +59,8 @@ def fit(
     """
     budget, chance = parse_epsilon(epsilon), parse_delta(delta)
     spec, folder = spec_of(spec)
-    spec = paid_before(with_method(spec, method))
+    spec = with_method(spec, method)
+    spec.check_reuse()
     chosen = method_settings(spec)
     check_method(chosen.method, chance)
     public_sizes = sizes_are_public(spec, chosen.settings)
@@ -117,7 +117,7 @@ def release(
     receipt = make_receipt(
         protection=protection,
         facts=PublicFacts(
-            domains=spec.origins(protection),
+            domains={f"{t}.{c}": origin for (t, c), origin in spec.origins(protection).items()},
             sizes={t: f.rows for t, f in vault.facts.tables.items() if f.rows is not None},
             rows_per_entity={t: vault.cap_or_none(t) for t in vault.facts.tables},
             declared_caps=[t for t, f in vault.facts.tables.items() if f.cap is not None],

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from privbench.errors import BudgetError, SpecError
 from privbench.fitting.derived import check_counted, claims_to_test, derived_columns
-from privbench.fitting.domains import check_wanted, paid_before, threshold_part, wanted_types
+from privbench.fitting.domains import check_wanted, threshold_part, wanted_types
 from privbench.fitting.facts import public_facts, sizes_are_public
 from privbench.fitting.method import Chosen, method_settings, with_method
 from privbench.fitting.promise import Number, check_method, parse_delta, parse_epsilon
@@ -84,7 +84,8 @@ def plan(
             print(table.table, table.outlook.value)
     """
     budget, chance = parse_epsilon(epsilon), parse_delta(delta)
-    spec = paid_before(with_method(spec_of(spec)[0], method))
+    spec = with_method(spec_of(spec)[0], method)
+    spec.check_reuse()
     chosen = method_settings(spec)
     check_method(chosen.method, chance)
     protection = spec.protection()
@@ -151,7 +152,7 @@ def forecast_of(model: Model) -> Forecast | None:
     before = sum((Fraction(node["total"]) for node in searches), Fraction(0))
     rows = {name: round(table.rows) for name, table in model.tables.items()}
     return _foresee(
-        paid_before(model.spec),
+        model.spec,
         protection,
         method_settings(model.spec),
         ledger,

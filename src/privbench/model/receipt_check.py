@@ -64,7 +64,7 @@ def _facts(model: Model) -> PublicFacts:
     caps = {t: spec.tables[t].rows_per_entity for t in protection.order}
     tables = receipt["unit"]["tables"]
     return PublicFacts(
-        domains=model.spec.origins(model.protection),
+        domains={f"{t}.{c}": origin for (t, c), origin in model.spec.origins(model.protection).items()},
         sizes={t: receipt["public"]["sizes"].get(t) for t in known},
         rows_per_entity={t: _rows_per_entity(cap, tables[t]["rows_per_entity"]) for t, cap in caps.items()},
         declared_caps=[t for t, cap in caps.items() if cap],

@@ -17,8 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.encode.grid import Grid
-from privbench.encode.magnitude import Magnitudes
-from privbench.encode.steps import steps_of
+from privbench.encode.magnitude import Magnitudes, steps_of
 from privbench.privacy.events import UNITS, Currency, Event
 from privbench.privacy.gaussian import discrete_gaussian
 from privbench.privacy.ledger import Ledger

@@ -14,10 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from privbench.encode.grid import Grid
-from privbench.encode.layout import one_array
-from privbench.encode.magnitude import Magnitudes
-from privbench.encode.steps import coarsest_step, steps_of
+from privbench.encode.grid import Grid, one_array
+from privbench.encode.magnitude import Magnitudes, coarsest_step, steps_of
 from privbench.privacy.events import UNITS
 from privbench.privacy.queries import keep_rows
 from privbench.privacy.weighted_counts import row_weights, weighted_histogram

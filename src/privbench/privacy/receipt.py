@@ -176,7 +176,10 @@ def _public(protection: Protection, facts: PublicFacts) -> dict[str, Any]:
         for link in protection.links
         if link.kind is LinkKind.INBOUND
     }
-    by_origin = {o.value: sorted(n for n, origin in facts.domains.items() if origin is o) for o in Origin}
+    # This version of the receipt has no word for earlier releases: they count as declared.
+    origins = {name: Origin.DECLARED if o is Origin.EARLIER else o for name, o in facts.domains.items()}
+    by_origin = {o.value: sorted(n for n, origin in origins.items() if origin is o) for o in Origin}
+    by_origin.pop(Origin.EARLIER.value)
     return {
         "domains": by_origin,
         "sizes": dict(facts.sizes),

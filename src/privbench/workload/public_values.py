@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from privbench.encode.interval import IntervalCodec
-from privbench.encode.lengths import LengthCodec
 from privbench.encode.scalar import number_of
+from privbench.encode.text import LengthCodec
 from privbench.schema.domain import Scalar
 from privbench.schema.types import Kind, SqlType
 from privbench.workload.generate import scalar_of_value

@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 from sqlglot import exp
 
 from privbench.encode.interval import IntervalCodec
-from privbench.encode.lengths import LengthCodec
 from privbench.encode.listed import OrderedList, TextList, unlisted
 from privbench.encode.scalar import number_of
+from privbench.encode.text import LengthCodec
 from privbench.errors import SpecError
 from privbench.generation.keys import KeyMaker, keeps_entity_keys
 from privbench.generation.sizes import planned_rows

@@ -5,9 +5,8 @@ from fractions import Fraction
 from math import ceil, floor, log10, sqrt
 
 from privbench.encode.grid import Grid
-from privbench.encode.magnitude import Magnitudes
+from privbench.encode.magnitude import Magnitudes, grid_within, steps_of
 from privbench.encode.scalar import MICROSECONDS
-from privbench.encode.steps import grid_within, steps_of
 from privbench.methods.domains.signal import occupied
 from privbench.privacy.domain_vault import Measured
 from privbench.schema.types import Kind, SqlType

@@ -7,7 +7,7 @@ narrow columns leave over helps the wide ones. Only noisy answers are seen; what
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from privbench.encode.on_grid import range_on
+from privbench.encode.grid import range_on
 from privbench.methods.domains.bounds import NARROW, find_bounds
 from privbench.methods.domains.budget import Purse
 from privbench.methods.domains.coarse import coarse_domain

@@ -10,8 +10,7 @@ from fractions import Fraction
 from itertools import pairwise
 from math import sqrt
 
-from privbench.encode.grid import Grid
-from privbench.encode.on_grid import bins_on, range_on
+from privbench.encode.grid import Grid, bins_on, range_on
 from privbench.methods.domains.bounds import NARROW, Bounds, find_bounds
 from privbench.methods.domains.cells import cut
 from privbench.methods.domains.coarse import coarse_domain

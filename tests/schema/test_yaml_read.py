@@ -6,15 +6,15 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privbench.schema import yaml_lines
-from privbench.schema.yaml_lines import MAX_DEPTH, YamlError, parse_yaml
+from privbench.schema import yaml_file
+from privbench.schema.yaml_file import MAX_DEPTH, YamlError, parse_yaml
 
 
 @pytest.fixture(params=["CSafeLoader", "SafeLoader"], autouse=True, scope="module")
 def loader(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test runs with libyaml and without it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(yaml_lines, "_LOADER", getattr(yaml, request.param, yaml.SafeLoader))
+        patch.setattr(yaml_file, "_LOADER", getattr(yaml, request.param, yaml.SafeLoader))
         yield
 
 
@@ -99,7 +99,7 @@ def test_nesting_is_bounded() -> None:
 
 
 def test_the_number_of_values_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yaml_lines, "MAX_NODES", 10)
+    monkeypatch.setattr(yaml_file, "MAX_NODES", 10)
     assert parse_yaml("[1,2,3,4,5,6,7,8,9]").line == 1
     with pytest.raises(YamlError, match="too large"):
         parse_yaml("[1,2,3,4,5,6,7,8,9,10]")

@@ -1,8 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privbench.schema.yaml_lines import Plain, parse_yaml
-from privbench.schema.yaml_text import WIDTH, entry, inline
+from privbench.schema.yaml_file import WIDTH, Plain, entry, inline, parse_yaml
 
 SPECIAL = [
     "",

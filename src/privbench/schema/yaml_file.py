@@ -1,13 +1,14 @@
-"""Read a small, safe part of YAML and remember the line of everything, so that errors can point at it.
+"""YAML of spec files: read a small, safe part of it with the line of everything, write it for people to read.
 
-Built from parser events alone: no object is ever constructed from a tag. Tags, anchors, aliases and duplicate keys
+Read from parser events alone: no object is ever constructed from a tag. Tags, anchors, aliases and duplicate keys
 are refused, size and depth are bounded, keys are always strings, and only plain true, false, null and decimal
-numbers are not strings: dates, times, yes/no and codes like 007 stay as they are written.
+numbers are not strings: dates, times, yes/no and codes like 007 stay as they are written. Written, every text that is
+not a simple word is quoted, so that no name, however strange, is read as something else.
 """
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import yaml
@@ -26,6 +27,10 @@ _FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASC
 
 Plain = Scalar | list["Plain"] | dict[str, "Plain"] | None
 Path = tuple[str | int, ...]
+WIDTH = 110
+_WORD = re.compile(r"[A-Za-z_]([A-Za-z0-9_./ -]*[A-Za-z0-9_])?", re.ASCII)
+_TAKEN = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+_LONGEST_KEY = 1000  # YAML wants "? key" beyond 1024 characters
 
 
 class YamlError(ValueError):
@@ -114,22 +119,22 @@ class _Reader:
         return Node(line=line, value=self.sequence(depth + 1))
 
     def mapping(self, depth: int) -> dict[str, Node]:
-        found: dict[str, Node] = {}
+        nodes: dict[str, Node] = {}
         while not isinstance(key := next(self.events), yaml.MappingEndEvent):
             line = _line(key)
             self._refuse(key, depth, line)
             if not isinstance(key, yaml.ScalarEvent):
                 raise YamlError("a list or mapping stands where a name belongs.", line=line)
-            if key.value in found:
-                raise YamlError(f"{key.value!r} is there twice; first on line {found[key.value].line}.", line=line)
-            found[key.value] = self.node(next(self.events), depth=depth, line=line)
-        return found
+            if key.value in nodes:
+                raise YamlError(f"{key.value!r} is there twice; first on line {nodes[key.value].line}.", line=line)
+            nodes[key.value] = self.node(next(self.events), depth=depth, line=line)
+        return nodes
 
     def sequence(self, depth: int) -> list[Node]:
-        found = []
+        nodes = []
         while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
-            found.append(self.node(event, depth=depth))
-        return found
+            nodes.append(self.node(event, depth=depth))
+        return nodes
 
     def _refuse(self, event: yaml.Event, depth: int, line: int) -> None:
         self.nodes += 1
@@ -157,3 +162,73 @@ def _scalar(text: str, line: int) -> Scalar | None:
     if len(text) > MAX_DIGITS or not math.isfinite(float(text)):
         raise YamlError(f"the number {text[:20]}.. is too long or too large; quote it if it is text.", line=line)
     return int(text) if _INTEGER.fullmatch(text) else float(text)
+
+
+def inline(value: Plain) -> str:
+    """Write a value on one line.
+
+    >>> inline({"a": [1, "no", "x: y"], "b": None})
+    '{a: [1, "no", "x: y"], b: null}'
+    """
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(k)} {inline(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ", ".join(map(inline, value)) + "]"
+    return _written(value)
+
+
+def entry(key: str, value: Plain, *, indent: int = 0) -> Iterator[str]:
+    """Write `key: value` as lines, opened up or wrapped where it is too long for one."""
+    margin = " " * indent
+    head = margin + _key(key, between=f"\n{margin}")
+    line = f"{head} {inline(value)}"
+    if len(line) <= WIDTH or not isinstance(value, Mapping | list) or not value:
+        yield line
+    elif isinstance(value, Mapping):
+        yield head
+        for below, inner in value.items():
+            yield from entry(below, inner, indent=indent + 2)
+    else:
+        yield f"{head} ["
+        yield from _wrapped([inline(v) for v in value], indent=indent + 2)
+        yield f"{margin}  ]"
+
+
+def _wrapped(items: list[str], *, indent: int) -> Iterator[str]:
+    line = " " * indent
+    for item in items:
+        if len(line) + len(item) + 1 > WIDTH and line.strip():
+            yield line.rstrip()
+            line = " " * indent
+        line += f"{item}, "
+    yield line.rstrip(" ,")
+
+
+def _key(name: str, *, between: str = " ") -> str:
+    text = name if _WORD.fullmatch(name) else _quoted(name)
+    return f"{text}:" if len(text) < _LONGEST_KEY else f"? {text}{between}:"
+
+
+def _written(value: Scalar | None) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _text(value) if isinstance(value, str) else repr(value)
+
+
+def _text(text: str) -> str:
+    return text if _WORD.fullmatch(text) and text.lower() not in _TAKEN else _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(char: str) -> str:
+    if char in '"\\':
+        return "\\" + char
+    if char.isprintable():
+        return char
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

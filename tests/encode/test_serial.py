@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privbench.encode.numbering import check_room, most_values, numbered
+from privbench.encode.serial import check_room, most_values, numbered
 from privbench.errors import SchemaError
 from privbench.schema.types import parse_type
 

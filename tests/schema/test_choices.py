@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from privbench.errors import SchemaError
-from privbench.schema.leave_out import leave_out
+from privbench.schema.choices import leave_out
 from privbench.schema.tables import Index, Schema
 
 Db = Callable[..., Schema]
