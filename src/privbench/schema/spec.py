@@ -6,7 +6,8 @@ stranger is only data: reading it runs nothing and takes bounded memory.
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from enum import Enum
 from itertools import islice
 from pathlib import Path
@@ -90,12 +91,14 @@ class Spec(Words):
 
     def protection(self) -> Protection:
         """Work out who is protected. Raises SpecError also if a column's domain, or what it equals, cannot be."""
+        public = [name for name, table in self.tables.items() if table.public]
+        schema = self.schema()
         protection = protect(
-            self.schema(),
+            _with_nullable_keys(schema, public) if self.orphans is Orphans.NULL else schema,
             entity=self.unit,
             neighbours=self.neighbours,
             owners={name: table.owner for name, table in self.tables.items() if table.owner and not table.drop},
-            public=[name for name, table in self.tables.items() if table.public],
+            public=public,
             lookups={name: table.owned_by for name, table in self.tables.items() if table.owned_by},
             strict_references=self.strict_references,
         )
@@ -262,6 +265,17 @@ class Spec(Words):
                 f"{', '.join(repeating)}: a UNIQUE column must not repeat a value. Give it `domain: {{serial: true}}` "
                 "(numbers) or `{text: [..]}` without `distinct`, or take it out of `unique` and `indexes`."
             )
+
+
+def _with_nullable_keys(schema: Schema, public: Collection[str]) -> Schema:
+    """Let foreign keys of private tables be NULL, as keys to missing rows become; parts of a primary key never are."""
+    tables = []
+    for table in schema.tables:
+        keys = [k.columns for k in table.foreign_keys if table.name not in public]
+        nullable = {c for columns in keys if not set(columns) & set(table.primary_key) for c in columns}
+        columns = tuple(replace(c, nullable=c.nullable or c.name in nullable) for c in table.columns)
+        tables.append(replace(table, columns=columns))
+    return Schema(tables=tuple(tables))
 
 
 def read_spec(path: Path | str) -> Spec:
