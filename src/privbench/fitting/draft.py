@@ -130,7 +130,7 @@ def _table(
     private = role is not Role.PUBLIC
     columns = look.columns(kept) if private else {c.name: _plain(c) for c in kept.columns}
     left_out = [c for c in table.columns if (table.name, c.name) in places]
-    columns |= {c.name: ColumnSpec(type=c.type.sql, null=c.nullable, drop=True) for c in left_out}
+    columns |= {c.name: _left_out(c) for c in left_out}
     return TableSpec(
         key=kept.primary_key,
         unique=kept.uniques,
@@ -158,7 +158,9 @@ class _Private:
             return _plain(column, implied=column.implied)
         if (column.name,) in table.keys:
             return _plain(column, implied=made_up_domain(column.type))
-        return ColumnSpec(type=column.type.sql, null=column.nullable, origin=Origin.PRIVATE)
+        return ColumnSpec(
+            type=column.type.sql, null=column.nullable, origin=Origin.PRIVATE, source_type=column.source_type
+        )
 
 
 class _Data:
@@ -195,6 +197,7 @@ def _from_data(table: Table, column: Column, values: pa.ChunkedArray, *, entitie
         null=column.nullable and values.null_count > 0,
         domain=_domain(table, column, values, entities=entities),
         origin=Origin.DATA,
+        source_type=column.source_type,
     )
 
 
@@ -211,7 +214,15 @@ def _domain(table: Table, column: Column, values: pa.ChunkedArray, *, entities: 
 
 def _plain(column: Column, *, implied: Domain | None = None) -> ColumnSpec:
     origin = Origin.DECLARED if implied is None else Origin.SCHEMA
-    return ColumnSpec(type=column.type.sql, null=column.nullable, domain=implied, origin=origin)
+    return ColumnSpec(
+        type=column.type.sql, null=column.nullable, domain=implied, origin=origin, source_type=column.source_type
+    )
+
+
+def _left_out(column: Column) -> ColumnSpec:
+    """A column that is dropped; for its type, if that has no codec."""
+    untyped = column.type.sql if column.type.kind is Kind.OTHER else None
+    return ColumnSpec(type=column.type.sql, null=column.nullable, drop=True, source_type=untyped)
 
 
 def _read(source: Source, table: Table) -> pa.Table:

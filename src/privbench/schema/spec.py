@@ -225,7 +225,8 @@ class Spec(Words):
     def _published_table(self, protection: Protection, table: Table) -> TableSpec:
         used = set() if protection.roles[table.name] is Role.PUBLIC else {c.name for c in table.columns}
         plain = {"domain": None, "origin": Origin.DECLARED, "release": None}
-        columns = {c.name: self.column(table.name, c.name) for c in table.columns}
+        kept = {c.name for c in table.columns}
+        columns = {n: c for n, c in self.tables[table.name].columns.items() if n in kept or _has_no_type(c)}
         return self.tables[table.name].model_copy(
             update={
                 "columns": {n: c if n in used else c.model_copy(update=plain) for n, c in columns.items()},
@@ -265,6 +266,11 @@ class Spec(Words):
                 f"{', '.join(repeating)}: a UNIQUE column must not repeat a value. Give it `domain: {{serial: true}}` "
                 "(numbers) or `{text: [..]}` without `distinct`, or take it out of `unique` and `indexes`."
             )
+
+
+def _has_no_type(column: ColumnSpec) -> bool:
+    """Whether a column was left out for its type alone: readers are told, as it is not the publisher's choice."""
+    return column.drop and column.source_type is not None
 
 
 def _with_nullable_keys(schema: Schema, public: Collection[str]) -> Schema:
@@ -373,6 +379,8 @@ def _column_words(column: ColumnSpec) -> dict[str, Plain]:
         words["derived_from"] = column.derived_origin.value
     if column.release is not None:
         words["release"] = column.release
+    if column.source_type is not None:
+        words["source_type"] = column.source_type
     if column.drop:
         words["drop"] = True
     return words
