@@ -146,7 +146,7 @@ def _whole(table: Table, column: str, parts: list[pa.Array]) -> pa.Array:
 def _read_public(source: Source, protection: Protection, table: Table) -> tuple[bytes, KeyValues, int]:
     schema = pa.schema([pa.field(c.name, c.type.arrow) for c in table.columns])
     held, rows, buffer = _HeldKeys(protection, table), 0, io.BytesIO()
-    with pq.ParquetWriter(buffer, schema) as writer:
+    with pq.ParquetWriter(buffer, schema, compression="none") as writer:  # the model file is compressed as a whole
         for batch in source.read(table):
             rows += batch.num_rows
             held.add(batch)
