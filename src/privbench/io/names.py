@@ -52,7 +52,8 @@ def markdown(text: str) -> str:
     >>> markdown("order_items"), markdown("a|b <b>*c*\n# d")
     ('order_items', 'a\\|b \\<b\\>\\*c\\*\\\\n\\# d')
     """
-    return _MARKUP.sub(r"\\\g<0>", terminal(text))
+    escaped = _MARKUP.sub(r"\\\g<0>", terminal(text))
+    return re.sub(r"^(\d+)([.)])", r"\1\\\2", escaped)  # no numbered list
 
 
 def file_stems(tables: Iterable[str]) -> dict[str, str]:
