@@ -20,6 +20,14 @@ settings.load_profile("privbench")
 
 
 @pytest.fixture(autouse=True, scope="session")
+def own_budget_record(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What tests spend is not recorded where the user's spending is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PRIVBENCH_BUDGET_RECORD", str(tmp_path_factory.mktemp("state") / "privbench" / "budget.jsonl"))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
 def seeded_noise() -> Iterator[None]:
     """Every fit starts the same stream, so that no test depends on those before it."""
     try:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from privbench.encode.predicate import Between, In, IsNull
     from privbench.errors import PrivBenchError
     from privbench.estimation.estimate import selectivity
+    from privbench.fitting.budget_record import budget
     from privbench.fitting.draft import draft
     from privbench.fitting.fit import fit
     from privbench.fitting.plan import Plan, plan
@@ -46,6 +47,7 @@ _HOMES = {
     "Sizes": "schema.spec",
     "Spec": "schema.spec",
     "Verdict": "model.verify",
+    "budget": "fitting.budget_record",
     "draft": "fitting.draft",
     "fit": "fitting.fit",
     "generate": "generation.generate",
@@ -72,6 +74,7 @@ __all__ = [
     "Sizes",
     "Spec",
     "Verdict",
+    "budget",
     "draft",
     "fit",
     "generate",

@@ -41,6 +41,7 @@ def synth(
     format: Format | str = Format.PARQUET,  # noqa: A002
     model: Path | str | None = None,
     force: bool = False,
+    budget_limit: Fraction | float | str | None = None,
     progress: Progress = silent,
 ) -> tuple[Model, dict[str, int]]:
     """Make a bundle from a database; returns the model and the rows of each table.
@@ -57,8 +58,8 @@ def synth(
     format = format_of(format)  # noqa: A001
     check_request(scale, seed)
     kept = model_beside(out) if model is None else Path(model)
-    for target in (Path(out), kept):
-        check_target(target, force=force)
+    check_target(Path(out), force=force)
+    check_target(kept, force=force, is_file=True)
     spec = draft(
         source,
         unit=unit,
@@ -72,7 +73,9 @@ def synth(
         orphans=orphans,
         progress=progress,
     )
-    fitted = fit(spec, epsilon=budget, delta=chance, method=method, progress=progress)
+    fitted = fit(
+        spec, epsilon=budget, delta=chance, method=method, budget_limit=budget_limit, out=kept, progress=progress
+    )
     save_model(fitted, kept, force=force)
     rows = generate(fitted, out, scale=scale, seed=seed, format=format, force=force, progress=progress)
     return fitted, rows
@@ -81,8 +84,8 @@ def synth(
 def model_beside(out: Path | str) -> Path:
     """Where `synth` keeps the model of a bundle, if nothing else is said.
 
-    >>> model_beside("bundle/").name
-    'bundle.model'
+    >>> model_beside("new/bundle/").as_posix()
+    'new/bundle.model'
     """
-    path = Path(os.path.abspath(out))
-    return Path(out).with_name(f"{path.name}.model") if Path(out).name == path.name else Path(f"{path}.model")
+    path = os.path.normpath(out)
+    return Path(f"{os.path.abspath(path) if os.path.basename(path) in ('.', '..') else path}.model")

@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 import privbench
+from privbench.cli.budget import budget, budget_limit_flag
 from privbench.cli.compare import compare
 from privbench.cli.flags import (
     SOURCE_HELP,
@@ -95,6 +96,7 @@ def draft(source: str, unit: str | None, domains: str, out: Path, force: bool, a
 @epsilon_flag
 @delta_flag
 @method_flag
+@budget_limit_flag
 @out_flag("Where to write the model file.", required=False)
 @dry_run_flag
 @rows_flag
@@ -106,6 +108,7 @@ def fit(
     epsilon: str,
     delta: str,
     method: str | None,
+    budget_limit: str | None,
     out: Path | None,
     dry_run: bool,
     rows: tuple[str, ...],
@@ -135,7 +138,16 @@ def fit(
         from privbench.cli.show import show_model
 
         with progress_line(quiet=as_json) as progress:
-            model = privbench.fit(spec, source=source, epsilon=epsilon, delta=delta, method=method, progress=progress)
+            model = privbench.fit(
+                spec,
+                source=source,
+                epsilon=epsilon,
+                delta=delta,
+                method=method,
+                budget_limit=budget_limit,
+                out=out,
+                progress=progress,
+            )
         privbench.save_model(model, out, force=force)
     show_model(model, as_json=as_json)
     if not as_json:
@@ -172,6 +184,7 @@ def generate(model: Path, out: Path, scale: float, seed: int | None, format_: st
 @epsilon_flag
 @delta_flag
 @method_flag
+@budget_limit_flag
 @out_flag("The bundle's folder.")
 @scale_flag
 @seed_flag
@@ -184,7 +197,7 @@ def synth(source: str, out: Path, epsilon: str, format_: str, force: bool, as_js
     \b
     Example: privbench synth shop/ --unit customer --epsilon 3.2 -o bundle
     """
-    given = {name: flags.pop(name) for name in ("unit", "domains", "delta", "method", "scale", "seed")}
+    given = {name: flags.pop(name) for name in ("unit", "domains", "delta", "method", "budget_limit", "scale", "seed")}
     with _if_stopped("no bundle was written, so nothing was released."):
         from privbench.cli.bundle import show_bundle
         from privbench.cli.progress import progress_line
@@ -243,7 +256,7 @@ def verify(path: Path, as_json: bool) -> None:
         sys.exit(1)
 
 
-for _command in (workload, estimate, evaluate, compare):
+for _command in (workload, estimate, evaluate, compare, budget):
     cli.add_command(_command)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from privbench.cli.budget import budget_limit_flag
 from privbench.cli.flags import (
     METHODS,
     SOURCE_HELP,
@@ -35,6 +36,7 @@ QUERIES = {"Q mean": "q_mean", "Q median": "q_median", "Q p95": "q_p95", "CPU-s"
 @click.option("--workload", type=click.Path(path_type=Path), help="Queries to compare cardinalities on.")
 @click.option("--seed", type=int, default=0, show_default=True, help="For sampling and the floor; noise has none.")
 @draft_flags
+@budget_limit_flag
 @out_flag("A folder for compare.json, compare.csv and compare.html.")
 @force_flag
 @json_flag
@@ -46,6 +48,7 @@ def compare(source: str, methods: str, epsilons: str, out: Path, force: bool, as
     """
     from privbench.cli.progress import progress_line
     from privbench.evaluation.compare import compare as compare_methods
+    from privbench.fitting.budget_record import check_planned
     from privbench.io.staging import check_target
 
     check_target(out, force=force)
@@ -53,7 +56,9 @@ def compare(source: str, methods: str, epsilons: str, out: Path, force: bool, as
     names, budgets = _listed(methods), _listed(epsilons)
     if not names or not budgets:
         raise click.UsageError("--methods and --epsilon each need at least one.")
+    limit = flags.pop("budget_limit")
     choices = draft_choices(source, **flags)
+    check_planned(source, budgets, times=len(names) * given["runs"], neighbours=choices["neighbours"], limit=limit)
     with progress_line(quiet=as_json) as progress:
         found = compare_methods(source, methods=names, epsilons=budgets, progress=progress, **given, **choices)
     _write(found, out, force=force)

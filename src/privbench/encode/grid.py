@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from privbench.encode.scalar import bounds_of, number_of, scalar_of, step_scalar
+from privbench.encode.scalar import bounds_of, family_of, number_of, scalar_of, step_scalar
 from privbench.errors import SpecError
 from privbench.schema.domain import Bins, Range, Scalar
 from privbench.schema.types import Kind, SqlType
@@ -34,8 +34,6 @@ INT64_DIGITS = 18
 _CHUNK = 9
 _MASK = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
-_BEYOND = (Kind.INTEGER, Kind.DECIMAL, Kind.TIME)
-"""The kinds that can write one tick beyond their last; others cannot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +230,7 @@ def range_on(grid: Grid, first: int, last: int) -> Range:
 
 def bins_on(grid: Grid, edges: Iterable[int], heavy_hitters: Iterable[int]) -> Bins:
     """Cells between the edges that the type can hold (at least two are needed there), heavy hitters cut out of them."""
-    within = sorted({min(max(edge, grid.low), grid.high + (grid.type.kind in _BEYOND)) for edge in edges})
+    within = sorted({min(max(edge, grid.low), grid.high + family_of(grid.type).beyond) for edge in edges})
     inside = sorted({heavy_hitter for heavy_hitter in heavy_hitters if within[0] <= heavy_hitter < within[-1]})
     return Bins(
         bins=tuple(grid.scalar(edge) for edge in within),

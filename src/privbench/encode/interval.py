@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 from privbench.encode.grid import FLOAT_EXPONENTS, Grid, float_exponent, one_array
 from privbench.encode.layout import Codes, LaidOut, Layout
 from privbench.encode.predicate import All, Between, OfValues, Predicate, Prefix
-from privbench.encode.scalar import number_of, step_of
+from privbench.encode.scalar import family_of, number_of, step_of
 from privbench.errors import SpecError
 from privbench.schema.domain import MAX_CELLS, Bins, Range, Scalar
 from privbench.schema.types import Kind, SqlType
 
 LOG_RATIO = 2.5
-_NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL)
 _SHOWN = 8
 
 
@@ -84,7 +83,7 @@ class IntervalCodec(LaidOut):
         """log(end / start) of the cells that are drawn log-uniformly, 0 for the others."""
         starts = np.maximum(self.first, 1).astype(np.float64)
         ratios = (self.last.astype(np.float64) + 1) / starts
-        chosen = (self.first > 0) & (ratios > LOG_RATIO) & (self.grid.type.kind in _NUMBERS)
+        chosen = (self.first > 0) & (ratios > LOG_RATIO) & family_of(self.grid.type).numeric
         return np.log(np.where(chosen, ratios, 1.0))
 
     def _offsets(self, cells: NDArray[np.int_], share: NDArray[np.float64]) -> NDArray[np.uint64]:

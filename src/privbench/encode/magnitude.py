@@ -14,17 +14,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.encode.grid import INT64_DIGITS, Grid, float_exponent, one_array, whole_numbers
-from privbench.encode.scalar import DAY, MICROSECONDS, bounds_of
+from privbench.encode.scalar import bounds_of, family_of
 from privbench.schema.types import Kind, SqlType
 
 _FLOAT_EXPONENTS = (-64, 64)
 """Floats below 2**-64 in size count as zero, those from 2**64 on as that large."""
-_ROUND = (Fraction(100), Fraction(10), Fraction(5))
-_TIMES = tuple(
-    Fraction(count * MICROSECONDS[unit])
-    for count, unit in ((1, "d"), (1, "h"), (15, "min"), (1, "min"), (1, "s"), (1, "ms"))
-)
-_DECIMALS = tuple(Fraction(1, 10**k) for k in range(7))
 _MOST_DIGITS = {32: 6, 64: 14}
 """Steps of a float are coarse enough that its values have no more digits than this, counted in steps."""
 
@@ -102,19 +96,7 @@ def steps_of(kind: SqlType) -> tuple[Fraction, ...]:
     >>> [int(step) for step in steps_of(parse_type("DECIMAL(9,2)"))]
     [100, 10, 5]
     """
-    match kind.kind:
-        case Kind.INTEGER:
-            return _ROUND
-        case Kind.DECIMAL:
-            return (*(Fraction(10**k) for k in range(kind.scale, 1, -1)), *_ROUND[1:]) if kind.scale else _ROUND
-        case Kind.TIMESTAMP:
-            return _TIMES
-        case Kind.TIME:
-            return tuple(step for step in _TIMES if step < DAY)
-        case Kind.FLOAT:
-            return _DECIMALS
-        case _:
-            return ()
+    return family_of(kind).steps(kind)
 
 
 def coarsest_step(kind: SqlType, values: pa.Array) -> NDArray[np.int64]:

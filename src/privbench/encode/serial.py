@@ -5,7 +5,6 @@ Keys are numbered in the same way. Only the share of NULLs of a serial column is
 """
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from privbench.encode.grid import Grid
 from privbench.encode.layout import Codes, LaidOut, Layout, blank
 from privbench.encode.predicate import All, Between, OfValues, Predicate
-from privbench.encode.scalar import MICROSECONDS, number_of
+from privbench.encode.scalar import family_of
 from privbench.encode.text import capacity, key_strings
 from privbench.errors import SchemaError, SpecError
 from privbench.schema.types import Kind, SqlType
@@ -78,7 +77,8 @@ def numbered(of: SqlType, rows: NDArray[np.int64], *, length: int = TEXT_LENGTH)
     """
     if of.kind is Kind.TEXT:
         return key_strings(rows, length)
-    return _grid(of).values(rows + _first(of), nulls=np.zeros(len(rows), dtype=np.bool_))
+    first, grid = _numbering(of)
+    return grid.values(rows + first, nulls=np.zeros(len(rows), dtype=np.bool_))
 
 
 def most_values(of: SqlType, *, length: int = TEXT_LENGTH) -> int:
@@ -88,7 +88,10 @@ def most_values(of: SqlType, *, length: int = TEXT_LENGTH) -> int:
     >>> most_values(parse_type("SMALLINT"))
     32767
     """
-    return capacity(length) if of.kind is Kind.TEXT else _grid(of).high - _first(of) + 1
+    if of.kind is Kind.TEXT:
+        return capacity(length)
+    first, grid = _numbering(of)
+    return grid.high - first + 1
 
 
 def check_room(where: str, of: SqlType, rows: int, scale: float, *, length: int = TEXT_LENGTH) -> None:
@@ -102,18 +105,10 @@ def check_room(where: str, of: SqlType, rows: int, scale: float, *, length: int 
         )
 
 
-def _first(of: SqlType) -> int:
-    return 1 if of.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT) else 0
-
-
-def _grid(of: SqlType) -> Grid:
-    """Return the grid that rows are numbered on; whole numbers where the type has room for them."""
-    match of.kind:
-        case Kind.DECIMAL if of.precision > of.scale:
-            return Grid(type=of, step=Fraction(10**of.scale))
-        case Kind.DATE:
-            return Grid(type=of, step=Fraction(1), anchor=number_of("", of, "2000-01-01"))
-        case Kind.TIMESTAMP:
-            return Grid(type=of, step=Fraction(MICROSECONDS["s"]), anchor=number_of("", of, "2000-01-01"))
-        case _:
-            return Grid(type=of, step=Fraction(1))
+def _numbering(of: SqlType) -> tuple[int, Grid]:
+    """Return the tick of the first row, and the grid that rows are numbered on."""
+    family = family_of(of)
+    step = family.row_step(of)
+    if family.numeric:
+        return int(family.first_row), Grid(type=of, step=step)
+    return 0, Grid(type=of, step=step, anchor=family.first_row)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privbench.encode.codec import compile_codec
 from privbench.encode.grid import INT64_DIGITS, Grid, bins_on, float_exponent, one_array, range_on, typed
-from privbench.encode.scalar import MICROSECONDS
+from privbench.encode.scalar import MICROSECONDS, counts_microseconds, family_of
 from privbench.schema.domain import Domain, Serial, Text, Values, implied_by_type
 from privbench.schema.types import Kind, SqlType
 
@@ -32,7 +32,6 @@ FEW_LENGTHS = 8
 """Strings of no more different lengths than this, from the shortest to the longest, get a cell for each length."""
 _LENGTHS = (0, 1, *(n for i in range(31) for n in (2 * 2**i, 3 * 2**i)))
 _NO_TEXT = (0, 8)
-_MOMENTS = (Kind.TIME, Kind.TIMESTAMP)
 _TIME_STEPS = tuple(sorted([*MICROSECONDS.values(), 15 * MICROSECONDS["min"]], reverse=True))
 _ROUND_TIMES = tuple(n * unit for unit in MICROSECONDS.values() for n in (1, 2, 5, 10, 30, 100, 1000))
 _ROUND_NUMBERS = tuple(n * 10**e for e in range(18) for n in (1, 2, 5))
@@ -139,16 +138,16 @@ def coarsest_grid(kind: SqlType, values: pa.Array) -> Grid:
     else:
         base = Grid(type=kind, step=Fraction(10 ** _excess_digits(kind, values)))
     ticks = base.ticks(values)
-    if kind.kind in _MOMENTS:
+    if counts_microseconds(kind):
         return Grid(type=kind, step=Fraction(next(s for s in _TIME_STEPS if not (ticks % s).any())))
-    if kind.kind is Kind.DATE or len(np.unique(ticks)) < _FEW:
+    if not family_of(kind).numeric or len(np.unique(ticks)) < _FEW:
         return base
     return Grid(type=kind, step=base.step * _round_divisor(ticks, zeros=kind.scale + _MAX_ZEROS))
 
 
 def round_units(grid: Grid) -> Sequence[int]:
     """Return how many ticks make a round number or a round time."""
-    if grid.type.kind not in _MOMENTS:
+    if not counts_microseconds(grid.type):
         return _ROUND_NUMBERS
     return [time // int(grid.step) for time in _ROUND_TIMES if time % grid.step == 0]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from privbench import __version__
 from privbench.errors import SpecError
+from privbench.fitting.budget_record import check_limit, open_account, parse_limit
 from privbench.fitting.derived import check_counted, claims_to_test, places_of, with_tested
 from privbench.fitting.domains import (
     check_wanted,
@@ -45,6 +46,8 @@ def fit(
     delta: Fraction | float | str = 0,
     method: str | None = None,
     entropy: Entropy | None = None,
+    budget_limit: Fraction | float | str | None = None,
+    out: Path | str | None = None,
     progress: Progress = silent,
 ) -> Model:
     """Learn a model of the database that a spec or spec file describes, spending epsilon.
@@ -53,11 +56,14 @@ def fit(
     file. The noise comes from the operating system; a test may pass its own `entropy`, and the model is then stamped
     "not private". With a `delta` (such as "1e-9") epsilon may fail with that chance, and noise is Gaussian.
 
+    What was spent goes into the budget record of this user (see `budget`), with `out` as the place where the model will
+    be written. With a `budget_limit` nothing is spent if all releases of the source add up to more; BudgetError then.
+
     Example::
 
         model = privbench.fit("spec.yaml", epsilon="3.2")
     """
-    budget, chance = parse_epsilon(epsilon), parse_delta(delta)
+    budget, chance, limit = parse_epsilon(epsilon), parse_delta(delta), parse_limit(budget_limit)
     spec, folder = spec_of(spec)
     spec = with_method(spec, method)
     spec.check_reuse()
@@ -77,6 +83,8 @@ def fit(
             raise SpecError("no source: the spec names none. Give one with `--source`.")
         source = find_source(spec.source, folder)
     with open_source(source) as opened:
+        check_limit(source, epsilon=budget, neighbours=protection.neighbours, limit=limit)
+        account = open_account(source, opened.schema(), limit=limit)
         read = read_database(
             opened, protection, codecs, orphans_as_null=spec.orphans.value == "null", progress=progress
         )
@@ -98,7 +106,9 @@ def fit(
     counts = count_bins(protection, read.public, read.entity_keys)
     facts = public_facts(spec, protection, codecs, read.rows, public_sizes=public_sizes, public_counts=counts)
     vault = Vault(facts, read.private, ledger=ledger, entropy=entropy)
-    return release(vault, spec, read, chosen=chosen, epsilon=budget, delta=chance, progress=progress)
+    model = release(vault, spec, read, chosen=chosen, epsilon=budget, delta=chance, progress=progress)
+    account.append(model.receipt, out=out)
+    return model
 
 
 def release(

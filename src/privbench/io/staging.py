@@ -122,8 +122,8 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def check_target(target: Path, *, force: bool) -> None:
-    """Refuse a target that could not be written, before any work is done for it."""
+def check_target(target: Path, *, force: bool, is_file: bool = False) -> None:
+    """Refuse a target that could not be written, before any work is done for it; `is_file`: it will be a file."""
     target = Path(os.path.abspath(target))
     if not target.parent.is_dir():
         raise TargetError(f"{target}: the folder {target.parent} does not exist. Make it first.")
@@ -134,6 +134,8 @@ def check_target(target: Path, *, force: bool) -> None:
         return
     if not force:
         raise TargetError(f"{target}: already exists. Choose another name, or replace it with `--force`.")
+    if target.is_dir() and is_file:
+        raise TargetError(f"{target}: is a folder, and a file is to be written. Choose another name.")
     if target.is_dir() and any(target.iterdir()) and not _is_ours(target):
         raise TargetError(
             f"{target}: is a folder with files that are not ours, so it is not replaced even with `--force`. "
@@ -146,9 +148,7 @@ def _publish(temp: Path, target: Path, *, force: bool) -> None:
     if not os.path.lexists(target):
         temp.rename(target)
         return
-    check_target(target, force=force)
-    if target.is_dir() and not temp.is_dir():
-        raise TargetError(f"{target}: is a folder, and a file is to be written. Choose another name.")
+    check_target(target, force=force, is_file=not temp.is_dir())
     old = temp.with_suffix(".old")
     target.rename(old)
     try:

@@ -17,7 +17,7 @@ from privbench.schema.unit import Neighbours
 MOST_RELEASES = 10_000
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 """SHA-256 of a receipt, in hexadecimal digits."""
-Rational = Annotated[str, Field(pattern=r"^[0-9]{1,60}/[0-9]{1,60}$")]
+Rational = Annotated[str, Field(pattern=r"^[0-9]{1,1000}/[0-9]{1,1000}$")]
 """A number as a receipt writes it: "p/q" in lowest terms."""
 
 
