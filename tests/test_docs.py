@@ -26,6 +26,14 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_lists_and_tables_follow_an_empty_line(page: Path) -> None:
+    """Else the site shows them as one paragraph."""
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    first = r"^(?!\s|[-*] |\d+\. |\||#|$).*\n(?:[-*] |\d+\. |\|)"
+    assert re.findall(first, text, re.MULTILINE) == []
+
+
 def _commands(group: click.Group, before: str = "privbench") -> Iterator[tuple[str, click.Command]]:
     for name, command in group.commands.items():
         if isinstance(command, click.Group):

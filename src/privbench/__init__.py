@@ -14,7 +14,7 @@ Names are imported when first used, so that `import privbench` is quick.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from privbench.encode.predicate import Between, In, IsNull

@@ -38,7 +38,7 @@ def synth(
     orphans: Orphans = Orphans.ERROR,
     scale: float = 1.0,
     seed: int | None = None,
-    format: Format | str = Format.PARQUET,  # noqa: A002
+    format: str = Format.PARQUET,  # noqa: A002
     model: Path | str | None = None,
     force: bool = False,
     budget_limit: Fraction | float | str | None = None,

@@ -3,9 +3,12 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from .conftest import DRAFT, Refused, Run
 
 
+@pytest.mark.slow
 def test_compare_prints_and_writes_the_table(run: Run, shop: Path, tmp_path: Path) -> None:
     out = tmp_path / "compare"
     found = run("compare", shop, *DRAFT, "--methods", "independent", "--epsilon", "0.5, 5", "--runs", 1, "-o", out)

@@ -46,6 +46,7 @@ def _release(spec: Spec, read: ReadDatabase, *, data: Any, tape: Any, out: Path)
     return vault
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", sorted(SHAPES))
 def test_the_model_is_a_function_of_the_noisy_answers(name: str, method: str, tmp_path: Path) -> None:

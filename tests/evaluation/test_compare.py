@@ -20,6 +20,8 @@ from privbench.schema.spec import Spec
 
 from .conftest import REAL, SYNTHETIC, Make
 
+pytestmark = pytest.mark.slow
+
 CHOICES = {"unit": "customer", "domains": "data"}
 
 

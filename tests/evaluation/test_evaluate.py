@@ -149,6 +149,7 @@ def test_marginals_are_sampled_where_there_are_many_and_the_result_says_so(make:
     assert table.pair_tvd[0][5] == table.pair_tvd[5][0] == 0
 
 
+@pytest.mark.slow
 def test_floors_are_kept_and_damaged_ones_computed_again(make: Make, workload: Path, tmp_path: Path) -> None:
     real, synthetic, cache = make("real", REAL), make("synthetic", SYNTHETIC), tmp_path / "cache"
 

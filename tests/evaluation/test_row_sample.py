@@ -38,6 +38,7 @@ def test_places_are_found_among_the_drawn_rows_only() -> None:
     assert places(positions, np.zeros(0, np.int64)).tolist() == [-1] * 5
 
 
+@pytest.mark.slow
 def test_a_sample_of_rows_scores_about_the_same_and_is_stated(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

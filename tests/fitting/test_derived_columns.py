@@ -104,6 +104,7 @@ def test_what_was_found_is_from_an_earlier_release_in_the_next_fit(model: Model,
     assert not asked_of(again) & set(map(claim_query, FOUND))
 
 
+@pytest.mark.slow
 def test_domains_are_not_searched_for_what_was_found(source: Path) -> None:
     spec = draft(source, unit="shop", domains="data")
     private = spec.with_domains(
@@ -116,6 +117,7 @@ def test_domains_are_not_searched_for_what_was_found(source: Path) -> None:
     assert "hue" in searched[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [{"name": "tree", "derived": False}, {"name": "independent"}])
 def test_no_test_is_made_unless_wanted(source: Path, method: dict[str, object]) -> None:
     spec = draft(source, unit="shop", domains="data").model_copy(update={"method": method})
@@ -124,6 +126,7 @@ def test_no_test_is_made_unless_wanted(source: Path, method: dict[str, object]) 
     assert derived_columns(model.protection) == ()
 
 
+@pytest.mark.slow
 def test_no_test_is_made_with_little_budget_or_where_entities_come_and_go(source: Path) -> None:
     spec = draft(source, unit="shop", domains="data")
     assert asked_of(fit(spec, epsilon="20", entropy=SeededEntropy())) == set()

@@ -34,6 +34,7 @@ def silence(monkeypatch: pytest.MonkeyPatch) -> Silence:
     return Silence(monkeypatch)
 
 
+@pytest.mark.slow
 def test_counts_of_rows(silence: Silence) -> None:
     worst = worst_change(silence, databases_by_rows(), WHOLE, CAPS, currency=Currency.RHO_REPLACE)
     assert worst["histogram"] == (2, 2)

@@ -43,6 +43,7 @@ def silence(monkeypatch: pytest.MonkeyPatch) -> Silence:
     return Silence(monkeypatch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("caps", CAPS, ids=str)
 def test_counts_of_rows(silence: Silence, caps: dict[str, int]) -> None:
     worst = worst_change(silence, databases_by_rows(), ROW_QUERIES, caps)
@@ -53,6 +54,7 @@ def test_counts_of_rows(silence: Silence, caps: dict[str, int]) -> None:
     assert worst["notes"][0] == worst["notes"][1] == caps["note"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("caps", CAPS[:2], ids=str)
 def test_counts_of_keys(silence: Silence, caps: dict[str, int]) -> None:
     databases = (data for owners in OWNERS for data in databases_by_keys(owners))
@@ -66,6 +68,7 @@ def test_counts_of_keys(silence: Silence, caps: dict[str, int]) -> None:
     assert worst["notes about a visit"] == (cap + 2 * notes, cap + 2 * notes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("caps", CAPS[:2], ids=str)
 def test_degrees_of_entities_whose_number_is_private(silence: Silence, caps: dict[str, int]) -> None:
     public = facts(Neighbours.ADD_REMOVE)
@@ -77,6 +80,7 @@ def test_degrees_of_entities_whose_number_is_private(silence: Silence, caps: dic
     assert worst["bosses"] == (3, 3)
 
 
+@pytest.mark.slow
 def test_scores_of_caps_move_by_one_and_all_the_same_way(silence: Silence) -> None:
     caps, penalties = [1, 2, 3], [0, 1, 2]
     ask = {"cap": lambda v: v.choose_cap("visit", caps, penalties, scope=v.ledger.root, epsilon=ONE)}
@@ -140,6 +144,7 @@ def test_one_row_moves_the_integer_score_by_its_sensitivity(dependences: dict[Ta
         assert max(moves) > 0.6 * queries.dependence_sensitivity(1)
 
 
+@pytest.mark.slow
 def test_an_entity_moves_the_integer_score_by_its_rows_times_that(dependences: dict[Table, float]) -> None:
     units = {cells: queries.dependence_units(bits, MOST) for cells, bits in dependences.items()}
     for more, less in changes(MOST):
@@ -184,6 +189,7 @@ def kept(data: dict[str, CodedTable], cap: int) -> list[tuple[int, ...]]:
     return [tuple(int(c[at]) for c in (coded.entities, *coded.codes.values())) for at in np.flatnonzero(keep)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cap", [1, 2])
 def test_removing_an_entity_changes_no_row_that_others_keep(cap: int) -> None:
     kinds = list(product((0, 1), range(3), range(2)))

@@ -60,6 +60,7 @@ def test_histograms_of_two_features_move_by_what_is_claimed(step: int) -> None:
     assert worst == {label(q): UNITS * touches_of(q[1]) for q in PAIRS}
 
 
+@pytest.mark.slow
 def test_distances_move_by_an_entity() -> None:
     assert set(worst_scores(all_databases(29), PAIRS, seed=3).values()) == {UNITS}
 

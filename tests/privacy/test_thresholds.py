@@ -68,6 +68,7 @@ def test_nothing_that_is_not_there_comes_out() -> None:
     assert kept.size == noisy.size == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("currency", [Currency.RHO, Currency.RHO_REPLACE])
 def test_the_audit_of_one_entity_alone(currency: Currency) -> None:
     """A value of one entity comes out no more often than delta; with another's it is as with any count of 1 and 2."""

@@ -15,12 +15,14 @@ ALL = pytest.param(1, marks=pytest.mark.slow)
 """Every database; the fast tests take some of them."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [7, ALL])
 def test_histograms_of_one_feature_move_by_what_is_claimed(step: int) -> None:
     worst = worst_moves(all_databases(step), SINGLES)
     assert worst == {label(q): UNITS * touches_of(q[1]) for q in SINGLES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [31, ALL])
 def test_histograms_of_two_features_move_by_what_is_claimed(step: int) -> None:
     worst = worst_moves(all_databases(step), PAIRS)
@@ -73,6 +75,7 @@ def test_named_rows_for_the_price_of_own_ones_are_caught(monkeypatch: pytest.Mon
     assert caught()
 
 
+@pytest.mark.slow
 def test_two_kinds_of_names_for_the_price_of_one_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiny, "touches_of", lambda found: max(f.touches for f in found))
     assert caught(PAIRS)
@@ -84,6 +87,7 @@ def test_all_keys_of_an_entity_counted_are_caught(monkeypatch: pytest.MonkeyPatc
     assert caught()
 
 
+@pytest.mark.slow
 def test_a_key_chosen_among_those_whose_row_is_there_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then that an entity is missing would change which key counts of each entity that names it."""
 

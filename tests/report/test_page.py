@@ -11,6 +11,8 @@ from privbench.report.report import render_public, render_report
 from .browser import open_page
 from .conftest import EVIL, Shop
 
+pytestmark = pytest.mark.slow
+
 CHOOSE = """
 const choose = (id, value) => {{ const s = byId(id); s.value = value; s.dispatchEvent(new Event("change")); }};
 """

@@ -25,6 +25,7 @@ def made(location: Path, *, n: int = 60, seed: int = 3, style: Style = Style.MSC
     return generate_workload(location, n=n, seed=seed, style=style)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", Style)
 def test_the_same_seed_makes_the_same_queries_and_none_is_empty(source: Path, style: Style) -> None:
     workload = made(source, style=style)
@@ -59,6 +60,7 @@ def test_the_header_says_real_for_a_source_and_synthetic_for_a_bundle(source: Pa
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [Format.CSV, Format.DUCKDB, Format.SQLITE])
 def test_every_kind_of_source(model: Model, bundle: Path, tmp_path: Path, form: Format) -> None:
     generate(model, tmp_path / "other", seed=0, format=form)

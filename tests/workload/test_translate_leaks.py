@@ -90,6 +90,7 @@ def test_a_bad_literal_leaves_out_its_own_statement_alone(model: Model) -> None:
     assert [(c.statement, c.outcome) for c in changes] == [(1, Outcome.MAPPED), (2, Outcome.LEFT_OUT)]
 
 
+@pytest.mark.slow
 def test_a_value_that_is_not_public_never_stays_by_chance(model: Model) -> None:
     keys = [f"SELECT COUNT(*) FROM visit WHERE id = {key}" for key in range(1, 400)]
     costs = [f"SELECT COUNT(*) FROM visit WHERE cost <= {cost}" for cost in range(1, 5000, 13)]

@@ -14,9 +14,9 @@ from privbench import __version__
 from privbench.fitting.draft import change_lines
 from privbench.fitting.found_lists import found_lists
 from privbench.generation.keys import keeps_entity_keys
-from privbench.io.base import Format
 from privbench.io.names import file_stems, markdown, sql_comment
 from privbench.io.render import Dialect, omitted_keys, render_ddl
+from privbench.io.sinks import sink_kind
 from privbench.io.staging import is_bundle
 from privbench.model.file import model_digest
 from privbench.model.model import Model
@@ -26,14 +26,6 @@ from privbench.schema.unit import LinkKind
 from privbench_verify.checksums import CHECKSUMS, RECEIPT, sha256, wrong_checksums
 
 MANIFEST = "manifest.json"
-_LOAD = {
-    Format.PARQUET: "`python -c \"import duckdb; duckdb.read_parquet('data/{stem}.parquet').limit(5).show()\"`, "
-    "or run `schema.sql` and load each file.",
-    Format.CSV: "Run `schema.sql`, then load each file: an empty field is NULL, a quoted empty one an empty string.",
-    Format.DUCKDB: "`duckdb data/database.duckdb`; keys and indexes are in place.",
-    Format.SQLITE: "`sqlite3 data/database.sqlite`; keys and indexes are in place. SQLite has fewer types: dates "
-    "and times are ISO text, booleans 0 and 1, and decimals of more than 15 digits are kept as text in a BLOB.",
-}
 
 
 def write_companions(
@@ -41,7 +33,7 @@ def write_companions(
     model: Model,
     *,
     rows: Mapping[str, int],
-    form: Format,
+    form: str,
     lost: Sequence[str],
     scale: float,
     seed: int,
@@ -51,7 +43,7 @@ def write_companions(
     _write(folder / "schema.sql", render_ddl(schema, Dialect.ANSI) + "\n")
     _write(folder / "schema.duckdb.sql", _duckdb_script(schema) + "\n")
     write_receipt(folder / RECEIPT, model.receipt)
-    manifest = _manifest(model, rows=rows, form=form, scale=scale, seed=seed, receipt=sha256(folder / RECEIPT))
+    manifest = _manifest(folder, model, rows=rows, form=form, scale=scale, seed=seed)
     _write(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
     _write(folder / "README.md", "\n".join(_readme(model, rows=rows, form=form, lost=lost, scale=scale, seed=seed)))
     _write_checksums(folder)
@@ -84,18 +76,17 @@ def _write_checksums(folder: Path) -> None:
 
 
 def _manifest(
-    model: Model, *, rows: Mapping[str, int], form: Format, scale: float, seed: int, receipt: str
+    folder: Path, model: Model, *, rows: Mapping[str, int], form: str, scale: float, seed: int
 ) -> dict[str, Any]:
     """What the bundle holds, and of which model and receipt it is."""
     protection = model.protection
     stems = file_stems(t.name for t in protection.schema.tables)
-    one_file = form in (Format.DUCKDB, Format.SQLITE)
     tables = {
         table.name: {
             "role": protection.roles[table.name].value,
             "rows": rows[table.name],
             "columns": [{"name": c.name, "type": c.type.sql, "nullable": c.nullable} for c in table.columns],
-            "files": [f"data/{form.database if one_file else f'{stems[table.name]}.{form.value}'}"],
+            "files": _files(folder, stems[table.name]),
         }
         for table in protection.schema.tables
     }
@@ -104,11 +95,17 @@ def _manifest(
         "software": f"privbench {__version__}",
         "scale": f"{Decimal(repr(scale)).normalize():f}",
         "seed": seed,
-        "format": form.value,
+        "format": str(form),
         "tables": tables,
         "model": model_digest(model),
-        "receipt": receipt,
+        "receipt": sha256(folder / RECEIPT),
     }
+
+
+def _files(folder: Path, stem: str) -> list[str]:
+    """The files that hold a table: those of its name, or all where tables share them."""
+    names = sorted(path.name for path in (folder / "data").iterdir())
+    return [f"data/{name}" for name in names if name.partition(".")[0] == stem] or [f"data/{name}" for name in names]
 
 
 def _duckdb_script(schema: Schema) -> str:
@@ -121,7 +118,7 @@ def _duckdb_script(schema: Schema) -> str:
 
 
 def _readme(
-    model: Model, *, rows: Mapping[str, int], form: Format, lost: Sequence[str], scale: float, seed: int
+    model: Model, *, rows: Mapping[str, int], form: str, lost: Sequence[str], scale: float, seed: int
 ) -> Iterator[str]:
     """The lines of the README. Whatever holds a name goes through `markdown`."""
     protection = model.protection
@@ -138,7 +135,7 @@ def _readme(
         entity = markdown(protection.entity)
         yield f"The ids of {entity} are those of the source: public tables name them, so they count as public."
         yield ""
-    yield from ("## Load it", "", _LOAD[form].format(stem=stems[next(iter(rows))]), "")
+    yield from ("## Load it", "", sink_kind(form).loading.format(table=stems[next(iter(rows))]), "")
     if omitted := [markdown(f"{t} {k}") for t, k in omitted_keys(protection.schema, Dialect.DUCKDB)]:
         yield from (f"DuckDB goes without these keys, which it cannot hold: {'; '.join(omitted)}.", "")
     yield from (f"## Tables (scale factor {scale:g}, seed {seed})", "", "| table | role | rows |", "|---|---|---|")

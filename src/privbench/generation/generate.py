@@ -41,7 +41,7 @@ def generate(
     *,
     scale: float = 1.0,
     seed: int | None = None,
-    format: Format | str = Format.PARQUET,  # noqa: A002
+    format: str = Format.PARQUET,  # noqa: A002
     force: bool = False,
     progress: Progress = silent,
 ) -> dict[str, int]:

@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from privbench.errors import SourceError, first_line
-from privbench.io.base import BATCH_ROWS, Format
+from privbench.io.base import BATCH_ROWS, Format, SinkKind, SourceKind, read_head
 from privbench.io.cast import cast_batch
 from privbench.io.catalogue import RawTable, build_schema
 from privbench.io.ddl import named_type, parse_checks, parse_index
@@ -172,3 +172,15 @@ class DuckDBSink:
                 connection.execute(f"INSERT INTO {quote_sql(table.name)} SELECT * FROM read_parquet(?)", [file])
             for statement in create_indexes(self._schema):
                 connection.execute(statement)
+
+
+DUCKDB_SOURCE = SourceKind(
+    name="a DuckDB file",
+    matches=lambda location: read_head(location)[8:12] == b"DUCK",
+    open=lambda location: DuckDBSource(Path(location)),
+)
+DUCKDB_SINK = SinkKind(
+    name=Format.DUCKDB.value,
+    open=lambda folder, schema: DuckDBSink(folder / Format.DUCKDB.database, schema=schema),
+    loading="`duckdb data/database.duckdb`; keys and indexes are in place.",
+)

@@ -16,7 +16,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from privbench.errors import SourceError, first_line
-from privbench.io.base import BATCH_ROWS, Format, arrow_schema
+from privbench.io.base import BATCH_ROWS, Format, SinkKind, SourceKind, arrow_schema
 from privbench.io.cast import cast_batch
 from privbench.io.csv_file import count_rows, infer_types, read_header, read_text
 from privbench.io.ddl import parse_ddl
@@ -261,3 +261,21 @@ def _close_quietly(writer: _Writer) -> None:
         writer.close()
     except (OSError, pa.ArrowException):
         return
+
+
+FOLDER_SOURCE = SourceKind(
+    name="a folder with one Parquet or CSV file per table",
+    matches=lambda location: Path(location).is_dir(),
+    open=lambda location: FolderSource(Path(location)),
+)
+PARQUET_SINK = SinkKind(
+    name=Format.PARQUET.value,
+    open=lambda folder, schema: FileSink(folder, schema=schema, format=Format.PARQUET),
+    loading="`python -c \"import duckdb; duckdb.read_parquet('data/{table}.parquet').limit(5).show()\"`, "
+    "or run `schema.sql` and load each file.",
+)
+CSV_SINK = SinkKind(
+    name=Format.CSV.value,
+    open=lambda folder, schema: FileSink(folder, schema=schema, format=Format.CSV),
+    loading="Run `schema.sql`, then load each file: an empty field is NULL, a quoted empty one an empty string.",
+)

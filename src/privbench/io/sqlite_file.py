@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privbench.errors import DataError, SourceError, TargetError
-from privbench.io.base import BATCH_ROWS
+from privbench.io.base import BATCH_ROWS, Format, SinkKind, SourceKind, read_head
 from privbench.io.cast import CAST_ERRORS, cast_column, misfit
 from privbench.io.catalogue import RawTable, build_schema
 from privbench.io.ddl import parse_checks
@@ -334,3 +334,16 @@ def _stored(value: Decimal) -> Value:
 
 def _nulls(values: Sequence[Value], of: SqlType) -> pa.Array:
     return pa.nulls(len(values), of.arrow)
+
+
+SQLITE_SOURCE = SourceKind(
+    name="a SQLite file",
+    matches=lambda location: read_head(location) == b"SQLite format 3\0",
+    open=lambda location: SQLiteSource(Path(location)),
+)
+SQLITE_SINK = SinkKind(
+    name=Format.SQLITE.value,
+    open=lambda folder, schema: SQLiteSink(folder / Format.SQLITE.database, schema=schema),
+    loading="`sqlite3 data/database.sqlite`; keys and indexes are in place. SQLite has fewer types: dates and times "
+    "are ISO text, booleans 0 and 1, and decimals of more than 15 digits are kept as text in a BLOB.",
+)
