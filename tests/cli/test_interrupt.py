@@ -25,7 +25,7 @@ main.main()
 """
 
 
-LOADED = "import privbench.cli.bundle, privbench.cli.progress, privbench.cli.show, privbench.synth\n"
+LOADED = "import privbench.cli.bundle, privbench.cli.progress, privbench.cli.show, privbench.synthesis\n"
 """Loads what commands need, so that a signal finds them at work."""
 
 

@@ -35,7 +35,7 @@ from privbench.cli.flags import (
     to_flag,
 )
 from privbench.cli.workload import estimate, evaluate, workload
-from privbench.io.staging import check_target
+from privbench.io.staging import check_target, remove_leftovers
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -47,6 +47,7 @@ def cli() -> None:
     Try:      privbench demo
     Your own: privbench synth FOLDER --unit customer --epsilon 3.2 -o bundle
     """
+    remove_leftovers()
 
 
 @cli.command()

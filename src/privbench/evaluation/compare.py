@@ -15,7 +15,6 @@ from statistics import median
 from typing import Any
 
 from privbench.errors import SpecError
-from privbench.evaluation.databases import private_folder
 from privbench.evaluation.evaluate import evaluate
 from privbench.evaluation.measured_run import OwnMethod, Synthesizer
 from privbench.evaluation.metrics import distance_metrics, query_metrics
@@ -23,6 +22,7 @@ from privbench.evaluation.result import Measure, QuerySummary, Result
 from privbench.fitting.domains import check_wanted
 from privbench.fitting.draft import draft
 from privbench.fitting.promise import Number, parse_delta, parse_epsilon
+from privbench.io.staging import private_folder
 from privbench.methods.method import Progress, silent
 from privbench.methods.registry import BUILT_IN, method_names
 from privbench.schema.choices import closest

@@ -8,7 +8,6 @@ Of a table with very many rows a uniform sample, drawn by seed, is compared colu
 no longer grow with the table. Row counts, children per parent and answers of queries are of all rows.
 """
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from privbench.evaluation.result import Skip
 from privbench.io.base import Source, arrow_schema
 from privbench.io.names import find_name, quote_sql
 from privbench.io.open import open_source
+from privbench.io.staging import private_folder
 from privbench.methods.method import Progress
 from privbench.schema.tables import Schema, Table
 from privbench.schema.types import Kind
@@ -127,13 +127,6 @@ class Database:
             self.connection.unregister("incoming")
         [(count,)] = self.rows(f"SELECT count(*) FROM {name}")  # noqa: S608
         self.tables[side][table.name] = Loaded(table=wanted, rows=int(count))
-
-
-@contextmanager
-def private_folder() -> Iterator[Path]:
-    """A temporary folder that only this user can read (mode 0700), for copies of private rows; removed at the end."""
-    with tempfile.TemporaryDirectory(prefix="privbench-") as folder:
-        yield Path(folder)
 
 
 @contextmanager

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Protocol
 
 from privbench.errors import PrivBenchError
-from privbench.evaluation.databases import private_folder
 from privbench.fitting.fit import fit
 from privbench.generation.generate import generate
+from privbench.io.staging import private_folder
 from privbench.methods.registry import find_method
 from privbench.schema.spec import Spec, write_spec
 

@@ -98,7 +98,7 @@ class SinkKind:
     """Open a sink in a folder that exists and is empty."""
 
     loading: str
-    """How to load the tables, for the README of a bundle; `{table}` stands for the name of one of them."""
+    """How to load the tables, for the README of a bundle; `{table}` is the file of one, without suffix."""
 
 
 def read_head(location: str) -> bytes:

@@ -6,6 +6,7 @@ insert and cannot add them later, so the sink keeps batches in Parquet files unt
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -22,7 +23,7 @@ from privbench.io.files import FileSink
 from privbench.io.names import file_stems, quote_sql
 from privbench.io.render import Dialect, create_indexes, create_tables, plan
 from privbench.io.staging import refused_write, remove, target_error
-from privbench.schema.tables import Column, ForeignKey, Schema, Table
+from privbench.schema.tables import ForeignKey, Schema, Table
 
 _SEALED: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
@@ -98,8 +99,8 @@ class DuckDBSource:
     def _add_columns(self, tables: dict[str, RawTable]) -> None:
         for table, name, text, nullable in self._all(_COLUMNS):
             if table in tables:  # views have columns too
-                found, implied = named_type(text, dialect="duckdb")
-                tables[table].columns.append(Column(name=name, type=found, nullable=nullable, implied=implied))
+                column = named_type(text, dialect="duckdb")
+                tables[table].columns.append(replace(column, name=name, nullable=nullable))
 
     def _add_constraints(self, tables: dict[str, RawTable]) -> None:
         for table, kind, columns, text, target, references in self._all(_CONSTRAINTS):

@@ -24,7 +24,10 @@ from privbench.io.names import Names, file_stems, table_name
 from privbench.io.staging import target_error
 from privbench.schema.domain import implied_by_type
 from privbench.schema.tables import Column, Schema, Table
-from privbench.schema.types import SqlType, type_of_arrow
+from privbench.schema.types import type_of_arrow
+
+_CHANGED = (pa.types.is_uint64, pa.types.is_float16, pa.types.is_null, pa.types.is_time32)
+"""Arrow types that become one of ours which is not the same."""
 
 
 class FolderSource:
@@ -176,18 +179,24 @@ def _open_parquet(file: _File) -> pq.ParquetFile:
 
 
 def _table_of_file(file: _File) -> Table:
-    types = infer_types(file.path, file.table) if file.is_csv else _parquet_types(file)
-    # A CSV's types are guessed from its values, so that they imply nothing.
-    implied = {n: None if file.is_csv else implied_by_type(t.kind) for n, t in types.items()}
-    return Table(
-        name=file.table,
-        columns=tuple(Column(name=n, type=t, implied=implied[n], guessed=file.is_csv) for n, t in types.items()),
-    )
+    return Table(name=file.table, columns=_guessed_columns(file) if file.is_csv else _parquet_columns(file))
 
 
-def _parquet_types(file: _File) -> dict[str, SqlType]:
+def _guessed_columns(file: _File) -> tuple[Column, ...]:
+    """The columns of a CSV file. Their types are guessed from the values, so that they imply nothing."""
+    types = infer_types(file.path, file.table)
+    return tuple(Column(name=n, type=t, guessed=True, source_type="CSV") for n, t in types.items())
+
+
+def _parquet_columns(file: _File) -> tuple[Column, ...]:
     with _open_parquet(file) as parquet:
-        return {field.name: type_of_arrow(field.type) for field in parquet.schema_arrow}
+        return tuple(_parquet_column(field.name, field.type) for field in parquet.schema_arrow)
+
+
+def _parquet_column(name: str, arrow: pa.DataType) -> Column:
+    ours = type_of_arrow(arrow)
+    changed = any(test(arrow) for test in _CHANGED) or (pa.types.is_timestamp(arrow) and arrow.unit != "us")
+    return Column(name=name, type=ours, implied=implied_by_type(ours.kind), source_type=str(arrow) if changed else None)
 
 
 class _Writer(Protocol):

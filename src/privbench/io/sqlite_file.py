@@ -27,7 +27,7 @@ from privbench.io.render import Dialect, create_indexes, create_tables
 from privbench.io.staging import refused_write
 from privbench.schema.domain import implied_by_type
 from privbench.schema.tables import Column, ForeignKey, Index, Schema, Table
-from privbench.schema.types import Kind, SqlType, any_type, parse_type
+from privbench.schema.types import MAX_TYPE_TEXT, Kind, SqlType, any_type, parse_type
 
 _OWN_RULES = {"INTEGER": "BIGINT", "INT": "BIGINT", "REAL": "DOUBLE", "NUMERIC": "DOUBLE", "DECIMAL": "DOUBLE"}
 _AFFINITY = {
@@ -94,23 +94,30 @@ class SQLiteSource:
         self.close()
 
     def _tables(self) -> list[RawTable]:
-        found = self._all(
+        tables = self._all(
             "SELECT m.name, m.sql FROM sqlite_master m JOIN pragma_table_list l ON l.name = m.name "
             "WHERE l.schema = 'main' AND l.type = 'table' AND m.type = 'table' AND m.name NOT LIKE 'sqlite\\_%' "
             "ESCAPE '\\' ORDER BY m.rowid"
         )
-        if not found:
+        if not tables:
             raise SourceError(f"{self.location}: has no table.")
-        return [self._table(name, sql) for name, sql in found]
+        return [self._table(name, sql) for name, sql in tables]
 
     def _table(self, name: str, sql: str) -> RawTable:
         raw = RawTable(name=name, checks=parse_checks(sql, dialect="sqlite"))
         key: list[tuple[int, str]] = []
         query = "SELECT name, type, \"notnull\", pk FROM pragma_table_xinfo(?, 'main') WHERE hidden <> 1 ORDER BY cid"
         for column, declared, required, place in self._all(query, name):
-            found = declared_type(declared)
-            implied = implied_by_type(found.kind)
-            raw.columns.append(Column(name=column, type=found, nullable=not required, implied=implied))
+            ours = declared_type(declared)
+            raw.columns.append(
+                Column(
+                    name=column,
+                    type=ours,
+                    nullable=not required,
+                    implied=implied_by_type(ours.kind),
+                    source_type=_if_other(declared, ours),
+                )
+            )
             key += [(place, column)] if place else []
         raw.primary_key = tuple(column for _, column in sorted(key))
         raw.foreign_keys = self._foreign_keys(name)
@@ -135,8 +142,8 @@ class SQLiteSource:
         """Enter UNIQUE constraints and indexes; those on expressions or part of the rows are passed over."""
         query = "SELECT name, \"unique\", origin FROM pragma_index_list(?, 'main') WHERE NOT partial ORDER BY seq DESC"
         for name, unique, origin in self._all(query, raw.name):
-            found = self._all("SELECT name FROM pragma_index_info(?, 'main') ORDER BY seqno", name)
-            columns = tuple(column for (column,) in found)
+            parts = self._all("SELECT name FROM pragma_index_info(?, 'main') ORDER BY seqno", name)
+            columns = tuple(column for (column,) in parts)
             if origin == "u":
                 raw.uniques.append(columns)
             elif origin == "c" and None not in columns:
@@ -160,6 +167,12 @@ def _check_whole(path: Path) -> None:
     pages = int.from_bytes(head[28:32], "big") if head[24:28] == head[92:96] else 0
     if path.stat().st_size < max(100, pages * (65_536 if page_size == 1 else page_size)):
         raise SourceError(f"{path}: SQLite cannot read it (the file is cut short).")
+
+
+def _if_other(declared: str, ours: SqlType) -> str | None:
+    """The declared type, where ours is not only another spelling of it."""
+    same = ours.kind is Kind.OTHER or any_type(declared).sql == ours.sql
+    return None if same else declared[:MAX_TYPE_TEXT] or "no type"
 
 
 def declared_type(declared: str) -> SqlType:
@@ -331,5 +344,6 @@ SQLITE_SOURCE = SourceKind(
 SQLITE_SINK = SinkKind(
     name=Format.SQLITE.value,
     open=lambda folder, schema: SQLiteSink(folder / Format.SQLITE.database, schema=schema),
-    loading="`sqlite3 data/database.sqlite`; keys and indexes are in place.",
+    loading="`sqlite3 data/database.sqlite`; keys and indexes are in place. SQLite has fewer types: dates and times "
+    "are ISO text, booleans 0 and 1, and decimals of more than 15 digits are kept as text in a BLOB.",
 )

@@ -6,7 +6,8 @@ stranger is only data: reading it runs nothing and takes bounded memory.
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from enum import Enum
 from itertools import islice
 from pathlib import Path
@@ -90,12 +91,14 @@ class Spec(Words):
 
     def protection(self) -> Protection:
         """Work out who is protected. Raises SpecError also if a column's domain, or what it equals, cannot be."""
+        public = [name for name, table in self.tables.items() if table.public]
+        schema = self.schema()
         protection = protect(
-            self.schema(),
+            _with_nullable_keys(schema, public) if self.orphans is Orphans.NULL else schema,
             entity=self.unit,
             neighbours=self.neighbours,
             owners={name: table.owner for name, table in self.tables.items() if table.owner and not table.drop},
-            public=[name for name, table in self.tables.items() if table.public],
+            public=public,
             lookups={name: table.owned_by for name, table in self.tables.items() if table.owned_by},
             strict_references=self.strict_references,
         )
@@ -222,7 +225,8 @@ class Spec(Words):
     def _published_table(self, protection: Protection, table: Table) -> TableSpec:
         used = set() if protection.roles[table.name] is Role.PUBLIC else {c.name for c in table.columns}
         plain = {"domain": None, "origin": Origin.DECLARED, "release": None}
-        columns = {c.name: self.column(table.name, c.name) for c in table.columns}
+        kept = {c.name for c in table.columns}
+        columns = {n: c for n, c in self.tables[table.name].columns.items() if n in kept or _has_no_type(c)}
         return self.tables[table.name].model_copy(
             update={
                 "columns": {n: c if n in used else c.model_copy(update=plain) for n, c in columns.items()},
@@ -262,6 +266,22 @@ class Spec(Words):
                 f"{', '.join(repeating)}: a UNIQUE column must not repeat a value. Give it `domain: {{serial: true}}` "
                 "(numbers) or `{text: [..]}` without `distinct`, or take it out of `unique` and `indexes`."
             )
+
+
+def _has_no_type(column: ColumnSpec) -> bool:
+    """Whether a column was left out for its type alone: readers are told, as it is not the publisher's choice."""
+    return column.drop and column.source_type is not None
+
+
+def _with_nullable_keys(schema: Schema, public: Collection[str]) -> Schema:
+    """Let foreign keys of private tables be NULL, as keys to missing rows become; parts of a primary key never are."""
+    tables = []
+    for table in schema.tables:
+        keys = [k.columns for k in table.foreign_keys if table.name not in public]
+        nullable = {c for columns in keys if not set(columns) & set(table.primary_key) for c in columns}
+        columns = tuple(replace(c, nullable=c.nullable or c.name in nullable) for c in table.columns)
+        tables.append(replace(table, columns=columns))
+    return Schema(tables=tuple(tables))
 
 
 def read_spec(path: Path | str) -> Spec:
@@ -359,6 +379,8 @@ def _column_words(column: ColumnSpec) -> dict[str, Plain]:
         words["derived_from"] = column.derived_origin.value
     if column.release is not None:
         words["release"] = column.release
+    if column.source_type is not None:
+        words["source_type"] = column.source_type
     if column.drop:
         words["drop"] = True
     return words

@@ -71,7 +71,8 @@ class ColumnSpec(Words):
     """One column: its SQL type, whether it may be NULL, and the public domain of its values.
 
     Origin PRIVATE without a domain is what the file writes as `domain: private`: to be found with budget. `release`
-    names the earlier release that found the domain, or what the column equals.
+    names the earlier release that found the domain, or what the column equals. `source_type` is the type in the source
+    where `type` is another one; a dropped column that has it was left out since no type here holds its values.
     """
 
     type: Name
@@ -84,6 +85,7 @@ class ColumnSpec(Words):
         DerivedOrigin, Field(validation_alias="derived_from", serialization_alias="derived_from")
     ] = DerivedOrigin.DECLARED
     release: Digest | None = None
+    source_type: Name | None = None
 
     @model_validator(mode="before")
     @classmethod

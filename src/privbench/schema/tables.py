@@ -32,7 +32,7 @@ class Column:
     """One column. `implied` is the domain that the schema itself promises (CHECK, ENUM, BOOLEAN), if any.
 
     `guessed` says that no schema has the type: it was guessed from the values. `derived` says what the column equals,
-    if it is worked out from the rows around it.
+    if it is worked out from the rows around it. `source_type` is the type in the source, where ours is another one.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Column:
     implied: Domain | None = None
     guessed: bool = False
     derived: Derived | None = None
+    source_type: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
