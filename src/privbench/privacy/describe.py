@@ -65,6 +65,11 @@ def _histogram(query: Described) -> str:
     return f"{counted} by {_axes(query)}" if query["axes"] else f"number of {counted}"
 
 
+def describe_axes(query: Described) -> str:
+    """Say only what rows were counted by, where they were; else what was asked."""
+    return _axes(query) if query.get("axes") else describe(query)
+
+
 def _axes(query: Described) -> str:
     return " and ".join(describe_feature(axis["feature"]) for axis in query["axes"])
 

@@ -1,17 +1,16 @@
 """Where the budget went: the ledger's tree as bars, each as wide as what it cost.
 
 Parts of a partition cost their maximum, so of several parts the costliest stands for all. Draws of one kind in
-one scope are joined. All of it is published in the receipt, whose queries are values: `describe` makes the English.
+one scope are joined. All of it is published in the receipt, whose queries are values.
 """
 
-import json
-import re
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
 from typing import Any
 
+from privbench.privacy.describe import describe, describe_axes
+from privbench.privacy.receipt import display_name
 from privbench.report.page import section
 
 MAX_DEPTH = 7
@@ -19,8 +18,6 @@ THINNEST = Fraction(1, 400)
 """Bars below this share of the whole are not drawn; their names could not be read."""
 
 PARALLEL = "Blocks of disjoint rows run in parallel and cost as much as the costliest of them, which is shown."
-_PLAIN = re.compile(r"[\w -]+")
-"""Names that are shown as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +69,6 @@ def ledger_section(receipt: dict[str, Any]) -> str:
 
 def _budget(receipt: dict[str, Any]) -> _Budget:
     budget = receipt["budget"]
-    if "measure" not in budget:  # receipt 1
-        rho = "rho" in budget
-        amount = Fraction(budget["rho" if rho else "add_remove"])
-        return _Budget(rho=rho, amount=amount, factor=int(budget.get("factor", 1)))
     rho = budget["measure"] == "rho"
     factor = 2 if receipt["neighbours"] == "replace" and not rho else 1
     return _Budget(rho=rho, amount=Fraction(budget["amount"]), factor=factor)
@@ -91,72 +84,11 @@ def budget_bars(receipt: dict[str, Any]) -> Bar:
     return _bar(nodes[0], below[0])
 
 
-def describe(query: Mapping[str, Any]) -> str:
-    """What a query of the receipt asked for.
-
-    >>> axis = {"bins": 9, "feature": {"kind": "column", "column": "age"}}
-    >>> describe({"kind": "histogram", "table": "person", "counts": "weights", "axes": [axis]})
-    'weights of person by age'
-    >>> describe({"kind": "choice of cap", "table": "visit", "candidates": 12})
-    'choice of cap of visit'
-    """
-    table = _name(query["table"])
-    match query["kind"]:
-        case "histogram":
-            what = f"{query['counts']} of {table}"
-        case "sums":
-            what = f"sums of {table}.{_name(query['column'])}"
-        case "dependence":
-            what = f"dependence of {_names(query['left'])} and {_names(query['right'])} in {table}"
-        case "heavy hitters":
-            what = f"heavy hitters of {table}.{_name(query['column'])}"
-        case kind:
-            what = f"{kind} of {table}"
-    by = _axes(query) if "axes" in query else _names(query.get("columns", ()))
-    return f"{what} by {by}" if by else what
-
-
-def _short(query: Mapping[str, Any]) -> str:
-    """What a query asked for, without its table and what it counts."""
-    by = _axes(query)
-    if query["kind"] == "histogram":
-        return by or str(query["counts"])
-    return " ".join((str(query["kind"]), _name(query["column"]) if "column" in query else by)).strip()
-
-
-def _axes(query: Mapping[str, Any]) -> str:
-    return " × ".join(_feature(axis["feature"]) for axis in query.get("axes", ()))
-
-
-def _feature(feature: Mapping[str, Any]) -> str:
-    kind = str(feature["kind"])
-    if kind == "column":
-        return _name(feature["column"])
-    if kind in ("owner", "first"):
-        return f"{_feature(feature['feature'])} of the {'owner' if kind == 'owner' else 'first row'}"
-    if "link" in feature:
-        return f"{kind} of {_name(feature['link']['table'])}.{_names(feature['link']['columns'])}"
-    if "column" in feature:
-        return f"{kind} of {_name(feature['column'])}"
-    return f"{kind} of {_names(feature['columns'])}" if "columns" in feature else kind
-
-
-def _names(names: Iterable[str]) -> str:
-    return ", ".join(_name(name) for name in names)
-
-
-def _name(name: str) -> str:
-    """A name in a sentence: as JSON writes it where it is not made of letters, digits, underscores, spaces, hyphens."""
-    return name if _PLAIN.fullmatch(name) else json.dumps(name, ensure_ascii=False)
-
-
 def _bar(node: dict[str, Any], below: list[Bar]) -> Bar:
     if node["kind"] == "event":
         cost = Fraction(node["rho"] if "rho" in node else node["epsilon"])
         query = node["query"]
-        if isinstance(query, str):  # receipt 1
-            return Bar(label=query, cost=cost, short=query.removeprefix("histogram of ").removeprefix("weights of "))
-        return Bar(label=describe(query), cost=cost, short=_short(query))
+        return Bar(label=f"{display_name(query['table'])}: {describe(query)}", cost=cost, short=describe_axes(query))
     cost = Fraction(node["total"])
     if node["kind"] == "partition":
         worst = max(below, key=lambda bar: bar.cost, default=None)
