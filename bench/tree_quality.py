@@ -109,13 +109,13 @@ def households(data: Path, method: str, seed: int) -> Figures:
         workload = data / "workloads/households_sandiego_gen400.sql"
         result = evaluate(source, out, workload=workload, floor=False, lambdas=(2,))
     real = pq.read_metadata(source / "person.parquet").num_rows
-    assert result.q_errors is not None
-    assert result.q_errors.all is not None
-    errors = result.q_errors.all.errors
+    whole = result.workload["q_error"].all
+    assert whole is not None
+    errors = whole.errors
     return {
-        "KLD2": _known(result.marginals[2].kld_codes.value),
-        "cross KLD": _known(result.cross.kld_codes.value),
-        "fanout TV": _known(result.fanout_tvd.value),
+        "KLD2": _known(result.marginals[2]["kld"].codes.value),
+        "cross KLD": _known(result.cross["kld"].codes.value),
+        "fanout TV": _known(result.fanouts["tvd"].value),
         "persons off by": abs(rows["person"] / real - 1),
         "Q mean": errors.mean,
         "Q median": errors.median,

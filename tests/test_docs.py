@@ -13,7 +13,8 @@ from privbench.methods.independent import IndependentSettings
 from privbench.methods.paper.settings import PaperSettings
 from privbench.methods.tree.settings import TreeSettings
 from privbench.model.model import compile_codecs
-from privbench.schema.spec import ColumnSpec, Spec, TableSpec, read_spec
+from privbench.schema.table_spec import ColumnSpec, TableSpec
+from privbench.schema.spec import Spec, read_spec
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -24,6 +25,14 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)", page.read_text("utf-8")):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_lists_and_tables_follow_an_empty_line(page: Path) -> None:
+    """Else the site shows them as one paragraph."""
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    first = r"^(?!\s|[-*] |\d+\. |\||#|$).*\n(?:[-*] |\d+\. |\|)"
+    assert re.findall(first, text, re.MULTILINE) == []
 
 
 def _commands(group: click.Group, before: str = "privbench") -> Iterator[tuple[str, click.Command]]:
@@ -45,9 +54,9 @@ def test_the_readme_names_every_command_and_the_docs_every_flag() -> None:
 
 def test_every_word_of_the_spec_is_described() -> None:
     text = (ROOT / "docs/spec.md").read_text("utf-8")
-    words = [*Spec.model_fields, *TableSpec.model_fields, *ColumnSpec.model_fields]
-    for word in words:
-        assert f"| `{'from' if word == 'origin' else word}` |" in text, word
+    fields_of_spec = {**Spec.model_fields, **TableSpec.model_fields, **ColumnSpec.model_fields}
+    for name, field in fields_of_spec.items():
+        assert f"| `{field.validation_alias or name}` |" in text, name
     for setting in fields(PaperSettings):
         assert f"  {setting.name}:" in text, setting.name
         assert f"`{setting.name}" in (ROOT / "docs/method-paper.md").read_text("utf-8"), setting.name

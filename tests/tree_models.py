@@ -188,7 +188,9 @@ def made(
     """A model of these parts, with a receipt that says as much as a bundle needs."""
     parsed = Spec.model_validate(spec or SPEC)
     public = io.BytesIO()
-    pq.write_table(pa.table({"id": pa.array(range(10, 10 + towns), pa.int32()), "name": ["x"] * towns}), public)
+    pq.write_table(
+        pa.table({"id": pa.array(range(10, 10 + towns), pa.int32()), "name": ["x"] * towns}), public, compression="none"
+    )
     models = tables() if models is None else models
     return Model(
         spec=parsed,

@@ -14,12 +14,13 @@ Names are imported when first used, so that `import privbench` is quick.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from privbench.encode.predicate import Between, In, IsNull
     from privbench.errors import PrivBenchError
     from privbench.estimation.estimate import selectivity
+    from privbench.fitting.budget_record import budget
     from privbench.fitting.draft import draft
     from privbench.fitting.fit import fit
     from privbench.fitting.plan import Plan, plan
@@ -46,6 +47,7 @@ _HOMES = {
     "Sizes": "schema.spec",
     "Spec": "schema.spec",
     "Verdict": "model.verify",
+    "budget": "fitting.budget_record",
     "draft": "fitting.draft",
     "fit": "fitting.fit",
     "generate": "generation.generate",
@@ -72,6 +74,7 @@ __all__ = [
     "Sizes",
     "Spec",
     "Verdict",
+    "budget",
     "draft",
     "fit",
     "generate",

@@ -1,5 +1,6 @@
-"""Draft, fit and generate in one go."""
+"""Draft, fit and generate in one go; the model is kept beside the bundle."""
 
+import os
 from collections.abc import Collection, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -12,8 +13,9 @@ from privbench.io.base import Format
 from privbench.io.staging import check_target
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import format_of
+from privbench.model.file import save_model
 from privbench.model.model import Model
-from privbench.schema.leave_out import Place
+from privbench.schema.choices import Place
 from privbench.schema.spec import Orphans
 from privbench.schema.unit import Neighbours
 
@@ -36,23 +38,28 @@ def synth(
     orphans: Orphans = Orphans.ERROR,
     scale: float = 1.0,
     seed: int | None = None,
-    format: Format | str = Format.PARQUET,  # noqa: A002
+    format: str = Format.PARQUET,  # noqa: A002
+    model: Path | str | None = None,
     force: bool = False,
+    budget_limit: Fraction | float | str | None = None,
     progress: Progress = silent,
 ) -> tuple[Model, dict[str, int]]:
     """Make a bundle from a database; returns the model and the rows of each table.
 
-    Takes what `draft`, `fit` and `generate` take. What could fail at the end is checked first: no budget is spent
-    on a bundle that cannot be written.
+    Takes what `draft`, `fit` and `generate` take. The model is kept in a file beside the bundle (OUT.model, or the path
+    `model`), so that other scales and formats can be generated without spending budget again. What could fail at the
+    end is checked first: no budget is spent on a bundle or a model that cannot be written.
 
     Example::
 
-        model, rows = privbench.synth("shop", "bundle", unit="customer", epsilon="3.2")
+        fitted, rows = privbench.synth("shop", "bundle", unit="customer", epsilon="3.2")
     """
     budget, chance = parse_epsilon(epsilon), parse_delta(delta)
     format = format_of(format)  # noqa: A001
     check_request(scale, seed)
+    kept = model_beside(out) if model is None else Path(model)
     check_target(Path(out), force=force)
+    check_target(kept, force=force, is_file=True)
     spec = draft(
         source,
         unit=unit,
@@ -66,6 +73,19 @@ def synth(
         orphans=orphans,
         progress=progress,
     )
-    model = fit(spec, epsilon=budget, delta=chance, method=method, progress=progress)
-    rows = generate(model, out, scale=scale, seed=seed, format=format, force=force, progress=progress)
-    return model, rows
+    fitted = fit(
+        spec, epsilon=budget, delta=chance, method=method, budget_limit=budget_limit, out=kept, progress=progress
+    )
+    save_model(fitted, kept, force=force)
+    rows = generate(fitted, out, scale=scale, seed=seed, format=format, force=force, progress=progress)
+    return fitted, rows
+
+
+def model_beside(out: Path | str) -> Path:
+    """Where `synth` keeps the model of a bundle, if nothing else is said.
+
+    >>> model_beside("new/bundle/").as_posix()
+    'new/bundle.model'
+    """
+    path = os.path.normpath(out)
+    return Path(f"{os.path.abspath(path) if os.path.basename(path) in ('.', '..') else path}.model")

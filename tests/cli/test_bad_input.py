@@ -17,7 +17,7 @@ def test_a_folder_that_is_not_there_or_empty(refused: Refused, tmp_path: Path) -
 
 def test_a_file_that_is_no_database(refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "x").write_text("hello")
-    assert "neither a DuckDB nor a SQLite file" in refused("draft", tmp_path / "x", *DRAFT, "-o", tmp_path / "s")
+    assert "cannot be read as a source" in refused("draft", tmp_path / "x", *DRAFT, "-o", tmp_path / "s")
 
 
 def test_a_table_without_file(shop: Path, refused: Refused, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 import io
 import json
+import resource
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -110,7 +112,8 @@ SPOILT: dict[str, Callable[[dict[str, bytes]], None]] = {
     "no array": _no_array,
     "deep header": _deep,
     "no header": lambda entries: entries.pop("model.json") and None,
-    "other version": _set("version", to=99),
+    "newer version": _set("version", to=99),
+    "no version": _set("version", to="1"),
     "other format": _set("format", to="zip"),
     "no spec": _set("spec", to={}),
     "spec without unit": _set("spec", "unit", to="visit"),
@@ -164,15 +167,107 @@ def test_a_file_that_declares_too_much(model: Path, refused: Refused, monkeypatc
     monkeypatch.setattr(model_file, "MAX_HEADER", 2**10)
     assert "its header is larger than" in refused("show", model)
     monkeypatch.setattr(model_file, "MAX_CONTENT", 2**10)
-    assert "it unpacks to more than" in refused("show", model)
+    assert "it unpacks to" in refused("show", model)
 
 
-def test_parquet_of_a_stranger_in_a_model(shop: Path, run: Run, refused: Refused, tmp_path: Path) -> None:
-    pq.write_table(pa.table({"id": pa.array([1, 2], pa.int32())}), shop / "kind.parquet")
-    (shop / "schema.sql").write_text(DDL + "CREATE TABLE kind (id INTEGER PRIMARY KEY);")
+@pytest.fixture
+def with_public(shop: Path, run: Run, tmp_path: Path) -> Path:
+    """A model with a public table of an id and a text."""
+    pq.write_table(pa.table({"id": pa.array([1, 2], pa.int32()), "name": ["a", "b"]}), shop / "kind.parquet")
+    (shop / "schema.sql").write_text(DDL + "CREATE TABLE kind (id INTEGER PRIMARY KEY, name VARCHAR);")
     assert run("draft", shop, *DRAFT, "--public", "kind", "-o", tmp_path / "s").code == 0
     assert run("fit", tmp_path / "s", "--epsilon", "3", "-o", tmp_path / "m").code == 0
-    pq.write_table(pa.table({"other": ["x"]}), tmp_path / "other.parquet")
-    for content in (b"PAR1", (tmp_path / "other.parquet").read_bytes()):
-        changed = _rewritten(tmp_path / "m", lambda entries, c=content: entries.update({"public/0.parquet": c}))  # type: ignore[misc]
-        assert "is damaged" in refused("generate", changed, "-o", tmp_path / "b")
+    return tmp_path / "m"
+
+
+def _parquet(ids: pa.Array, names: pa.Array, **how: object) -> bytes:
+    buffer = io.BytesIO()
+    pq.write_table(pa.table({"id": ids, "name": names}), buffer, **{"compression": "none", **how})
+    return buffer.getvalue()
+
+
+def _texts(text: str, rows: int) -> bytes:
+    """Parquet in which one text stands once and is used in every row."""
+    names = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([text]))
+    buffer = io.BytesIO()
+    schema = pa.schema([("id", pa.int32()), ("name", pa.string())])
+    table = pa.table({"id": pa.array(np.arange(rows), pa.int32()), "name": names})
+    pq.write_table(table, buffer, compression="none", store_schema=False)
+    assert pq.read_schema(io.BytesIO(buffer.getvalue())).equals(schema)
+    return buffer.getvalue()
+
+
+def _claiming(content: bytes, rows: int, claimed: int) -> bytes:
+    """Parquet whose metadata say that it has another number of rows; both take as many bytes to write."""
+
+    def variable(number: int) -> bytes:
+        """A number as the metadata write it, in groups of seven bits."""
+        number, out = number << 1, bytearray()
+        while number >= 128:
+            out.append(number & 127 | 128)
+            number >>= 7
+        return bytes([*out, number])
+
+    assert len(variable(rows)) == len(variable(claimed))
+    start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    assert variable(rows) in content[start:]
+    return content[:start] + content[start:].replace(variable(rows), variable(claimed))
+
+
+ONES = np.zeros(2**22, np.int32)
+ONE_PAGE = {"row_group_size": 2**24, "data_page_size": 2**30, "write_batch_size": 2**24, "max_rows_per_page": 2**30}
+PARQUET: dict[str, Callable[[], bytes]] = {
+    "other columns": lambda: _parquet(pa.array([1], pa.int32()), pa.array([2])),
+    "other rows": lambda: _parquet(pa.array([1, 2, 3], pa.int32()), pa.array(["a", "b", "c"])),
+    "compressed": lambda: _parquet(pa.array([1, 2], pa.int32()), pa.array(["a", "b"]), compression="zstd"),
+    "one value so often": lambda: _parquet(pa.array(ONES), pa.nulls(len(ONES), pa.string()), **ONE_PAGE),
+    "claims": lambda: _claiming(_parquet(pa.array(ONES[:70_001]), pa.nulls(70_001, pa.string())), 70_001, 1_000_003),
+    "one text so often": lambda: _texts("x" * 2**20, 5000),
+}
+
+
+@pytest.mark.parametrize("how", PARQUET)
+def test_parquet_of_a_stranger_in_a_model(how: str, with_public: Path, refused: Refused, tmp_path: Path) -> None:
+    content = PARQUET[how]()
+    assert len(content) < 2**22
+
+    def change(entries: dict[str, bytes]) -> None:
+        entries["public/0.parquet"] = content
+        if how != "other rows":
+            _set("public", "kind", to=pq.read_metadata(io.BytesIO(content)).num_rows)(entries)
+
+    changed = _rewritten(with_public, change)
+    before = _peak()
+    message = refused("generate", changed, "-o", tmp_path / "b")
+    assert "is damaged, or not a model file: kind: " in message
+    assert _peak() - before < 2**26
+
+
+def _peak() -> int:
+    """The most memory that this process has taken, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def test_an_entry_that_unpacks_to_a_thousand_times_its_size(
+    with_public: Path, refused: Refused, tmp_path: Path
+) -> None:
+    changed = tmp_path / "changed.model"
+    with zipfile.ZipFile(with_public) as old, zipfile.ZipFile(changed, "w", zipfile.ZIP_DEFLATED) as new:
+        for entry in old.namelist():
+            new.writestr(entry, old.read(entry))
+        with new.open("bomb", "w", force_zip64=True) as stream:
+            for _ in range(2**6):
+                stream.write(bytes(2**22))
+    content = changed.read_bytes()
+    assert len(content) < 2**20
+    before, began = _peak(), time.monotonic()
+    assert "it unpacks to" in refused("show", changed)
+    assert _peak() - before < 2**24
+    assert time.monotonic() - began < 5
+
+
+def test_a_model_of_the_version_before(model: Path, refused: Refused) -> None:
+    message = refused("show", _rewritten(model, _set("version", to=1)))
+    assert "is a model file of version 1" in message
+    assert "privbench fit SPEC --epsilon E -o MODEL" in message
+    assert "damaged" not in message

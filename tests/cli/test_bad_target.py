@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from privbench.io.file_sinks import FileSink
+from privbench.io.files import FileSink
 
 from .conftest import DRAFT, Refused, Run, everything
 

@@ -25,7 +25,7 @@ main.main()
 """
 
 
-LOADED = "import privbench.cli.bundle, privbench.cli.progress, privbench.cli.show, privbench.synth\n"
+LOADED = "import privbench.cli.bundle, privbench.cli.progress, privbench.cli.show, privbench.synthesis\n"
 """Loads what commands need, so that a signal finds them at work."""
 
 
@@ -149,6 +149,7 @@ WORKED_ON = "import os\nos._exit(7)\n"
 """What is reached only if the interrupt is lost."""
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("place", [WAITS, CATCHES_ALL, IN_A_DESTRUCTOR, IN_A_CALLBACK])
 @pytest.mark.parametrize(("how", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_while_modules_are_loaded(how: signal.Signals, expected: int, place: str, tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from ..seeded import SeededEntropy
 from .checks import broken_promises, read_bundle
 from .random_shapes import random_shape
 
+pytestmark = pytest.mark.slow
+
 
 def _check(seed: int, method: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether the shape went through; False if its keys were refused."""
@@ -41,7 +43,6 @@ def test_a_few(method: str, shapes: int, tmp_path: Path, monkeypatch: pytest.Mon
     assert sum(_check(seed, method, tmp_path / str(seed), monkeypatch) for seed in range(shapes)) >= 0.7 * shapes
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("first", range(100, 200, 10))
 @pytest.mark.parametrize("method", ["tree", "paper"])
 def test_many(method: str, first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

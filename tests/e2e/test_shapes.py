@@ -9,7 +9,7 @@ from privbench.generation import public_rows, spans
 from privbench.generation.generate import generate
 from privbench.generation.sizes import planned_rows
 from privbench.io.base import Format
-from privbench.methods.registry import METHODS
+from privbench.cli.flags import METHODS
 from privbench.model.model import Model
 from privbench.model.order import colliding_keys
 from privbench.model.verify import verify
@@ -59,18 +59,21 @@ def _check_sizes(model: Model, rows: dict[str, int], scale: float) -> None:
             assert rows[name] >= (planned[name] * 0.6 if name in protection.owners else planned[name])
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("name", SHAPES)
 def test_scales(name: str, scale: float, fitted: Fitted, tmp_path: Path) -> None:
     _check(fitted(name, "tree"), tmp_path / "out", scale=scale, form=Format.PARQUET)
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize(("method", "scale"), [("paper", 0.5), ("paper", 3), ("independent", 1)])
 @pytest.mark.parametrize("name", SHAPES)
 def test_other_methods(name: str, method: str, scale: float, fitted: Fitted, tmp_path: Path) -> None:
     _check(fitted(name, method), tmp_path / "out", scale=scale, form=Format.PARQUET)
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("form", OTHER_FORMATS)
 @pytest.mark.parametrize("name", SHAPES)
 def test_formats(name: str, form: Format, fitted: Fitted, tmp_path: Path) -> None:
@@ -88,6 +91,7 @@ def test_formats_at_all_scales(
     _check(fitted(name, method), tmp_path / "out", scale=scale, form=form)
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize(("method", "scale"), [("tree", 0.5), ("tree", 3), ("paper", 3)])
 @pytest.mark.parametrize("name", SMALL)
 def test_many_blocks(
@@ -98,6 +102,7 @@ def test_many_blocks(
     _check(fitted(name, method), tmp_path / "out", scale=scale, form=Format.PARQUET)
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("method", ["tree", "paper"])
 @pytest.mark.parametrize("name", SMALL)
 def test_a_seed_fixes_every_byte(name: str, method: str, fitted: Fitted, tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privbench.encode.decimals import unscaled
-from privbench.encode.grid import Grid
+from privbench.encode.grid import Grid, unscaled
 from privbench.encode.scalar import bounds_of, number_of, scalar_of, step_of, step_scalar
 from privbench.schema.types import parse_type
 

@@ -10,11 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from privbench.encode.made_up import made_up_domain
-from privbench.encode.magnitude import Magnitudes
-from privbench.encode.on_grid import bins_on, range_on
+from privbench.encode.grid import bins_on, range_on
+from privbench.encode.magnitude import Magnitudes, coarsest_step, grid_within, steps_of
 from privbench.encode.scalar import number_of
-from privbench.encode.steps import coarsest_step, grid_within, steps_of
+from privbench.encode.text import made_up_domain
 from privbench.schema.domain import Bins, Range, Serial
 from privbench.schema.types import parse_type
 

@@ -61,6 +61,7 @@ def estimate(model: object, aliases: str, joins: list[str], filters: dict[tuple[
     )
 
 
+@pytest.mark.slow
 def test_estimates_are_the_counts_of_generated_databases(tmp_path: Path) -> None:
     """Means over a few databases; each query within its own spread over them."""
     model = made(models=tables(1000))

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 
 from privbench.evaluation.cardinality import Cardinality, count_all, joins_of
-from privbench.evaluation.database import Database, Side, open_pair
+from privbench.evaluation.databases import Database, Side, open_pair
 from privbench.methods.method import silent
 from privbench.workload.query import Statement
 from privbench.workload.sql import parse_workload
@@ -23,6 +23,7 @@ def run(database: Database, sql: str, side: Side = Side.REAL, timeout: float = 6
     return found
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize(
     ("sql", "count"),
     [
@@ -54,6 +55,7 @@ def test_each_side_answers_for_itself(database: Database) -> None:
     assert run(database, "SELECT COUNT(*) FROM sale", Side.SYNTHETIC).count == 230
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
@@ -76,6 +78,7 @@ def test_what_goes_wrong_is_said_and_not_raised(database: Database, sql: str, re
     assert run(database, "SELECT COUNT(*) FROM customer").count == 60
 
 
+@pytest.mark.slow
 def test_a_query_that_takes_too_long_is_stopped(database: Database) -> None:
     found = run(
         database,

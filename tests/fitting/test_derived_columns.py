@@ -9,13 +9,15 @@ import pytest
 from privbench.fitting.derived import claims_to_test, derived_columns
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
-from privbench.fitting.method import method_settings
+from privbench.model.chosen import method_settings
 from privbench.fitting.plan import plan
 from privbench.generation.generate import generate
 from privbench.model.file import load_model, save_model
 from privbench.model.model import Model
 from privbench.model.receipt_check import verify_model
+from privbench.schema.derived import DerivedOrigin
 from privbench.schema.domain import Origin
+from privbench.schema.release import receipt_digest
 from privbench.schema.spec import Spec
 from privbench.schema.unit import Neighbours
 
@@ -90,12 +92,19 @@ def test_an_edited_test_is_noticed(model: Model) -> None:
     assert verify_model(forged).status == "failed"
 
 
-def test_what_was_found_is_declared_in_the_next_fit(model: Model, source: Path) -> None:
-    again = fit(model.spec, source=source, epsilon=EPSILON, entropy=SeededEntropy())
+def test_what_was_found_is_from_an_earlier_release_in_the_next_fit(model: Model, source: Path) -> None:
+    assert {c.derived_origin for c in model.spec.derived_columns(model.protection).values()} == {DerivedOrigin.FOUND}
+    reused = model.spec.for_reuse(model.receipt)
+    again = fit(reused, source=source, epsilon=EPSILON, entropy=SeededEntropy())
+    columns = again.spec.derived_columns(again.protection).values()
+    assert {(c.derived_origin, c.release) for c in columns} == {
+        (DerivedOrigin.EARLIER, receipt_digest(model.receipt)),
+    }
     assert set(derived_columns(again.protection)) == FOUND
     assert not asked_of(again) & set(map(claim_query, FOUND))
 
 
+@pytest.mark.slow
 def test_domains_are_not_searched_for_what_was_found(source: Path) -> None:
     spec = draft(source, unit="shop", domains="data")
     private = spec.with_domains(
@@ -108,6 +117,7 @@ def test_domains_are_not_searched_for_what_was_found(source: Path) -> None:
     assert "hue" in searched[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [{"name": "tree", "derived": False}, {"name": "independent"}])
 def test_no_test_is_made_unless_wanted(source: Path, method: dict[str, object]) -> None:
     spec = draft(source, unit="shop", domains="data").model_copy(update={"method": method})
@@ -116,6 +126,7 @@ def test_no_test_is_made_unless_wanted(source: Path, method: dict[str, object]) 
     assert derived_columns(model.protection) == ()
 
 
+@pytest.mark.slow
 def test_no_test_is_made_with_little_budget_or_where_entities_come_and_go(source: Path) -> None:
     spec = draft(source, unit="shop", domains="data")
     assert asked_of(fit(spec, epsilon="20", entropy=SeededEntropy())) == set()

@@ -155,14 +155,15 @@ def test_a_fit_can_be_planned(shop: Path) -> None:
     assert not any("Hardly any list" in line for line in said.warnings)
 
 
-def test_lists_that_were_found_are_declared_the_next_time(model: Model, shop: Path) -> None:
-    spec = model.spec
+def test_lists_that_were_found_are_from_an_earlier_release_the_next_time(model: Model, shop: Path) -> None:
+    spec = model.spec.for_reuse(model.receipt)
     again = fit(spec, source=shop, epsilon=1, entropy=SeededEntropy(), method="independent")
     assert again.receipt["public"]["domains"]["private"] == []
-    assert again.spec.column("person", "kind").origin is Origin.DECLARED
+    assert again.spec.column("person", "kind").origin is Origin.EARLIER
 
 
 def test_all_of_delta_is_left_where_nothing_is_to_be_found(model: Model, shop: Path) -> None:
-    again = fit(model.spec, source=shop, epsilon=1, delta=DELTA, entropy=SeededEntropy(), method="independent")
+    spec = model.spec.for_reuse(model.receipt)
+    again = fit(spec, source=shop, epsilon=1, delta=DELTA, entropy=SeededEntropy(), method="independent")
     assert list(again.receipt["budget"]) == ["rho"]
     assert "delta" not in again.receipt["ledger"]

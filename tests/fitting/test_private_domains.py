@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 from privbench.errors import SpecError
-from privbench.fitting.domains import open_domain_vault, paid_before, wanted_types, with_codes, with_found
+from privbench.fitting.domains import open_domain_vault, wanted_types, with_codes, with_found
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
+from privbench.fitting.plan import plan
 from privbench.fitting.reading import read_database
 from privbench.fitting.warnings import fit_warnings
 from privbench.generation.generate import generate
@@ -26,6 +27,7 @@ from privbench.privacy.domain_vault import DomainVault
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy as FixedEntropy
 from privbench.schema.domain import Origin, Range, Serial, Text, Values
+from privbench.schema.release import receipt_digest, release_of
 from privbench.schema.spec import Spec, read_spec, write_spec
 
 from ..seeded import SeededEntropy
@@ -141,12 +143,25 @@ def test_a_unique_column_cannot_be_searched() -> None:
         spec.protection()
 
 
-def test_a_domain_that_was_paid_for_before_is_declared(shop: Path) -> None:
-    published = _fit(shop).spec
-    assert paid_before(published).column("person", "age").origin is Origin.DECLARED
-    again = fit(published, source=shop, epsilon=1, entropy=SeededEntropy(), method="independent")
+def test_a_domain_that_an_earlier_fit_found_cites_its_release(shop: Path, tmp_path: Path) -> None:
+    first = _fit(shop)
+    write_spec(first.spec.for_reuse(first.receipt), tmp_path / "next.yaml")
+    again = fit(tmp_path / "next.yaml", source=shop, epsilon=1, entropy=SeededEntropy(), method="independent")
+    column = again.spec.column("person", "age")
+    assert (column.origin, column.release) == (Origin.EARLIER, receipt_digest(first.receipt))
+    assert again.spec.origins(again.protection)["person", "age"] is Origin.EARLIER
+    assert again.spec.earlier_releases() == (release_of(first.receipt),)
     assert again.receipt["public"]["domains"]["private"] == []
-    assert "person.age" in again.receipt["public"]["domains"]["declared"]
+    save_model(again, tmp_path / "model")
+    assert load_model(tmp_path / "model").spec == again.spec
+
+
+def test_a_domain_that_was_found_by_a_fit_that_is_not_named_is_refused(shop: Path) -> None:
+    found = _fit(shop).spec
+    with pytest.raises(SpecError, match=r"person\.age, visit\.day, visit\.cost: .*show MODEL --spec"):
+        fit(found, source=shop, epsilon=1)
+    with pytest.raises(SpecError, match=r"found by an earlier fit"):
+        plan(found, epsilon=1)
 
 
 def test_too_little_budget_falls_back_on_the_type(shop: Path) -> None:

@@ -143,7 +143,7 @@ def test_public_tables_say_how_often_entities_are_named(tmp_path: Path) -> None:
     named = [1000 + i for i in range(0, 100, 7) for _ in range(1 + i % 3)]
     content = pa.table({"id": pa.array(range(len(named)), pa.int32()), "person_id": pa.array(named, pa.int32())})
     buffer = io.BytesIO()
-    pq.write_table(content, buffer)
+    pq.write_table(content, buffer, compression="none")
     model = replace(made(spec, models), public={"press": buffer.getvalue()}, entity_keys=ids)
     base = opened(model, tmp_path / "out")
     kinds = base.execute("SELECT id, kind FROM person ORDER BY id").fetchall()

@@ -61,6 +61,7 @@ def check_keys(base: duckdb.DuckDBPyConnection) -> None:
         assert number(base, f"SELECT count(*) - count(DISTINCT {key}) FROM {table}") == 0, table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.01, 1, 7])
 @pytest.mark.usefixtures("small_blocks")
 def test_keys_hold_at_any_scale(scale: float, tmp_path: Path) -> None:
@@ -77,6 +78,7 @@ def test_databases_load_with_all_constraints(tmp_path: Path) -> None:
         assert min(rows.values()) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_blocks")
 def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     for out, seed in (("a", 1), ("b", 1), ("c", 2)):
@@ -86,6 +88,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "a/data/visit.parquet").read_bytes() != (tmp_path / "c/data/visit.parquet").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [4096, 65_536])
 def test_fanouts_are_as_the_model_says(block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows per owner, childless owners among them, follow the column of the owner's network."""

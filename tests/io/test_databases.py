@@ -207,8 +207,8 @@ def test_a_duckdb_file_of_a_stranger_cannot_reach_other_files(tmp_path: Path) ->
     ("name", "content", "words"),
     [
         ("missing", None, "does not exist"),
-        ("note.duckdb", b"hello, this is only some text", "neither a DuckDB nor a SQLite file"),
-        ("empty.sqlite", b"", "neither"),
+        ("note.duckdb", b"hello, this is only some text", "cannot be read as a source"),
+        ("empty.sqlite", b"", "cannot be read as a source"),
     ],
 )
 def test_a_location_that_is_no_source(name: str, content: bytes | None, words: str, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privbench.io.sqlite_values import from_arrow, to_arrow
+from privbench.io.sqlite_file import from_arrow, to_arrow
 from privbench.schema.types import parse_type
 
 BY_TYPE = {

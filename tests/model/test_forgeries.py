@@ -177,10 +177,10 @@ def test_what_does_not_belong_in_a_bundle(add: Callable[[Path], str], folder: Pa
 
 def test_the_readme_says_that_ids_are_kept(folder: Path, tmp_path: Path) -> None:
     model = load_model(folder / "model")
-    said = "The ids of `person` are those of the source"
+    note = "The ids of person are those of the source"
     for scale, kept in ((1, True), (2, False)):
         generate(model, tmp_path / str(scale), scale=scale, seed=1)
-        assert (said in (tmp_path / str(scale) / "README.md").read_text()) == kept
+        assert (note in (tmp_path / str(scale) / "README.md").read_text()) == kept
 
 
 def test_the_readme_says_what_orphans_mean(folder: Path, tmp_path: Path) -> None:

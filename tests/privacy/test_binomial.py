@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from privbench.privacy.binomial import TailChance, _chance, _Digits, _distribution, binomial
+from privbench.privacy.sparse import TailChance, _chance, _Digits, _distribution, binomial
 from privbench.privacy.noise import TestEntropy as FixedEntropy
 
 FINE = Context(prec=250)

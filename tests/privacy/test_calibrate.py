@@ -10,7 +10,8 @@ from privbench.errors import BudgetError
 from privbench.privacy.events import UNITS, Currency, Mechanism
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy
-from privbench.privacy.price import Noise, choice_noise, drawable, noise_of, price_choice, price_noise, price_published
+from privbench.privacy.calibrate import Noise, choice_noise, drawable, noise_of
+from privbench.privacy.price import price_choice, price_noise, price_published
 from privbench.privacy.vault import Vault
 
 from .tiny import BOTH, CENTRES, database, facts

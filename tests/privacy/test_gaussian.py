@@ -11,7 +11,7 @@ from scipy import stats
 from privbench.errors import BudgetError
 from privbench.privacy.gaussian import _bernoulli_half_square, discrete_gaussian
 from privbench.privacy.noise import LARGEST_DENOMINATOR, LARGEST_SCALE, WORD, TestEntropy, root_scale
-from privbench_verify.zcdp import epsilon_of
+from privbench_verify.costs import epsilon_of
 
 from .audit import gaussian_pmf, goodness, renyi
 from .test_noise import Script
@@ -29,6 +29,7 @@ def test_the_sampler_follows_the_closed_form(scale: Fraction) -> None:
     assert goodness(samples, scale, pmf=gaussian_pmf) > ALPHA
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 @pytest.mark.parametrize("wrong", [0.9, 1.1])
 def test_the_test_sees_ten_percent(scale: Fraction, wrong: float) -> None:
@@ -36,6 +37,7 @@ def test_the_test_sees_ten_percent(scale: Fraction, wrong: float) -> None:
     assert goodness(samples, float(scale) * wrong, pmf=gaussian_pmf) < ALPHA
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "scale", [Fraction(LARGEST_SCALE), Fraction(LARGEST_SCALE - 1, 2**17), root_scale(Fraction(2) ** 79)]
 )

@@ -11,8 +11,8 @@ import pytest
 from privbench.encode.coded import CodedTable
 from privbench.methods import links
 from privbench.methods.paper import tree
-from privbench.methods.paper.colsplit import choose_halves
-from privbench.methods.size import Size
+from privbench.methods.paper.plan import choose_halves
+from privbench.methods.capped import Size
 from privbench.privacy import door as door_module
 from privbench.privacy import price as price_module
 from privbench.privacy import queries
@@ -157,6 +157,7 @@ def dependence_in_finer_units(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(queries, "dependence_units", lambda bits, _most: int(bits * 2**queries.BITS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mutant",
     [
@@ -276,6 +277,7 @@ def sizes_with(visits: int, runs: int, seed: int) -> np.ndarray:
     return np.array([vault.size(block, epsilon=ONE) for _ in range(runs)])
 
 
+@pytest.mark.slow
 def test_an_audit_of_the_vault_passes_it_and_catches_half_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = 2000
     assert loss_bound(sizes_with(0, runs, 1), sizes_with(2, runs, 2)) <= 1

@@ -42,6 +42,7 @@ def noisy_max_law(scores: list[int], scale: Fraction | int) -> NDArray[np.float6
     return np.array(pieces)
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize(("scores", "scale"), CASES, ids=str)
 def test_the_choice_follows_the_law(scores: list[int], scale: Fraction | int) -> None:
     law = flip_law(scores, scale)
@@ -88,6 +89,7 @@ def exponential_law(scores: Sequence[int], scale: Fraction | int) -> NDArray[np.
     return np.asarray(weights / weights.sum())
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize(("scores", "scale"), CASES, ids=str)
 def test_the_exponential_mechanism_follows_its_law(scores: list[int], scale: Fraction | int) -> None:
     entropy, given = TestEntropy(23), np.array(scores)
@@ -97,6 +99,7 @@ def test_the_exponential_mechanism_follows_its_law(scores: list[int], scale: Fra
     assert len(scores) == 1 or stats.chisquare(seen, law * len(chosen)).pvalue > ALPHA
 
 
+@pytest.mark.slow
 def test_the_test_sees_a_wrong_scale_of_the_exponential_mechanism() -> None:
     scores, entropy = np.array([5, 4, 0]), TestEntropy(24)
     seen = np.bincount([exponential_mechanism(scores, scale=Fraction(2), entropy=entropy) for _ in range(5_000)])

@@ -30,6 +30,7 @@ def _tail(least: int) -> float:
     return a**least / (1 + a) if least > 0 else 1 - a ** (1 - least) / (1 + a)
 
 
+@pytest.mark.slow
 def test_sets_come_out_as_often_as_from_the_dense_mechanism() -> None:
     entropy, draws = FixedEntropy(2), 1500
     values = list(range(LOW, HIGH + 1))
@@ -47,6 +48,7 @@ def test_sets_come_out_as_often_as_from_the_dense_mechanism() -> None:
     assert stats.chisquare(*folded).pvalue > 1e-3
 
 
+@pytest.mark.slow
 def test_heights_have_the_law_of_the_dense_mechanism() -> None:
     sparse, dense = FixedEntropy(3), FixedEntropy(4)
     found = np.concatenate([_release(sparse) for _ in range(1000)])

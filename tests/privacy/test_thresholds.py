@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from privbench.privacy.events import FINE_GRID, Currency, Event, Mechanism
 from privbench.privacy.noise import TestEntropy as FixedEntropy
-from privbench.privacy.price import price_frequent, threshold_of
+from privbench.privacy.price import price_frequent
+from privbench.privacy.calibrate import threshold_of
 from privbench.privacy.thresholds import least_threshold, lone_chance, passing
 from privbench_verify.thresholds import chance_of
 
@@ -68,6 +69,7 @@ def test_nothing_that_is_not_there_comes_out() -> None:
     assert kept.size == noisy.size == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("currency", [Currency.RHO, Currency.RHO_REPLACE])
 def test_the_audit_of_one_entity_alone(currency: Currency) -> None:
     """A value of one entity comes out no more often than delta; with another's it is as with any count of 1 and 2."""

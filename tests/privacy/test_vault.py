@@ -12,7 +12,7 @@ from privbench.encode.coded import CodedTable
 from privbench.errors import BudgetError
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy
-from privbench.privacy.partition import disjoint
+from privbench.privacy.blocks import disjoint
 from privbench.privacy.sealed import Sealed
 from privbench.privacy.vault import Vault
 

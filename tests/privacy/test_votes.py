@@ -154,6 +154,7 @@ def test_nothing_at_all() -> None:
         assert vault.frequent(PLACE, amount=Fraction(1, 100)).texts == ()
 
 
+@pytest.mark.slow
 def test_the_audit_of_a_text_that_one_entity_alone_has() -> None:
     """It comes out no more often than its delta, here a large one; a lower threshold would be seen."""
     delta, tries, released = Fraction(1, 20), 400, 0

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from privbench.errors import BudgetError
-from privbench.privacy.blocks import Boxes, Centres, intervals
+from privbench.privacy.partitions import Boxes, Centres, intervals
 from privbench.privacy.events import UNITS, Event, Mechanism, quantise
 from privbench.privacy.ledger import Ledger, Scope
 from privbench.privacy.noise import Entropy, OsEntropy, round_scale

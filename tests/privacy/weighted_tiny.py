@@ -163,7 +163,7 @@ def families(databases: Iterable[Database]) -> Iterator[list[NumpyEngine]]:
 
 def codes_of(rows: Database, table: str, feature: Feature) -> list[int]:
     """The codes of the rows of a table, in their order."""
-    return [int(code) for code in engine_of(rows)._feature_codes(table, feature)]
+    return [int(code) for code in engine_of(rows)._features.codes(table, feature)]
 
 
 # -- what is counted -----------------------------------------------------------------------------------------------

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from privbench.encode.predicate import Between, In
-from privbench.report.drawn import network
-from privbench.report.heat import query_heat
+from privbench.report.heat import network, query_heat
 from privbench.report.report import render_report
 from privbench.spn.clique import CliqueTree, Conditional, Given
 from privbench.spn.infer import probability
@@ -84,6 +83,7 @@ def heat(shop: Shop) -> tuple[dict[str, float], dict[str, float]]:
     return model, real
 
 
+@pytest.mark.slow
 def test_a_column_shows_what_it_and_those_above_it_leave(shop: Shop) -> None:
     shop = with_tree(shop)
     customer, codecs = shop.model.tables["customer"].network, shop.model.codecs["customer"]
@@ -95,6 +95,7 @@ def test_a_column_shows_what_it_and_those_above_it_leave(shop: Shop) -> None:
     assert model["root"] == model[EVIL] < model["age"]
 
 
+@pytest.mark.slow
 def test_real_columns_are_as_dependent_as_the_models(shop: Shop) -> None:
     shop = with_tree(shop)
     customer, codecs = shop.model.tables["customer"].network, shop.model.codecs["customer"]
@@ -106,6 +107,7 @@ def test_real_columns_are_as_dependent_as_the_models(shop: Shop) -> None:
     assert real[EVIL] == pytest.approx(55 / 360 * lift, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_the_page_draws_a_clique_tree(shop: Shop, tmp_path: Path) -> None:
     shop = with_tree(shop)
     script = 'byId("heat-query").value = data.heat.findIndex((q) => q.n === 1); drawHeat();'

@@ -6,18 +6,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from privbench.errors import SchemaError, SpecError, TargetError
+from privbench.schema.derived import Derived, DerivedOrigin
 from privbench.schema.domain import Bins, Origin, Range, Serial, Text, Values
-from privbench.schema.spec import (
-    ColumnSpec,
-    ForeignKeySpec,
-    IndexSpec,
-    Orphans,
-    Sizes,
-    Spec,
-    TableSpec,
-    read_spec,
-    write_spec,
-)
+from privbench.schema.release import Release
+from privbench.schema.table_spec import ColumnSpec, ForeignKeySpec, IndexSpec, TableSpec
+from privbench.schema.spec import Orphans, Sizes, Spec, read_spec, write_spec
 from privbench.schema.unit import Neighbours, Role
 
 SHOP = """
@@ -119,9 +112,9 @@ def test_missing_domains_are_named_at_once() -> None:
         left = spec(origin)
         assert left.wanted(left.protection()) == (("t", "a"), ("t", "b"))
         assert left.origins(left.protection()) == {
-            "t.a": Origin.PRIVATE,
-            "t.b": Origin.PRIVATE,
-            "t.c": Origin.SCHEMA,
+            ("t", "a"): Origin.PRIVATE,
+            ("t", "b"): Origin.PRIVATE,
+            ("t", "c"): Origin.SCHEMA,
         }
 
 
@@ -218,13 +211,28 @@ domains = st.one_of(
     ),
     st.just(Serial()),
 )
-columns = st.builds(
-    ColumnSpec,
-    type=st.sampled_from(["INTEGER", "DECIMAL(10,2)", "timestamp with time zone"]),
-    null=st.booleans(),
-    domain=st.one_of(st.none(), domains),
-    origin=st.sampled_from(Origin),
-    drop=st.booleans(),
+types = st.sampled_from(["INTEGER", "DECIMAL(10,2)", "timestamp with time zone"])
+RELEASES = tuple(
+    Release(receipt=sign * 64, epsilon="16/5", delta="1/1000000000", neighbours=Neighbours.REPLACE) for sign in "1e"
+)
+digests = st.sampled_from([release.receipt for release in RELEASES])
+columns = st.one_of(
+    st.builds(
+        ColumnSpec,
+        type=types,
+        null=st.booleans(),
+        domain=st.one_of(st.none(), domains),
+        origin=st.sampled_from([origin for origin in Origin if origin is not Origin.EARLIER]),
+        drop=st.booleans(),
+    ),
+    st.builds(ColumnSpec, type=types, domain=domains, origin=st.just(Origin.EARLIER), release=digests),
+    st.builds(
+        ColumnSpec,
+        type=types,
+        derived=st.just(Derived(rank=1)),
+        derived_origin=st.just(DerivedOrigin.EARLIER),
+        release=digests,
+    ),
 )
 
 
@@ -262,6 +270,7 @@ def specs(draw: st.DrawFn) -> Spec:
         orphans=draw(st.sampled_from(Orphans)),
         strict_references=draw(st.booleans()),
         method=draw(st.dictionaries(names, scalars, max_size=3)),
+        releases=RELEASES,
         tables=linked,
     )
 

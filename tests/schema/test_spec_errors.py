@@ -4,7 +4,7 @@ import pytest
 
 from privbench.errors import SpecError
 from privbench.schema.spec import read_spec
-from privbench.schema.yaml_lines import MAX_BYTES
+from privbench.schema.yaml_file import MAX_BYTES
 
 WANTED = "domain: a domain is `private`, or a mapping with one of these words: range, bins, values, text, serial"
 HEAD = "version: 1\ntables:\n  t:\n"
@@ -46,7 +46,7 @@ def refused(tmp_path: Path, text: str | bytes) -> str:
         (HEAD + "    columns:\n      a: {typ: DATE}", "line 5, tables.t.columns.a.type: is missing."),
         (
             HEAD + "    columns:\n      a: {typ: DATE}",
-            "Did you mean type? Allowed: type, null, domain, from, drop, derived.",
+            "Did you mean type? Allowed: type, null, domain, from, drop, derived, derived_from, release, source_type.",
         ),
         (
             HEAD + "    columns:\n      a:\n        type: DAT",
@@ -61,7 +61,7 @@ def test_the_shape_of_the_file(tmp_path: Path, text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("from: nowhere", "from: Input should be 'declared', 'schema', 'private' or 'data'"),
+        ("from: nowhere", "from: Input should be 'declared', 'schema', 'private', 'data' or 'earlier release'"),
         (
             "domain: {}",
             WANTED + "; found a mapping of nothing.",

@@ -43,6 +43,7 @@ def test_samples_are_possible_and_depend_on_the_seed_alone(
     assert (enumerate_cells(node)[tuple(first[name] for name in sorted(node.sizes))] > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 7, 60])
 def test_joint_counts_are_unbiased(rows: int, enumerate_cells: Cells) -> None:
     node, runs = tree(), 1200 // (1 + rows // 8)

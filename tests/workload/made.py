@@ -117,7 +117,7 @@ def tiny_model() -> Model:
     spec = Spec.model_validate(TINY)
     towns = pa.table({"id": pa.array([7, 8], pa.int32()), "name": ["x", "y"]})
     public = io.BytesIO()
-    pq.write_table(towns, public)
+    pq.write_table(towns, public, compression="none")
     tables = {
         "person": _table(3, {"age": [[1.0, 3.0]]}, {"person.town_id": SlotCounts(counts=np.array([[1.0, 2.0, 3.0]]))}),
         "visit": _table(

@@ -171,6 +171,7 @@ def counts(bundle: Path, queries: list[str]) -> list[int]:
         return [con.execute(sql).fetchone()[0] for sql in queries]  # type: ignore[index]
 
 
+@pytest.mark.slow
 def test_estimates_agree_with_generated_databases(model: Model, bundle: Path, tmp_path: Path) -> None:
     """A query's count varies between databases by about its own size over the root of its rows; the mean less so.
 

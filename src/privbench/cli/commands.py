@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 import privbench
+from privbench.cli.budget import budget, budget_limit_flag
 from privbench.cli.compare import compare
 from privbench.cli.flags import (
     SOURCE_HELP,
@@ -34,7 +35,7 @@ from privbench.cli.flags import (
     to_flag,
 )
 from privbench.cli.workload import estimate, evaluate, workload
-from privbench.io.staging import check_target
+from privbench.io.staging import check_target, remove_leftovers
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -46,6 +47,7 @@ def cli() -> None:
     Try:      privbench demo
     Your own: privbench synth FOLDER --unit customer --epsilon 3.2 -o bundle
     """
+    remove_leftovers()
 
 
 @cli.command()
@@ -94,6 +96,7 @@ def draft(source: str, unit: str | None, domains: str, out: Path, force: bool, a
 @epsilon_flag
 @delta_flag
 @method_flag
+@budget_limit_flag
 @out_flag("Where to write the model file.", required=False)
 @dry_run_flag
 @rows_flag
@@ -105,6 +108,7 @@ def fit(
     epsilon: str,
     delta: str,
     method: str | None,
+    budget_limit: str | None,
     out: Path | None,
     dry_run: bool,
     rows: tuple[str, ...],
@@ -134,7 +138,16 @@ def fit(
         from privbench.cli.show import show_model
 
         with progress_line(quiet=as_json) as progress:
-            model = privbench.fit(spec, source=source, epsilon=epsilon, delta=delta, method=method, progress=progress)
+            model = privbench.fit(
+                spec,
+                source=source,
+                epsilon=epsilon,
+                delta=delta,
+                method=method,
+                budget_limit=budget_limit,
+                out=out,
+                progress=progress,
+            )
         privbench.save_model(model, out, force=force)
     show_model(model, as_json=as_json)
     if not as_json:
@@ -171,6 +184,7 @@ def generate(model: Path, out: Path, scale: float, seed: int | None, format_: st
 @epsilon_flag
 @delta_flag
 @method_flag
+@budget_limit_flag
 @out_flag("The bundle's folder.")
 @scale_flag
 @seed_flag
@@ -183,7 +197,7 @@ def synth(source: str, out: Path, epsilon: str, format_: str, force: bool, as_js
     \b
     Example: privbench synth shop/ --unit customer --epsilon 3.2 -o bundle
     """
-    given = {name: flags.pop(name) for name in ("unit", "domains", "delta", "method", "scale", "seed")}
+    given = {name: flags.pop(name) for name in ("unit", "domains", "delta", "method", "budget_limit", "scale", "seed")}
     with _if_stopped("no bundle was written, so nothing was released."):
         from privbench.cli.bundle import show_bundle
         from privbench.cli.progress import progress_line
@@ -200,19 +214,22 @@ def synth(source: str, out: Path, epsilon: str, format_: str, force: bool, as_js
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option("--ledger", is_flag=True, help="What the budget was spent on.")
 @click.option("--tree", metavar="TABLE", help="The network of a table.")
+@click.option("--spec", is_flag=True, help="The spec, for another fit: what was found with budget cites this model.")
 @json_flag
-def show(model: Path, ledger: bool, tree: str | None, as_json: bool) -> None:
-    """Show what MODEL holds: its tables, or its ledger, or one table's network.
+def show(model: Path, ledger: bool, tree: str | None, spec: bool, as_json: bool) -> None:
+    """Show what MODEL holds: its tables, or its ledger, its spec, or one table's network.
 
     \b
     Example: privbench show shop.model --tree customer
     """
-    from privbench.cli.show import show_ledger, show_model, show_tree
+    from privbench.cli.show import show_ledger, show_model, show_spec, show_tree
 
-    if ledger and tree is not None:
-        raise click.UsageError("--ledger and --tree show different things. Choose one of them.")
+    if ledger + spec + (tree is not None) > 1:
+        raise click.UsageError("--ledger, --tree and --spec show different things. Choose one of them.")
     loaded = privbench.load_model(model)
-    if tree is not None:
+    if spec:
+        show_spec(loaded, as_json=as_json)
+    elif tree is not None:
         show_tree(loaded, tree, as_json=as_json)
     elif ledger:
         show_ledger(loaded.receipt, as_json=as_json)
@@ -239,7 +256,7 @@ def verify(path: Path, as_json: bool) -> None:
         sys.exit(1)
 
 
-for _command in (workload, estimate, evaluate, compare):
+for _command in (workload, estimate, evaluate, compare, budget):
     cli.add_command(_command)
 
 

@@ -8,7 +8,6 @@ import importlib.util
 import json
 import shlex
 import sys
-import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ from privbench.cli.output import program, shell
 from privbench.errors import SourceError
 from privbench.fitting.warnings import fit_warnings
 from privbench.io.ddl import parse_ddl
-from privbench.io.staging import check_target
+from privbench.io.staging import check_target, private_folder
 from privbench.methods.method import Progress
 from privbench.model.verify import verify
 from privbench.synthesis import synth
@@ -54,8 +53,8 @@ CREATE TABLE HallOfFame (
 def run_demo(out: Path, *, force: bool, progress: Progress) -> str:
     """Make the bundle, verify it, and say what was done and what to try next."""
     check_target(out, force=force)
-    with tempfile.TemporaryDirectory() as folder:
-        real = _unpack(Path(folder))
+    with private_folder() as folder:
+        real = _unpack(folder)
         model, rows = synth(folder, out, unit="People", epsilon=EPSILON, domains="data", force=force, progress=progress)
     return "\n".join(_story(out, real, rows, verify(out), fit_warnings(model)))
 

@@ -31,7 +31,7 @@ scale_flag = click.option("--scale", type=float, default=1.0, show_default=True,
 to_flag = click.option(
     "--to",
     "format_",
-    type=click.Choice(["parquet", "csv", "duckdb", "sqlite"]),
+    metavar="parquet|csv|duckdb|sqlite",
     default="parquet",
     show_default=True,
     help="What to write the tables as.",

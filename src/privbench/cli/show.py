@@ -13,6 +13,7 @@ from privbench.fitting.found_lists import found_lists
 from privbench.fitting.warnings import fit_warnings
 from privbench.model.model import Model
 from privbench.schema.choices import closest
+from privbench.schema.spec import spec_text
 from privbench.spn.clique import CliqueTree
 from privbench.spn.draw import tree_text
 from privbench.spn.links import COMPONENT
@@ -50,6 +51,15 @@ def show_model(model: Model, *, as_json: bool) -> None:
         listed = ", ".join(f"{column} ({count})" for column, count in lists.items())
         echo(f"texts found with budget, published as they are: {listed}")
     warn(warnings)
+
+
+def show_spec(model: Model, *, as_json: bool) -> None:
+    """Print the spec of a model as `fit` takes it."""
+    spec = model.spec.for_reuse(model.receipt)
+    if as_json:
+        print_json(spec.model_dump(mode="json", by_alias=True, exclude_none=True))
+        return
+    click.echo(spec_text(spec), nl=False)
 
 
 def show_tree(model: Model, table: str, *, as_json: bool) -> None:

@@ -11,17 +11,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privbench.encode.bins import bins_codec, range_codec
+from privbench.encode.interval import bins_codec, range_codec
 from privbench.encode.layout import Codes
-from privbench.encode.lengths import length_codec
 from privbench.encode.listed import ordered_list, text_list
 from privbench.encode.predicate import All, Predicate
 from privbench.encode.serial import serial_codec
+from privbench.encode.text import length_codec
 from privbench.errors import SpecError
 from privbench.schema.domain import MAX_CELLS, Bins, Domain, Range, Serial, Text, Values
 from privbench.schema.types import Kind, SqlType
 
-_WAYS_OUT = {
+_OTHER_DOMAINS = {
     Kind.TEXT: "`values: [...]` or `text: [0, 8, 16, 32]`",
     Kind.BOOLEAN: "`values: [false, true]`",
 }
@@ -80,14 +80,14 @@ def compile_codec(where: str, type: SqlType, *, nullable: bool, domain: Domain) 
             codec = length_codec(where, type, domain, nullable=nullable)
         case Serial():
             codec = serial_codec(where, type, nullable=nullable)
-        case Range() if type.kind not in _WAYS_OUT:
+        case Range() if type.kind not in _OTHER_DOMAINS:
             codec = range_codec(where, type, domain, nullable=nullable)
-        case Bins() if type.kind not in _WAYS_OUT:
+        case Bins() if type.kind not in _OTHER_DOMAINS:
             codec = bins_codec(where, type, domain, nullable=nullable)
         case _:
-            found = domain.__class__.__name__.lower()
-            wanted = _WAYS_OUT.get(type.kind, "`range`, `bins` or `values`")
-            raise SpecError(f"{where}: a `{found}` domain does not suit {type.sql}; write {wanted}.")
+            kind = domain.__class__.__name__.lower()
+            wanted = _OTHER_DOMAINS.get(type.kind, "`range`, `bins` or `values`")
+            raise SpecError(f"{where}: a `{kind}` domain does not suit {type.sql}; write {wanted}.")
     if codec.size > MAX_CELLS + 2:
         raise SpecError(f"{where}: {codec.size} cells, at most {MAX_CELLS} are allowed. Write fewer.")
     return codec

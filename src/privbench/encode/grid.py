@@ -1,11 +1,14 @@
-"""The grid of an ordered column: typed values to int64 ticks and back.
+"""The grid of an ordered column: typed values to int64 ticks and back, and domains whose edges are ticks.
 
 Tick t is the value `anchor + t * step`; a value between two ticks belongs to the lower one, so a cell that starts
 on a tick holds exactly the values from there on. Values beyond int64 (or, for floats, beyond what the type can
-tell apart) are held at the ends; NaN counts as the largest value, as databases order it.
+tell apart) are held at the ends; NaN counts as the largest value, as databases order it. Decimals of 38 digits are
+read from the two 64-bit limbs that Arrow keeps, without a Python object per value.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
@@ -14,16 +17,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from privbench.encode.decimals import INT64, INT64_DIGITS, decimals, unscaled
-from privbench.encode.scalar import bounds_of, number_of, scalar_of
+from privbench.encode.scalar import bounds_of, family_of, number_of, scalar_of, step_scalar
 from privbench.errors import SpecError
-from privbench.schema.domain import Scalar
+from privbench.schema.domain import Bins, Range, Scalar
 from privbench.schema.types import Kind, SqlType
 
 FLOAT_TICKS = {32: 2**22, 64: 2**50}
 """Ticks of floats stay below this in size, so that rounding never moves a value to another tick."""
+_FLOAT_RESOLUTION = 2**17
+FLOAT_EXPONENTS = {32: (-36, 34), 64: (-300, 304)}
+"""Powers of ten that can be a step, by the bits of a float; beyond them ticks are no longer numbers of the type."""
 _TOLERANCE = {32: 2.0**-23, 64: 2.0**-50}
 _MAX_SLACK = 0.1
+INT64 = np.iinfo(np.int64)
+INT64_DIGITS = 18
+_CHUNK = 9
+_MASK = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +141,28 @@ class Grid:
         return np.asarray(ticks * float(step) + float(self.anchor))
 
 
+def one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return the values as a single Arrow array."""
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def float_exponent(low: Fraction, high: Fraction, *, bits: int) -> int:
+    """Return the power of ten that cuts a range of floats into at least 2**17 steps the type can tell apart."""
+    if bits not in FLOAT_TICKS:
+        return 0
+    width, size = abs(high - low), max(abs(low), abs(high))
+    exponents = [FLOAT_EXPONENTS[bits][0]]
+    if width:
+        exponents.append(floor(_log10(width / _FLOAT_RESOLUTION)))
+    if size:
+        exponents.append(ceil(_log10(size / FLOAT_TICKS[bits])))
+    return min(max(exponents), FLOAT_EXPONENTS[bits][1])
+
+
+def _log10(number: Fraction) -> Decimal:
+    return (Decimal(number.numerator) / Decimal(number.denominator)).log10()
+
+
 def whole_numbers(kind: SqlType, values: pa.Array, *, drop: int = 0) -> NDArray[np.int64]:
     """Return the numbers behind the values of any type but FLOAT and TEXT, as int64; any number where NULL."""
     if kind.kind is Kind.DECIMAL:
@@ -152,3 +184,62 @@ def typed(kind: SqlType, numbers: NDArray[np.int64], *, nulls: NDArray[np.bool_]
             return pa.array(numbers, mask=nulls).view(kind.arrow)
         case _:
             return pa.array(numbers, mask=nulls).cast(kind.arrow)
+
+
+def unscaled(values: pa.Array, *, drop: int = 0) -> NDArray[np.int64]:
+    """Return the unscaled integers of decimals without their last `drop` digits, rounded down; junk where NULL."""
+    if len(values) == 0:
+        return np.empty(0, dtype=np.int64)
+    limbs = np.frombuffer(values.buffers()[1], dtype=np.int64, count=2 * (values.offset + len(values)))
+    limbs = limbs.reshape(-1, 2)[values.offset :]
+    sign = limbs[:, 1] >> 63  # 0 or -1; x ^ -1 is -1 - x, which turns floors of negatives into floors of positives
+    low = (limbs[:, 0] ^ sign).view(np.uint64)
+    high = (limbs[:, 1] ^ sign).view(np.uint64)
+    for start in range(0, drop, _CHUNK):
+        high, low = _divide(high, low, 10 ** min(_CHUNK, drop - start))
+    fits = (high == 0) & (low <= np.uint64(INT64.max))
+    held = np.where(fits, low, np.uint64(INT64.max)).view(np.int64)
+    return np.asarray(held ^ sign)
+
+
+def decimals(numbers: NDArray[np.int64], *, nulls: NDArray[np.bool_], kind: pa.DataType, drop: int = 0) -> pa.Array:
+    """Build a decimal128 array from unscaled integers that lack their last `drop` digits."""
+    limbs = np.empty((len(numbers), 2), dtype=np.int64)
+    limbs[:, 0] = np.where(nulls, 0, numbers)
+    limbs[:, 1] = limbs[:, 0] >> 63
+    valid = pa.py_buffer(np.packbits(~nulls, bitorder="little")) if nulls.any() else None
+    made = pa.decimal128(38, kind.scale - drop) if drop else kind
+    return pa.Array.from_buffers(made, len(numbers), [valid, pa.py_buffer(limbs)]).cast(kind)
+
+
+def _divide(
+    high: NDArray[np.uint64], low: NDArray[np.uint64], divisor: int
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Long division of 128-bit numbers by a divisor below 2**32, in digits of 32 bits."""
+    by = np.uint64(divisor)
+    upper, rest = np.divmod(high, by)
+    middle, rest = np.divmod((rest << _HALF) | (low >> _HALF), by)
+    lower = ((rest << _HALF) | (low & _MASK)) // by
+    return upper, (middle << _HALF) | lower
+
+
+def range_on(grid: Grid, first: int, last: int) -> Range:
+    """Every tick from the first to the last is a cell."""
+    return Range(range=(grid.scalar(first), grid.scalar(last)), step=_step(grid))
+
+
+def bins_on(grid: Grid, edges: Iterable[int], heavy_hitters: Iterable[int]) -> Bins:
+    """Cells between the edges that the type can hold (at least two are needed there), heavy hitters cut out of them."""
+    within = sorted({min(max(edge, grid.low), grid.high + family_of(grid.type).beyond) for edge in edges})
+    inside = sorted({heavy_hitter for heavy_hitter in heavy_hitters if within[0] <= heavy_hitter < within[-1]})
+    return Bins(
+        bins=tuple(grid.scalar(edge) for edge in within),
+        heavy_hitters=tuple(grid.scalar(heavy_hitter) for heavy_hitter in inside),
+        step=_step(grid),
+    )
+
+
+def _step(grid: Grid) -> Scalar | None:
+    """The step, unless it is the type's own; a float has none of its own."""
+    own = grid.step == 1 and grid.type.kind is not Kind.FLOAT
+    return None if own else step_scalar(grid.type, grid.step)

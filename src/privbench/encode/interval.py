@@ -1,4 +1,4 @@
-"""Range and Bins: ordered columns whose cells are intervals of ticks.
+"""Range and Bins: ordered columns whose cells are intervals of ticks, and how a declaration becomes such cells.
 
 The outer cells are open when encoding: what lies below or above goes to the nearest one. Decoding draws between
 the outer edges as declared (held inside the type's bounds): uniform on the grid, log-uniform where a cell of
@@ -8,20 +8,23 @@ positive numbers spans more than a factor of 2.5.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from math import ceil, floor
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privbench.encode.grid import Grid
-from privbench.encode.layout import Codes, LaidOut, one_array
+from privbench.encode.grid import FLOAT_EXPONENTS, Grid, float_exponent, one_array
+from privbench.encode.layout import Codes, LaidOut, Layout
 from privbench.encode.predicate import All, Between, OfValues, Predicate, Prefix
-from privbench.schema.domain import Scalar
-from privbench.schema.types import Kind
+from privbench.encode.scalar import family_of, number_of, step_of
+from privbench.errors import SpecError
+from privbench.schema.domain import MAX_CELLS, Bins, Range, Scalar
+from privbench.schema.types import Kind, SqlType
 
 LOG_RATIO = 2.5
-_NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL)
+_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,7 +83,7 @@ class IntervalCodec(LaidOut):
         """log(end / start) of the cells that are drawn log-uniformly, 0 for the others."""
         starts = np.maximum(self.first, 1).astype(np.float64)
         ratios = (self.last.astype(np.float64) + 1) / starts
-        chosen = (self.first > 0) & (ratios > LOG_RATIO) & (self.grid.type.kind in _NUMBERS)
+        chosen = (self.first > 0) & (ratios > LOG_RATIO) & family_of(self.grid.type).numeric
         return np.log(np.where(chosen, ratios, 1.0))
 
     def _offsets(self, cells: NDArray[np.int_], share: NDArray[np.float64]) -> NDArray[np.uint64]:
@@ -95,8 +98,8 @@ class IntervalCodec(LaidOut):
     def _shares(self, parts: tuple[OfValues, ...]) -> NDArray[np.float64]:
         runs: set[tuple[int, int]] = {(int(self.first[0]), int(self.last[-1]))}
         for part in parts:
-            met = ((max(a, c), min(b, d)) for a, b in runs for c, d in self._runs(part))
-            runs = {(low, high) for low, high in met if low <= high}
+            overlaps = ((max(a, c), min(b, d)) for a, b in runs for c, d in self._runs(part))
+            runs = {(low, high) for low, high in overlaps if low <= high}
         return self.layout.spread(sum((self._share(a, b) for a, b in runs), np.zeros(len(self.first))))
 
     def _runs(self, predicate: OfValues) -> Sequence[tuple[int, int]]:
@@ -117,20 +120,99 @@ class IntervalCodec(LaidOut):
         """Return the share of each cell that a run of ticks covers, by the law that decode draws from."""
         a = np.clip(self.first, low, None)
         b = np.clip(self.last, None, high)
-        met = a <= b
-        counts = np.where(met, b.view(np.uint64) - a.view(np.uint64), 0).astype(np.float64) + met
+        overlap = a <= b
+        counts = np.where(overlap, b.view(np.uint64) - a.view(np.uint64), 0).astype(np.float64) + overlap
         logs = self._logs
-        bent = met & (logs > 0)
+        bent = overlap & (logs > 0)
         shares = counts / (self._spans.astype(np.float64) + 1)
         ends = np.where(bent, b, 1).astype(np.float64) + 1
         return np.where(bent, np.log(ends / np.where(bent, a, 1)) / np.where(bent, logs, 1), shares)
 
     def _texts(self, ticks: NDArray[np.int64]) -> list[str]:
         values = self.grid.values(ticks, nulls=np.zeros(len(ticks), dtype=bool))
-        texts: list[str] = values.cast(pa.string()).to_pylist()
-        return texts
+        strings: list[str] = values.cast(pa.string()).to_pylist()
+        return strings
 
 
 def _at_least(place: Fraction, inclusive: bool) -> int:
     """Return the first tick at or above (or, exclusive, above) a place."""
     return ceil(place) if inclusive else floor(place) + 1
+
+
+def range_codec(where: str, kind: SqlType, domain: Range, *, nullable: bool) -> IntervalCodec:
+    """Every value from the first to the last, in steps, is a cell."""
+    grid = _grid(where, kind, domain.range, step=domain.step, coarsest=0)
+    first, last = (grid.tick(where, v) for v in domain.range)
+    if last < first:
+        raise SpecError(f"{where}: range {list(domain.range)} runs backwards; write the smaller value first.")
+    if first < grid.low or last > grid.high:
+        raise SpecError(f"{where}: range {list(domain.range)} does not fit {kind.sql}; keep to what it can hold.")
+    _check_count(where, last - first + 1)
+    return _codec(where, grid, np.arange(first, last + 1, dtype=np.int64), last=last, nullable=nullable)
+
+
+def bins_codec(where: str, kind: SqlType, domain: Bins, *, nullable: bool) -> IntervalCodec:
+    """Cells between edges; a heavy hitter cuts the cell around it, so that all cells stay in order."""
+    ends = (number_of(where, kind, domain.bins[0]), number_of(where, kind, domain.bins[-1]))
+    declared = (*domain.bins, *domain.heavy_hitters)
+    grid = _grid(where, kind, declared, step=domain.step, coarsest=float_exponent(*ends, bits=kind.bits))
+    edges = [grid.tick(where, e) for e in domain.bins]
+    if any(a >= b for a, b in pairwise(edges)):
+        raise SpecError(f"{where}: edges {_shown(domain.bins)} must ascend; sort them and leave out repeats.")
+    start, end = max(edges[0], grid.low), min(edges[-1], grid.high + 1)
+    inner = edges[1:-1]
+    if any(a >= b for a, b in pairwise([start, *inner, end])):
+        raise SpecError(
+            f"{where}: edges {_shown(domain.bins)} go beyond {kind.sql} on this grid; only the outer two may. "
+            "Move the inner ones inside, or write a coarser step."
+        )
+    heavy_hitters = [grid.tick(where, s) for s in domain.heavy_hitters]
+    for value, heavy_hitter in zip(domain.heavy_hitters, heavy_hitters, strict=True):
+        if not start <= heavy_hitter < end:
+            raise SpecError(f"{where}: heavy_hitter {value!r} lies outside the edges; widen the outer edge around it.")
+    starts = sorted({start, *inner, *heavy_hitters, *(s + 1 for s in heavy_hitters if s + 1 < end)})
+    _check_count(where, len(starts))
+    return _codec(where, grid, np.array(starts, dtype=np.int64), last=end - 1, nullable=nullable)
+
+
+def _grid(where: str, kind: SqlType, declared: Sequence[Scalar], *, step: Scalar | None, coarsest: int) -> Grid:
+    """Return the grid of the declared step, else the type's own; for floats a power of ten that all values share."""
+    numbers = [number_of(where, kind, v) for v in declared]
+    size = Fraction(1)
+    if step is not None:
+        size = step_of(where, kind, step)
+    elif kind.kind is Kind.FLOAT:
+        size = _shared_power(numbers, coarsest, finest=FLOAT_EXPONENTS[kind.bits][0])
+    if kind.kind is Kind.FLOAT:
+        low, high = (Fraction(10) ** e for e in FLOAT_EXPONENTS[kind.bits])
+        if not low <= size <= high:
+            raise SpecError(f"{where}: step {step!r} is too fine or too coarse for {kind.sql}.")
+    return Grid(type=kind, step=size, anchor=numbers[0] % size)
+
+
+def _shared_power(numbers: Sequence[Fraction], exponent: int, *, finest: int) -> Fraction:
+    while exponent > finest and any(n % Fraction(10) ** exponent for n in numbers):
+        exponent -= 1
+    return Fraction(10) ** exponent
+
+
+def _codec(where: str, grid: Grid, starts: NDArray[np.int64], *, last: int, nullable: bool) -> IntervalCodec:
+    return IntervalCodec(
+        where=where,
+        layout=Layout(cells=len(starts), nullable=nullable),
+        grid=grid,
+        first=starts,
+        last=np.append(starts[1:] - 1, np.int64(last)),
+    )
+
+
+def _check_count(where: str, cells: int) -> None:
+    if cells > MAX_CELLS:
+        raise SpecError(
+            f"{where}: {cells} cells, at most {MAX_CELLS} are allowed. Write fewer edges or a coarser step."
+        )
+
+
+def _shown(values: Sequence[Scalar]) -> str:
+    head = ", ".join(str(v) for v in values[:_SHOWN])
+    return f"[{head}, ...]" if len(values) > _SHOWN else f"[{head}]"

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from privbench.encode.grid import one_array
 from privbench.errors import DataError
 
 Positions = NDArray[np.int64]
@@ -92,6 +93,31 @@ def missing_rows(positions: Positions, columns: Sequence[pa.ChunkedArray]) -> Po
         parts = [_comparable(c).take(pa.array(lost)).combine_chunks().dictionary_encode().indices for c in columns]
         _, groups[lost] = np.unique(np.stack([p.to_numpy() for p in parts]), axis=1, return_inverse=True)
     return groups
+
+
+def rows_named(keys: Sequence[pa.Array], referenced: Sequence[pa.Array]) -> NDArray[np.int64]:
+    """Find for each key, given column by column, the row of the referenced columns that it names; -1 for none."""
+    packed_keys = np.zeros(len(keys[0]), np.int64)
+    packed_rows = np.zeros(len(referenced[0]), np.int64)
+    missing = np.zeros(len(keys[0]), bool)
+    for key, target in zip(map(one_array, keys), map(one_array, referenced), strict=True):
+        values = target.unique()
+        at = pc.index_in(key.cast(values.type), value_set=values)
+        missing |= ~(at.is_valid() if key.null_count == 0 else pc.and_(at.is_valid(), key.is_valid())).to_numpy(
+            zero_copy_only=False
+        )
+        radix = len(values) + 1
+        packed_keys = packed_keys * radix + at.fill_null(0).to_numpy(zero_copy_only=False)
+        packed_rows = packed_rows * radix + pc.index_in(target, value_set=values).to_numpy(zero_copy_only=False)
+        both, inverse = np.unique(np.concatenate([packed_keys, packed_rows]), return_inverse=True)
+        assert len(both) < np.iinfo(np.int64).max  # noqa: S101  renumbered, so that the next column cannot overflow
+        packed_keys, packed_rows = inverse[: len(packed_keys)], inverse[len(packed_keys) :]
+    order = np.argsort(packed_rows, kind="stable")
+    if not len(order):
+        return np.full(len(packed_keys), -1, np.int64)
+    places = np.minimum(np.searchsorted(packed_rows[order], packed_keys), len(order) - 1)
+    rows = order[places]
+    return np.where(missing | (packed_rows[rows] != packed_keys), -1, rows)
 
 
 def own_entities(rows: int) -> Positions:

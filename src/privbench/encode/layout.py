@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from privbench.encode.grid import one_array
 from privbench.encode.predicate import All, OfValues, Predicate, parts_of
 
 Codes = NDArray[np.unsignedinteger]
@@ -90,11 +91,6 @@ class LaidOut:
     def other_code(self) -> int | None:
         """The code of unlisted values, if they have one of their own."""
         return self.layout.other_code
-
-
-def one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return the values as a single Arrow array."""
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
 def blank(values: pa.Array, nulls: NDArray[np.bool_]) -> pa.Array:

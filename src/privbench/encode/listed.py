@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from privbench.encode.decimals import INT64_DIGITS
-from privbench.encode.grid import typed, whole_numbers
-from privbench.encode.layout import Codes, LaidOut, Layout, one_array
+from privbench.encode.grid import INT64_DIGITS, one_array, typed, whole_numbers
+from privbench.encode.layout import Codes, LaidOut, Layout
 from privbench.encode.predicate import All, OfValues, Predicate, conjunction
 from privbench.encode.scalar import bounds_of, decimal_of, number_of
 from privbench.encode.text import capacity, key_strings
@@ -44,8 +43,8 @@ class OrderedList(LaidOut):
         one = one_array(values)
         cells = np.searchsorted(self.cuts, _measure(self.type, one), side="left")
         if _is_wide(self.type):  # too many digits for a measure: listed values are found exactly first
-            found = pc.index_in(one, value_set=self.points)
-            cells = np.where(found.is_valid(), pc.fill_null(found, 0), cells)
+            places = pc.index_in(one, value_set=self.points)
+            cells = np.where(places.is_valid(), pc.fill_null(places, 0), cells)
         return self.layout.pack(cells, values)
 
     def decode(self, codes: Codes, rng: np.random.Generator, *, first_row: int) -> pa.Array:  # noqa: ARG002
@@ -75,8 +74,8 @@ class TextList(LaidOut):
 
     def encode(self, values: pa.Array | pa.ChunkedArray) -> Codes:
         """Return the code of each listed string."""
-        found = one_array(pc.index_in(values, value_set=self.points))
-        cells = pc.fill_null(found, self.other_code or 0).to_numpy(zero_copy_only=False)
+        places = one_array(pc.index_in(values, value_set=self.points))
+        cells = pc.fill_null(places, self.other_code or 0).to_numpy(zero_copy_only=False)
         return self.layout.pack(cells, values)
 
     def decode(self, codes: Codes, rng: np.random.Generator, *, first_row: int) -> pa.Array:  # noqa: ARG002

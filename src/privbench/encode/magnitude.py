@@ -1,25 +1,26 @@
-"""Public cells by order of magnitude: sign and power of two of the number behind a value.
+"""Public cells of a type: orders of magnitude (sign and power of two), and the round steps that values may lie on.
 
-They follow from the type alone and every finite value is in one, so a histogram over them can be measured before
+Both follow from the type alone and every finite value is in one, so a histogram over them can be measured before
 anything is known of a column. Days and times count from 1970, as everywhere.
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil, log10
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from privbench.encode.decimals import INT64_DIGITS
-from privbench.encode.grid import whole_numbers
-from privbench.encode.layout import one_array
-from privbench.encode.scalar import bounds_of
+from privbench.encode.grid import INT64_DIGITS, Grid, float_exponent, one_array, whole_numbers
+from privbench.encode.scalar import bounds_of, family_of
 from privbench.schema.types import Kind, SqlType
 
 _FLOAT_EXPONENTS = (-64, 64)
 """Floats below 2**-64 in size count as zero, those from 2**64 on as that large."""
+_MOST_DIGITS = {32: 6, 64: 14}
+"""Steps of a float are coarse enough that its values have no more digits than this, counted in steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,3 +87,47 @@ class Magnitudes:
             floats = pc.fill_null(values.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
             return np.asarray(floats * 10.0**self.type.scale)
         return whole_numbers(self.type, values).astype(np.float64)
+
+
+def steps_of(kind: SqlType) -> tuple[Fraction, ...]:
+    """Return the steps to tell apart, coarsest first; what lies on none has the type's own resolution.
+
+    >>> from privbench.schema.types import parse_type
+    >>> [int(step) for step in steps_of(parse_type("DECIMAL(9,2)"))]
+    [100, 10, 5]
+    """
+    return family_of(kind).steps(kind)
+
+
+def coarsest_step(kind: SqlType, values: pa.Array) -> NDArray[np.int64]:
+    """Return for each value the place of the coarsest step that it lies on; their number if it lies on none.
+
+    -1 where the value is NULL, no finite number, or zero, which lies on any.
+    """
+    steps = steps_of(kind)
+    if kind.kind is Kind.FLOAT:
+        numbers = pc.fill_null(values, 0).cast(pa.float64()).to_numpy(zero_copy_only=False)
+        told = np.isfinite(numbers) & (numbers != 0)
+        numbers = np.where(told, numbers, 0.0)
+        lies = [Grid(type=kind, step=step).lies_on(numbers) for step in steps]
+    else:
+        whole = whole_numbers(kind, values)
+        told = whole != 0
+        lies = [whole % int(step) == 0 if step < 2**63 else np.zeros(len(whole), bool) for step in steps]
+    told &= one_array(values.is_valid()).to_numpy(zero_copy_only=False)
+    places = np.full(len(told), len(steps))
+    for at in range(len(steps) - 1, -1, -1):
+        places[lies[at]] = at
+    return np.where(told, places, -1)
+
+
+def grid_within(kind: SqlType, step: Fraction | None, low: Fraction, high: Fraction) -> Grid:
+    """Return the grid of a step, or of the type's own resolution, made coarser where low .. high has too many ticks."""
+    size = max(abs(low), abs(high), Fraction(1, 2**64))
+    if kind.kind is Kind.FLOAT:
+        least = Fraction(10) ** (ceil(log10(size)) - _MOST_DIGITS[kind.bits])
+        fine = Fraction(10) ** float_exponent(low, high, bits=kind.bits)
+        return Grid(type=kind, step=max(least, step or fine))
+    digits = len(str(int(size)))
+    excess = max(0, digits - INT64_DIGITS) if kind.kind is Kind.DECIMAL else 0
+    return Grid(type=kind, step=max(step or Fraction(1), Fraction(10**excess)))

@@ -1,6 +1,7 @@
-"""Serial: unique values without meaning, numbered anew from the row number.
+"""Serial: unique values made from row numbers. Dense, in order, the same at every call, nothing learnt from real keys.
 
-Nothing is learnt of the column but its share of NULLs; `numbering` makes the values.
+Numbers start at 1, dates and timestamps at 2000-01-01 (days and seconds apart), times at midnight; text is made up.
+Keys are numbered in the same way. Only the share of NULLs of a serial column is learnt.
 """
 
 from dataclasses import dataclass
@@ -9,11 +10,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from privbench.encode.grid import Grid
 from privbench.encode.layout import Codes, LaidOut, Layout, blank
-from privbench.encode.numbering import TEXT_LENGTH, most_values, numbered
 from privbench.encode.predicate import All, Between, OfValues, Predicate
+from privbench.encode.scalar import family_of
+from privbench.encode.text import capacity, key_strings
 from privbench.errors import SchemaError, SpecError
 from privbench.schema.types import Kind, SqlType
+
+TEXT_LENGTH = 12
+"""How long a made-up text is where neither type nor domain says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,3 +66,49 @@ def serial_codec(where: str, kind: SqlType, *, nullable: bool) -> SerialCodec:
     if kind.kind is Kind.BOOLEAN:
         raise SpecError(f"{where}: BOOLEAN cannot be serial; write `values: [false, true]`.")
     return SerialCodec(where=where, layout=Layout(cells=1, nullable=nullable), type=kind)
+
+
+def numbered(of: SqlType, rows: NDArray[np.int64], *, length: int = TEXT_LENGTH) -> pa.Array:
+    """Return the value of each row number (from 0).
+
+    >>> from privbench.schema.types import parse_type
+    >>> numbered(parse_type("INTEGER"), np.arange(3)).to_pylist()
+    [1, 2, 3]
+    """
+    if of.kind is Kind.TEXT:
+        return key_strings(rows, length)
+    first, grid = _numbering(of)
+    return grid.values(rows + first, nulls=np.zeros(len(rows), dtype=np.bool_))
+
+
+def most_values(of: SqlType, *, length: int = TEXT_LENGTH) -> int:
+    """Return how many different values the type has room for.
+
+    >>> from privbench.schema.types import parse_type
+    >>> most_values(parse_type("SMALLINT"))
+    32767
+    """
+    if of.kind is Kind.TEXT:
+        return capacity(length)
+    first, grid = _numbering(of)
+    return grid.high - first + 1
+
+
+def check_room(where: str, of: SqlType, rows: int, scale: float, *, length: int = TEXT_LENGTH) -> None:
+    """Refuse a scale at which the column would run out of values."""
+    most = most_values(of, length=length)
+    if rows > most:
+        raise SchemaError(
+            f"{where}: {of.sql} has room for {most} keys, but scale {scale:g} makes {rows} rows. "
+            f"The largest scale that fits is {scale * most / rows:.3g}. For more, widen the type in the spec, "
+            "here and in the keys that name it, before you fit."
+        )
+
+
+def _numbering(of: SqlType) -> tuple[int, Grid]:
+    """Return the tick of the first row, and the grid that rows are numbered on."""
+    family = family_of(of)
+    step = family.row_step(of)
+    if family.numeric:
+        return int(family.first_row), Grid(type=of, step=step)
+    return 0, Grid(type=of, step=step, anchor=family.first_row)

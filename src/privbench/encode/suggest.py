@@ -1,20 +1,23 @@
 """Suggest a domain from the data, for the publisher to review and keep as public.
 
 Narrow columns are listed value by value, wide ones cut into bins on the coarsest grid that all values lie on;
-short lists of texts are kept as they are, other text only by its lengths. It reads private values: what it
+short lists of strings are kept as they are, other text only by its lengths. It reads private values: what it
 returns makes the guarantee conditional until the publisher declares it.
 """
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from privbench.encode.codec import compile_codec
-from privbench.encode.cuts import cut
-from privbench.encode.grid import typed
-from privbench.encode.layout import one_array
-from privbench.encode.on_grid import bins_on, range_on
-from privbench.encode.resolution import coarsest_grid, round_units
+from privbench.encode.grid import INT64_DIGITS, Grid, bins_on, float_exponent, one_array, range_on, typed
+from privbench.encode.scalar import MICROSECONDS, counts_microseconds, family_of
 from privbench.schema.domain import Domain, Serial, Text, Values, implied_by_type
 from privbench.schema.types import Kind, SqlType
 
@@ -26,9 +29,21 @@ ENTITIES_PER_LISTED = 8
 """A list has at most one value for so many entities, so that few of its values belong to one entity alone."""
 _ROWS_PER_LISTED_NUMBER = 16
 FEW_LENGTHS = 8
-"""Texts of no more different lengths than this, from the shortest to the longest, get a cell for each length."""
+"""Strings of no more different lengths than this, from the shortest to the longest, get a cell for each length."""
 _LENGTHS = (0, 1, *(n for i in range(31) for n in (2 * 2**i, 3 * 2**i)))
 _NO_TEXT = (0, 8)
+_TIME_STEPS = tuple(sorted([*MICROSECONDS.values(), 15 * MICROSECONDS["min"]], reverse=True))
+_ROUND_TIMES = tuple(n * unit for unit in MICROSECONDS.values() for n in (1, 2, 5, 10, 30, 100, 1000))
+_ROUND_NUMBERS = tuple(n * 10**e for e in range(18) for n in (1, 2, 5))
+_MAX_DECIMALS = 9
+_MAX_ZEROS = 2
+_TAIL = 0.001
+_FEW = 3
+MAX_BINS = 64
+MAX_HEAVY_HITTERS = 32
+"""A heavy hitter cuts a cell in up to three, so that there are at most 64 + 2 * 32 = 128 cells."""
+_HEAVY_SHARE = 1 / 64
+_MIN_ROWS = 16
 
 
 def suggest_domain(
@@ -114,3 +129,106 @@ def _length_edges(shortest: int, longest: int, *, limit: int | None) -> tuple[in
 
 def _two_digits(count: int) -> int:
     return int(float(f"{count:.1e}"))
+
+
+def coarsest_grid(kind: SqlType, values: pa.Array) -> Grid:
+    """Return the coarsest grid of round steps that all values (at least one, no NULL, finite) lie on."""
+    if kind.kind is Kind.FLOAT:
+        base = Grid(type=kind, step=_float_step(kind, values.cast(pa.float64()).to_numpy(zero_copy_only=False)))
+    else:
+        base = Grid(type=kind, step=Fraction(10 ** _excess_digits(kind, values)))
+    ticks = base.ticks(values)
+    if counts_microseconds(kind):
+        return Grid(type=kind, step=Fraction(next(s for s in _TIME_STEPS if not (ticks % s).any())))
+    if not family_of(kind).numeric or len(np.unique(ticks)) < _FEW:
+        return base
+    return Grid(type=kind, step=base.step * _round_divisor(ticks, zeros=kind.scale + _MAX_ZEROS))
+
+
+def round_units(grid: Grid) -> Sequence[int]:
+    """Return how many ticks make a round number or a round time."""
+    if not counts_microseconds(grid.type):
+        return _ROUND_NUMBERS
+    return [time // int(grid.step) for time in _ROUND_TIMES if time % grid.step == 0]
+
+
+def _round_divisor(ticks: NDArray[np.int64], *, zeros: int) -> int:
+    """Return the largest power of ten with at most so many zeros, or five times it, that divides all ticks."""
+    divisor = 1
+    for _ in range(min(zeros, INT64_DIGITS - 1)):
+        if (ticks % (10 * divisor)).any():
+            break
+        divisor *= 10
+    return divisor if (ticks % (5 * divisor)).any() else 5 * divisor
+
+
+def _excess_digits(kind: SqlType, values: pa.Array) -> int:
+    """Return how many digits of the widest decimal do not fit int64; they are rounded away."""
+    if kind.kind is not Kind.DECIMAL or kind.precision <= INT64_DIGITS:
+        return 0
+    digits = max(len(v.as_tuple().digits) for v in pc.min_max(values).as_py().values())
+    return max(0, digits - INT64_DIGITS)
+
+
+def _float_step(kind: SqlType, numbers: NDArray[np.float64]) -> Fraction:
+    """Return 1, 0.1, 0.01 .. where all numbers lie on it, else a power of ten fine enough for their bulk."""
+    for decimals in range(_MAX_DECIMALS + 1):
+        step = Fraction(1, 10**decimals)
+        if Grid(type=kind, step=step).lies_on(numbers).all():
+            return step
+    low = float(np.quantile(numbers, _TAIL, method="lower"))
+    high = float(np.quantile(numbers, 1 - _TAIL, method="higher"))
+    return Fraction(10) ** float_exponent(Fraction(low), Fraction(high), bits=kind.bits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cuts:
+    """Ascending edges, the last one beyond the largest tick, and heavy hitters between them."""
+
+    edges: tuple[int, ...]
+    heavy_hitters: tuple[int, ...]
+
+
+def cut(ticks: NDArray[np.int64], counts: NDArray[np.int64], *, units: Sequence[int]) -> Cuts:
+    """Cut distinct ascending ticks with their counts; edges are rounded to the largest of the units that suits."""
+    heavy = _heavy_hitters(counts)
+    edges = [int(ticks[0]), *_quantiles(ticks[~heavy], counts[~heavy]), int(ticks[-1]) + 1]
+    rounded = _round(sorted(set(edges)), units)
+    return Cuts(edges=tuple(rounded), heavy_hitters=tuple(ticks[heavy].tolist()))
+
+
+def _heavy_hitters(counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Mark the ticks that hold a large share of the rows that more frequent ticks leave over."""
+    most = np.argsort(-counts, kind="stable")[:MAX_HEAVY_HITTERS]
+    held = counts[most]
+    left = counts.sum() - np.cumsum(held) + held
+    large = (held >= _MIN_ROWS) & (held >= _HEAVY_SHARE * left)
+    heavy = np.zeros(len(counts), dtype=bool)
+    heavy[most] = np.logical_and.accumulate(large)
+    return heavy
+
+
+def _quantiles(ticks: NDArray[np.int64], counts: NDArray[np.int64]) -> list[int]:
+    """Return inner edges that leave about the same number of rows between them."""
+    total = int(counts.sum())
+    bins = min(MAX_BINS, max(1, total // _MIN_ROWS))
+    ranks = np.arange(1, bins) * (total / bins)
+    places = np.searchsorted(np.cumsum(counts), ranks, side="right")
+    return [int(t) for t in ticks[places]]
+
+
+def _round(edges: list[int], units: Sequence[int]) -> list[int]:
+    """Round each edge by at most a quarter of the way to its neighbours, the outer two outwards."""
+    gaps = [b - a for a, b in pairwise(edges)]
+    first, last = edges[0], edges[-1]
+    low = first - first % _unit(gaps[0], units)
+    inner = [_nearest(e, _unit(min(sides), units)) for e, sides in zip(edges[1:-1], pairwise(gaps), strict=True)]
+    return [first if low <= 0 < first else low, *inner, last + -last % _unit(gaps[-1], units)]
+
+
+def _nearest(edge: int, unit: int) -> int:
+    return (edge + unit // 2) // unit * unit
+
+
+def _unit(gap: int, units: Sequence[int]) -> int:
+    return max((u for u in units if 2 * u <= gap), default=1)

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.encode.match import satisfying
-from privbench.encode.predicate import OfValues, Predicate
+from privbench.encode.predicate import OfValues, Predicate, satisfying
 from privbench.errors import SpecError
 from privbench.estimation.sample import Sampled, sampled
 from privbench.estimation.spread import Shares

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from privbench.encode.match import satisfying
-from privbench.encode.predicate import All, IsNull, Predicate, parts_of
+from privbench.encode.predicate import All, IsNull, Predicate, parts_of, satisfying
 from privbench.errors import SpecError
 from privbench.estimation.context import JoinContext, looked_up
 from privbench.estimation.sample import SampledTable

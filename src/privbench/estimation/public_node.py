@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from privbench.encode.match import rows_named, satisfying
-from privbench.encode.predicate import IsNull, Predicate
+from privbench.encode.keys import rows_named
+from privbench.encode.predicate import IsNull, Predicate, satisfying
 from privbench.errors import SpecError
 from privbench.estimation.context import Filters, JoinContext, Weight, added_up, looked_up, product
 from privbench.estimation.spread import Shares

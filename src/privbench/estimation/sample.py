@@ -4,9 +4,7 @@ Drawn as `generate` draws them, from a fixed seed, so that a model always gives 
 model. No values are decoded, and no keys are mended.
 """
 
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,6 +15,7 @@ from privbench.generation.draws import Block, Draws
 from privbench.generation.keys import keeps_entity_keys
 from privbench.generation.sizes import planned_rows, within_reach
 from privbench.generation.spools import Spools
+from privbench.io.staging import private_folder
 from privbench.model.model import Model, has_births
 from privbench.model.order import generation_order, named_ahead
 from privbench.model.public_counts import public_counts
@@ -70,8 +69,8 @@ def _draw(model: Model, scale: float) -> Sampled:
     promised = named_ahead(model.protection, order)
     sizes = within_reach(model, planned_rows(model, scale), promised)
     tables: dict[str, SampledTable] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        spools = Spools(model, Path(folder) / "carried")
+    with private_folder() as folder:
+        spools = Spools(model, folder / "carried")
         for name in (n for n in order if n in model.tables):
             draws = Draws(
                 model,

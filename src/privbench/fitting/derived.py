@@ -11,8 +11,7 @@ from privbench.model.chosen import Chosen
 from privbench.model.facts import link_facts
 from privbench.model.order import generation_order, named_ahead
 from privbench.privacy.vault import Vault
-from privbench.schema.derivable import possible
-from privbench.schema.derived import Derived
+from privbench.schema.derived import Derived, possible
 from privbench.schema.spec import Spec
 from privbench.schema.types import Kind
 from privbench.schema.unit import Neighbours, Protection

@@ -19,17 +19,6 @@ THRESHOLDS = Fraction(1, 4)
 """The part of delta that goes to thresholds: less would raise them by a few percent, more would cost all else rho."""
 
 
-def paid_before(spec: Spec) -> Spec:
-    """The spec in which domains that an earlier fit has paid for, and published, are declared."""
-    found = {
-        (table, name): (column.domain, Origin.DECLARED)
-        for table, said in spec.tables.items()
-        for name, column in said.columns.items()
-        if column.origin is Origin.PRIVATE and column.domain is not None
-    }
-    return spec.with_domains(found)
-
-
 def threshold_part(delta: Fraction, spec: Spec, protection: Protection) -> Fraction:
     """The part of delta that is kept for the thresholds of frequent values, if any may be looked for."""
     return delta * THRESHOLDS if spec.wanted(protection) else Fraction(0)

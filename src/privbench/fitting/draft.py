@@ -6,22 +6,23 @@ receipt says so. Columns of a type without a codec are left out, as `drop: true`
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privbench.encode.made_up import made_up_domain
 from privbench.encode.suggest import suggest_domain
+from privbench.encode.text import made_up_domain
 from privbench.errors import SchemaError, SpecError
 from privbench.io.base import Source
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import check_lists
-from privbench.schema.choices import closest, flag
+from privbench.schema.choices import Place, closest, flag, leave_out
 from privbench.schema.domain import Domain, Origin, Text
-from privbench.schema.leave_out import Place, leave_out
-from privbench.schema.spec import ColumnSpec, ForeignKeySpec, IndexSpec, Orphans, Spec, TableSpec
+from privbench.schema.spec import Orphans, Spec
+from privbench.schema.table_spec import ColumnSpec, ForeignKeySpec, IndexSpec, TableSpec
 from privbench.schema.tables import Column, Schema, Table
 from privbench.schema.types import Kind
 from privbench.schema.unit import Neighbours, Protection, Role, protect
@@ -131,7 +132,7 @@ def _table(
     private = role is not Role.PUBLIC
     columns = look.columns(kept) if private else {c.name: _plain(c) for c in kept.columns}
     left_out = [c for c in table.columns if (table.name, c.name) in places]
-    columns |= {c.name: ColumnSpec(type=c.type.sql, null=c.nullable, drop=True) for c in left_out}
+    columns |= {c.name: _left_out(c) for c in left_out}
     return TableSpec(
         key=kept.primary_key,
         unique=kept.uniques,
@@ -159,7 +160,9 @@ class _Private:
             return _plain(column, implied=column.implied)
         if (column.name,) in table.keys:
             return _plain(column, implied=made_up_domain(column.type))
-        return ColumnSpec(type=column.type.sql, null=column.nullable, origin=Origin.PRIVATE)
+        return ColumnSpec(
+            type=column.type.sql, null=column.nullable, origin=Origin.PRIVATE, source_type=column.source_type
+        )
 
 
 class _Data:
@@ -196,6 +199,7 @@ def _from_data(table: Table, column: Column, values: pa.ChunkedArray, *, entitie
         null=column.nullable and values.null_count > 0,
         domain=_domain(table, column, values, entities=entities),
         origin=Origin.DATA,
+        source_type=column.source_type,
     )
 
 
@@ -212,9 +216,59 @@ def _domain(table: Table, column: Column, values: pa.ChunkedArray, *, entities: 
 
 def _plain(column: Column, *, implied: Domain | None = None) -> ColumnSpec:
     origin = Origin.DECLARED if implied is None else Origin.SCHEMA
-    return ColumnSpec(type=column.type.sql, null=column.nullable, domain=implied, origin=origin)
+    return ColumnSpec(
+        type=column.type.sql, null=column.nullable, domain=implied, origin=origin, source_type=column.source_type
+    )
+
+
+def _left_out(column: Column) -> ColumnSpec:
+    """A column that is dropped; for its type, if that has no codec."""
+    untyped = column.type.sql if column.type.kind is Kind.OTHER else None
+    return ColumnSpec(type=column.type.sql, null=column.nullable, drop=True, source_type=untyped)
 
 
 def _read(source: Source, table: Table) -> pa.Table:
     schema = pa.schema([pa.field(c.name, c.type.arrow) for c in table.columns])
     return pa.Table.from_batches(source.read(table), schema=schema)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnChange:
+    """A column that is not in the synthetic database as it is in the source, not by the publisher's choice."""
+
+    table: str
+    column: str
+    source: str
+    """What it is in the source: a type, or NOT NULL."""
+    here: str | None
+    """What it is in the synthetic database; None if it was left out."""
+
+    @property
+    def text(self) -> str:
+        """Both sides in words."""
+        return f"{self.source} in the source, {self.here or 'left out, since no type here holds its values'}"
+
+
+def column_changes(spec: Spec) -> tuple[ColumnChange, ...]:
+    """List the columns whose type has no codec or becomes another, and keys that may be NULL though they may not be."""
+    schema = spec.protection().schema
+    changes = []
+    for table in schema.tables:
+        nullable = {c.name for c in table.columns if c.nullable}
+        for name, column in spec.tables[table.name].columns.items():
+            place = {"table": table.name, "column": name}
+            if column.source_type is not None:
+                here = None if column.drop else f"{column.type} here"
+                changes.append(ColumnChange(**place, source=column.source_type, here=here))
+            if not column.null and name in nullable:
+                here = "may be NULL here, as keys to missing rows are"
+                changes.append(ColumnChange(**place, source="NOT NULL", here=here))
+    return tuple(changes)
+
+
+def change_lines(spec: Spec) -> list[str]:
+    """Say which columns are not as in the source, a line for each kind of change."""
+    kinds: dict[str, list[str]] = {}
+    for change in column_changes(spec):
+        kinds.setdefault(change.text, []).append(f"{change.table}.{change.column}")
+    return [f"{kind}: {', '.join(columns)}" for kind, columns in kinds.items()]

@@ -11,8 +11,9 @@ from typing import Any
 
 from privbench import __version__
 from privbench.errors import SpecError
+from privbench.fitting.budget_record import check_limit, open_account, parse_limit
 from privbench.fitting.derived import candidates_to_test, check_counted, places_of, with_tested
-from privbench.fitting.domains import check_wanted, paid_before, threshold_part, wanted_types, with_found
+from privbench.fitting.domains import check_wanted, threshold_part, wanted_types, with_found
 from privbench.fitting.plan import check_budget
 from privbench.fitting.promise import check_method, parse_delta, parse_epsilon
 from privbench.fitting.reading import read_database
@@ -20,7 +21,7 @@ from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import find_source, spec_of
 from privbench.model.chosen import Chosen, method_settings, with_method
-from privbench.model.facts import derived_json, known_rows, public_facts, sizes_are_public
+from privbench.model.facts import known_rows, public_facts, sizes_are_public, stated_facts
 from privbench.model.model import Model, compile_codecs
 from privbench.model.order import generation_order
 from privbench.model.public_counts import count_bins
@@ -39,6 +40,8 @@ def fit(
     epsilon: Fraction | float | str,
     delta: Fraction | float | str = 0,
     method: str | None = None,
+    budget_limit: Fraction | float | str | None = None,
+    out: Path | str | None = None,
     entropy: Entropy | None = None,
     progress: Progress = silent,
 ) -> Model:
@@ -48,13 +51,17 @@ def fit(
     file. The noise comes from the operating system; a test may pass its own `entropy`, and the model is then stamped
     "not private". With a `delta` (such as "1e-9") epsilon may fail with that chance, and noise is Gaussian.
 
+    What was spent goes into the budget record of this user (see `budget`), with `out` as the place where the model will
+    be written. With a `budget_limit` nothing is spent if all releases of the source add up to more; BudgetError then.
+
     Example::
 
         model = privbench.fit("spec.yaml", epsilon="3.2")
     """
-    budget, chance = parse_epsilon(epsilon), parse_delta(delta)
+    budget, chance, limit = parse_epsilon(epsilon), parse_delta(delta), parse_limit(budget_limit)
     spec, folder = spec_of(spec)
-    spec = paid_before(with_method(spec, method))
+    spec = with_method(spec, method)
+    spec.check_reuse()
     chosen = method_settings(spec)
     check_method(chosen.method, chance)
     public_sizes = sizes_are_public(spec, chosen.settings)
@@ -71,6 +78,8 @@ def fit(
             raise SpecError("no source: the spec names none. Give one with `--source`.")
         source = find_source(spec.source, folder)
     with open_source(source) as opened:
+        check_limit(source, epsilon=budget, neighbours=protection.neighbours, limit=limit)
+        account = open_account(source, opened.schema(), limit=limit)
         read = read_database(
             opened, protection, codecs, orphans_as_null=spec.orphans.value == "null", progress=progress
         )
@@ -93,12 +102,10 @@ def fit(
     counts = count_bins(protection, read.public, read.entity_keys)
     facts = public_facts(spec, protection, codecs, read.rows, public_sizes=public_sizes, public_counts=counts)
     tables = chosen.method.learn(vault, facts, chosen.settings, progress)
+    receipt = receipt_of(vault, facts, spec, chosen=chosen, epsilon=budget, delta=chance)
+    account.append(receipt, out=out)
     return Model(
-        spec=spec.published(),
-        tables=tables,
-        public=read.public,
-        entity_keys=read.entity_keys,
-        receipt=receipt_of(vault, facts, spec, chosen=chosen, epsilon=budget, delta=chance),
+        spec=spec.published(), tables=tables, public=read.public, entity_keys=read.entity_keys, receipt=receipt
     )
 
 
@@ -110,13 +117,11 @@ def receipt_of(
     return make_receipt(
         protection=protection,
         facts=PublicFacts(
-            domains=spec.origins(protection),
+            **stated_facts(spec, protection),
             sizes={name: table.rows for name, table in facts.tables.items() if table.rows is not None},
             rows_per_entity={name: vault.cap_or_none(name) for name in facts.tables},
             declared_caps=[name for name, table in facts.tables.items() if table.cap is not None],
-            orphans=spec.orphans.value,
             parameters={"method": chosen.method.name, **_plain(chosen.settings)},
-            derived=derived_json(protection, vault.ledger.to_json()["nodes"]),
         ),
         epsilon=epsilon,
         delta=delta,

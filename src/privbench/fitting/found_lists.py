@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from privbench.methods.domains.forecast import STRING_REMEDIES
+from privbench.methods.domains.budget import STRING_REMEDIES
 from privbench.model.model import Model
 from privbench.schema.domain import Domain, Origin, Values
 from privbench.schema.types import Kind

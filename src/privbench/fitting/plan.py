@@ -11,11 +11,11 @@ from pathlib import Path
 
 from privbench.errors import BudgetError, SpecError
 from privbench.fitting.derived import candidates_to_test, check_counted, derived_columns
-from privbench.fitting.domains import check_wanted, paid_before, threshold_part, wanted_types
+from privbench.fitting.domains import check_wanted, threshold_part, wanted_types
 from privbench.fitting.promise import Number, check_method, parse_delta, parse_epsilon
+from privbench.methods.domains.budget import POOR, STRING_REMEDIES, DomainForecast, forecast_domains
 from privbench.methods.domains.coarse import coarse_domain
 from privbench.methods.domains.columns import SCOPE as DOMAINS
-from privbench.methods.domains.forecast import POOR, STRING_REMEDIES, DomainForecast, forecast_domains
 from privbench.methods.forecast import REMEDIES, Forecast, PlanInput, TableForecast
 from privbench.methods.registry import BUILT_IN
 from privbench.methods.tree.derived import SCOPE as TESTS
@@ -87,7 +87,8 @@ def plan(
             print(table.table, table.outlook.value)
     """
     budget, chance = parse_epsilon(epsilon), parse_delta(delta)
-    spec = paid_before(with_method(spec_of(spec)[0], method))
+    spec = with_method(spec_of(spec)[0], method)
+    spec.check_reuse()
     chosen = method_settings(spec)
     check_method(chosen.method, chance)
     protection = spec.protection()
@@ -154,7 +155,7 @@ def forecast_of(model: Model) -> Forecast | None:
     before = sum((Fraction(node["total"]) for node in searches), Fraction(0))
     rows = {name: round(table.rows) for name, table in model.tables.items()}
     return _forecast(
-        paid_before(model.spec),
+        model.spec,
         protection,
         method_settings(model.spec),
         ledger,

@@ -6,6 +6,7 @@ data is found here, before anything is spent.
 """
 
 import io
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -25,8 +26,9 @@ from privbench.methods.method import Progress
 from privbench.model.order import ids_are_public
 from privbench.privacy.facts import SIZE_LIMIT
 from privbench.schema.tables import Schema, Table
-from privbench.schema.unit import Link, Protection, Role
+from privbench.schema.unit import Link, LinkKind, Protection, Role
 
+_logger = logging.getLogger(__name__)
 Codecs = Mapping[str, Mapping[str, Codec]]
 """Codecs by table and column."""
 RawColumns = Mapping[str, Mapping[str, pa.Array]]
@@ -144,7 +146,7 @@ def _whole(table: Table, column: str, parts: list[pa.Array]) -> pa.Array:
 def _read_public(source: Source, protection: Protection, table: Table) -> tuple[bytes, KeyValues, int]:
     schema = pa.schema([pa.field(c.name, c.type.arrow) for c in table.columns])
     held, rows, buffer = _HeldKeys(protection, table), 0, io.BytesIO()
-    with pq.ParquetWriter(buffer, schema) as writer:
+    with pq.ParquetWriter(buffer, schema, compression="none") as writer:  # the model file is compressed as a whole
         for batch in source.read(table):
             rows += batch.num_rows
             held.add(batch)
@@ -185,8 +187,7 @@ def _positions(
         positions = indexes[link.key.table, link.key.references].find(values)
         name = link.name
         _check_nulls(name, link, positions)
-        if not orphans_as_null:
-            _refuse_orphans(name, link, positions)
+        _check_orphans(name, link, positions, as_null=orphans_as_null)
         found.setdefault(link.table, {})[name] = KeyPositions(rows=positions, missing=missing_rows(positions, values))
     return found
 
@@ -215,13 +216,22 @@ def _check_nulls(name: str, link: Link, positions: NDArray[np.int64]) -> None:
         )
 
 
-def _refuse_orphans(name: str, link: Link, positions: NDArray[np.int64]) -> None:
+def _check_orphans(name: str, link: Link, positions: NDArray[np.int64], *, as_null: bool) -> None:
+    """Refuse keys to missing rows, or tell the publisher how many are kept as NULL. Nothing is spent yet."""
     orphans = int((positions == MISSING).sum())
-    if orphans:
+    if not orphans:
+        return
+    lost = f"{name}: {orphans:,} rows name a row of {link.target} that is not there"
+    if not as_null:
         raise DataError(
-            f"{name}: {orphans} rows name a row of {link.key.table} that is not there. Repair them, or say "
-            '`orphans: "null"` in the spec (`--orphans null`) to count such keys as NULL.'
+            f'{lost}. Repair them, or say `orphans: "null"` in the spec (`--orphans null`) to count such keys as NULL.'
         )
+    if link.kind not in (LinkKind.INBOUND, LinkKind.COPIED) and not link.nullable:
+        raise DataError(
+            f"{lost}, and the key is part of the primary key, which cannot be NULL. Repair or remove these rows, or "
+            f"take the column out of `key` under {link.table} in the spec."
+        )
+    _logger.warning("%s: they are kept, with a NULL key. This number is for you alone; it is not published.", lost)
 
 
 def _sort_public_keys(

@@ -12,7 +12,7 @@ from typing import Any
 
 from privbench.fitting.found_lists import list_warnings
 from privbench.fitting.plan import forecast_of
-from privbench.methods.domains.forecast import POOR, SEEN
+from privbench.methods.domains.budget import POOR, SEEN
 from privbench.methods.forecast import REMEDIES
 from privbench.model.model import Model
 from privbench.privacy.receipt import display_name, link_json

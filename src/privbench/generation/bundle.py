@@ -1,26 +1,31 @@
-"""What stands beside the data in a bundle: schema, receipt, how to load it, and checksums."""
+"""What stands beside the data in a bundle: schema, receipt, manifest, how to load it, and checksums.
+
+Names of tables and columns come from a stranger's database. They are quoted in SQL and escaped in comments and in the
+README, so that they can end no comment and add no markup.
+"""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from privbench import __version__
+from privbench.fitting.draft import change_lines
 from privbench.fitting.found_lists import found_lists
 from privbench.generation.keys import keeps_entity_keys
-from privbench.io.base import Format
+from privbench.io.names import file_stems, markdown, sql_comment
 from privbench.io.render import Dialect, omitted_keys, render_ddl
+from privbench.io.sinks import sink_kind
 from privbench.io.staging import is_bundle
+from privbench.model.file import model_digest
 from privbench.model.model import Model
+from privbench.model.order import stale_links
 from privbench.schema.tables import Schema
+from privbench.schema.unit import LinkKind
 from privbench_verify.checksums import CHECKSUMS, RECEIPT, sha256, wrong_checksums
 
-_LOAD = {
-    Format.PARQUET: "`python -c \"import duckdb; duckdb.read_parquet('data/{table}.parquet').limit(5).show()\"`, "
-    "or run `schema.sql` and load each file.",
-    Format.CSV: "Run `schema.sql`, then load each file: an empty field is NULL, a quoted empty one an empty string.",
-    Format.DUCKDB: "`duckdb data/database.duckdb`; keys and indexes are in place.",
-    Format.SQLITE: "`sqlite3 data/database.sqlite`; keys and indexes are in place.",
-}
+MANIFEST = "manifest.json"
 
 
 def write_companions(
@@ -28,25 +33,25 @@ def write_companions(
     model: Model,
     *,
     rows: Mapping[str, int],
-    form: Format,
+    form: str,
     lost: Sequence[str],
     scale: float,
     seed: int,
 ) -> None:
     """Write everything of a bundle but the data. `lost` is what to say of tables smaller than planned."""
     schema = model.protection.schema
-    (folder / "schema.sql").write_text(render_ddl(schema, Dialect.ANSI) + "\n", encoding="utf-8")
-    (folder / "schema.duckdb.sql").write_text(_duckdb_script(schema) + "\n", encoding="utf-8")
+    _write(folder / "schema.sql", render_ddl(schema, Dialect.ANSI) + "\n")
+    _write(folder / "schema.duckdb.sql", _duckdb_script(schema) + "\n")
     write_receipt(folder / RECEIPT, model.receipt)
-    kept = keeps_entity_keys(model, scale)
-    text = _readme(model, rows=rows, form=form, lost=lost, scale=scale, seed=seed, kept_ids=kept)
-    (folder / "README.md").write_text(text, encoding="utf-8")
+    manifest = _manifest(folder, model, rows=rows, form=form, scale=scale, seed=seed)
+    _write(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
+    _write(folder / "README.md", "\n".join(_readme(model, rows=rows, form=form, lost=lost, scale=scale, seed=seed)))
     _write_checksums(folder)
 
 
 def write_receipt(path: Path, receipt: Mapping[str, Any]) -> None:
     """Write a receipt as JSON that people can read."""
-    path.write_text(json.dumps(receipt, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    _write(path, json.dumps(receipt, indent=1, ensure_ascii=False) + "\n")
 
 
 def is_untouched_bundle(folder: Path) -> bool:
@@ -54,91 +59,135 @@ def is_untouched_bundle(folder: Path) -> bool:
     return folder.is_dir() and is_bundle(folder) and not wrong_checksums(folder)
 
 
+def redrawn_keys(model: Model, scale: float) -> tuple[str, ...]:
+    """Name the keys of public tables whose values are drawn again at this scale, since what they reference is."""
+    links = stale_links(model.protection, keep_entity_keys=keeps_entity_keys(model, scale))
+    return tuple(link.name for link in links)
+
+
+def _write(path: Path, text: str) -> None:
+    """Write text with its line ends as they are: a name may hold one."""
+    path.write_bytes(text.encode())
+
+
 def _write_checksums(folder: Path) -> None:
     files = sorted(p for p in folder.rglob("*") if p.is_file())
-    lines = [f"{sha256(p)}  {p.relative_to(folder).as_posix()}\n" for p in files]
-    (folder / CHECKSUMS).write_text("".join(lines), encoding="utf-8")
+    _write(folder / CHECKSUMS, "".join(f"{sha256(p)}  {p.relative_to(folder).as_posix()}\n" for p in files))
+
+
+def _manifest(
+    folder: Path, model: Model, *, rows: Mapping[str, int], form: str, scale: float, seed: int
+) -> dict[str, Any]:
+    """What the bundle holds, and of which model and receipt it is."""
+    protection = model.protection
+    stems = file_stems(t.name for t in protection.schema.tables)
+    tables = {
+        table.name: {
+            "role": protection.roles[table.name].value,
+            "rows": rows[table.name],
+            "columns": [{"name": c.name, "type": c.type.sql, "nullable": c.nullable} for c in table.columns],
+            "files": _files(folder, stems[table.name]),
+        }
+        for table in protection.schema.tables
+    }
+    return {
+        "version": 1,
+        "software": f"privbench {__version__}",
+        "scale": f"{Decimal(repr(scale)).normalize():f}",
+        "seed": seed,
+        "format": str(form),
+        "tables": tables,
+        "model": model_digest(model),
+        "receipt": sha256(folder / RECEIPT),
+    }
+
+
+def _files(folder: Path, stem: str) -> list[str]:
+    """The files that hold a table: those of its name, or all where tables share them."""
+    names = sorted(path.name for path in (folder / "data").iterdir())
+    return [f"data/{name}" for name in names if name.partition(".")[0] == stem] or [f"data/{name}" for name in names]
 
 
 def _duckdb_script(schema: Schema) -> str:
-    left_out = [f"-- left out: {table} {key}" for table, key in omitted_keys(schema, Dialect.DUCKDB)]
-    note = ["-- DuckDB cannot hold foreign keys in cycles or to the same table:", *left_out, ""] if left_out else []
-    return "\n".join([*note, render_ddl(schema, Dialect.DUCKDB)])
+    left_out = [sql_comment(f"left out: {table} {key}") for table, key in omitted_keys(schema, Dialect.DUCKDB)]
+    note = [sql_comment("DuckDB cannot hold foreign keys in cycles or to the same table:"), *left_out, ""]
+    return "\n".join([*(note if left_out else ()), render_ddl(schema, Dialect.DUCKDB)])
+
+
+# -- README.md ---------------------------------------------------------------------------------------------------------
 
 
 def _readme(
-    model: Model,
-    *,
-    rows: Mapping[str, int],
-    form: Format,
-    lost: Sequence[str],
-    scale: float,
-    seed: int,
-    kept_ids: bool,
-) -> str:
-    first, protection = next(iter(rows)), model.protection
-    omitted = [f"{t} {k}" for t, k in omitted_keys(protection.schema, Dialect.DUCKDB)]
-    return "\n".join(
-        [
-            "# A synthetic database made by PrivBench",
-            "",
-            "The rows of private tables were drawn from a model that was learnt under differential privacy; public",
-            "tables are copies. `receipt.json` says what was promised and what the budget was spent on.",
-            "",
-            *_promise(model.receipt, kept_ids=kept_ids, lists=list(found_lists(model))),
-            "",
-            "## Load it",
-            "",
-            _LOAD[form].format(table=first),
-            "",
-            *([f"DuckDB goes without these keys, which it cannot hold: {'; '.join(omitted)}.", ""] if omitted else []),
-            f"## Tables (scale factor {scale:g}, seed {seed})",
-            "",
-            "| table | role | rows |",
-            "|---|---|---|",
-            *(f"| {name} | {protection.roles[name].value} | {count} |" for name, count in rows.items()),
-            "",
-            *([*(f"- {line}" for line in lost), ""] if lost else []),
-            "## Check it",
-            "",
-            "`sha256sum -c SHA256SUMS` checks the files; `privbench verify .` adds the receipt up again.",
-            "Both are arithmetic: who made this bundle only a signature, or checksums from elsewhere, can show.",
-            "",
-        ]
+    model: Model, *, rows: Mapping[str, int], form: str, lost: Sequence[str], scale: float, seed: int
+) -> Iterator[str]:
+    """The lines of the README. Whatever holds a name goes through `markdown`."""
+    protection = model.protection
+    stems = file_stems(t.name for t in protection.schema.tables)
+    yield from (
+        "# A synthetic database made by PrivBench",
+        "",
+        "The rows of private tables were drawn from a model that was learnt under differential privacy; public",
+        "tables are copies. `receipt.json` says what was promised and what the budget was spent on.",
+        "",
+    )
+    yield from _promise(model)
+    if keeps_entity_keys(model, scale):
+        entity = markdown(protection.entity)
+        yield f"The ids of {entity} are those of the source: public tables name them, so they count as public."
+        yield ""
+    yield from ("## Load it", "", sink_kind(form).loading.format(table=stems[next(iter(rows))]), "")
+    if omitted := [markdown(f"{t} {k}") for t, k in omitted_keys(protection.schema, Dialect.DUCKDB)]:
+        yield from (f"DuckDB goes without these keys, which it cannot hold: {'; '.join(omitted)}.", "")
+    yield from (f"## Tables (scale factor {scale:g}, seed {seed})", "", "| table | role | rows |", "|---|---|---|")
+    yield from (f"| {markdown(name)} | {protection.roles[name].value} | {count} |" for name, count in rows.items())
+    yield ""
+    if redrawn := redrawn_keys(model, scale):
+        yield "Public tables are copied as they are, but for these keys, which are drawn again since the rows that they"
+        yield f"reference are made anew: {', '.join(map(markdown, redrawn))}."
+        yield ""
+    yield from _list(lost)
+    if changes := change_lines(model.spec):
+        yield from ("## Columns that are not as in the source", "")
+        yield from _list(changes)
+    yield from (
+        "## Check it",
+        "",
+        "`sha256sum -c SHA256SUMS` checks the files; `privbench verify .` adds the receipt up again.",
+        "Both are arithmetic: who made this bundle only a signature, or checksums from elsewhere, can show.",
+        "",
     )
 
 
-def _promise(receipt: Mapping[str, Any], *, kept_ids: bool, lists: Sequence[str]) -> list[str]:
+def _list(lines: Sequence[str]) -> Iterator[str]:
+    if lines:
+        yield from (f"- {markdown(line)}" for line in lines)
+        yield ""
+
+
+def _promise(model: Model) -> Iterator[str]:
+    receipt, protection = model.receipt, model.protection
     relation = {"replace": "replacing", "add-remove": "adding or removing"}[receipt["neighbours"]]
     delta = _decimal(receipt["delta"])
     chance = "" if delta == "0" else f", delta = {delta}"
-    lines = [
-        "## What is promised",
-        "",
+    yield from ("## What is promised", "")
+    yield (
         f"epsilon = {_decimal(receipt['epsilon'])}{chance} for {relation} one entity: a row of "
-        f"`{receipt['unit']['entity']}` with every row that belongs to it.",
-    ]
+        f"{markdown(protection.entity)} with every row that belongs to it."
+    )
+    yield ""
     if receipt["stamp"]:
-        lines += ["", f"**{receipt['stamp']}**"]
+        yield from (f"**{markdown(receipt['stamp'])}**", "")
     if receipt["condition"]:
-        lines += ["", f"Condition: {receipt['condition']}."]
+        yield from (f"Condition: {markdown(receipt['condition'])}.", "")
     if receipt["references"]["note"]:
-        lines += ["", f"{receipt['references']['note']} Keys: {'; '.join(receipt['references']['keys'])}."]
+        keys = [f"{k.table} {k.key}" for k in protection.links if k.kind is LinkKind.REFERENCE]
+        yield from (f"{markdown(receipt['references']['note'])} Keys: {'; '.join(map(markdown, keys))}.", "")
     if receipt["public"]["orphans_note"]:
-        lines += ["", receipt["public"]["orphans_note"]]
-    if lists:
-        lines += [
-            "",
-            f"These columns hold texts of the source that many entities have, found within this promise: "
-            f"{', '.join(f'`{name}`' for name in lists)}. Others there are made up.",
-        ]
-    if kept_ids:
-        entity = receipt["unit"]["entity"]
-        lines += [
-            "",
-            f"The ids of `{entity}` are those of the source: public tables name them, so they count as public.",
-        ]
-    return lines
+        yield from (markdown(receipt["public"]["orphans_note"]), "")
+    if lists := list(found_lists(model)):
+        yield "These columns hold texts of the source that many entities have, found within this promise:"
+        yield f"{', '.join(map(markdown, lists))}. Other texts there are made up."
+        yield ""
 
 
 def _decimal(rational: str) -> str:

@@ -5,7 +5,6 @@ formats, at no cost in privacy. The same model, scale and seed give the same dat
 """
 
 import secrets
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -23,7 +22,7 @@ from privbench.generation.sizes import planned_rows, within_reach
 from privbench.generation.spools import Spools
 from privbench.io.base import Format
 from privbench.io.sinks import open_sink
-from privbench.io.staging import check_target, staged
+from privbench.io.staging import check_target, private_folder, staged
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import format_of, model_of
 from privbench.model.model import Model, has_births
@@ -42,7 +41,7 @@ def generate(
     *,
     scale: float = 1.0,
     seed: int | None = None,
-    format: Format | str = Format.PARQUET,  # noqa: A002
+    format: str = Format.PARQUET,  # noqa: A002
     force: bool = False,
     progress: Progress = silent,
 ) -> dict[str, int]:
@@ -58,9 +57,9 @@ def generate(
     check_target(Path(out), force=force)
     form, model = format_of(format), model_of(model)
     seed = secrets.randbits(32) if seed is None else seed
-    with staged(Path(out), force=force) as folder, tempfile.TemporaryDirectory() as spool:
+    with staged(Path(out), force=force) as folder, private_folder() as spool:
         (folder / "data").mkdir(parents=True)
-        run = _Run(model, scale=scale, seed=seed, spool=Path(spool))
+        run = _Run(model, scale=scale, seed=seed, spool=spool)
         with closing(run), open_sink(folder / "data", schema=model.protection.schema, format=form) as sink:
             for table, batch in run.batches(progress):
                 sink.write(table, batch)

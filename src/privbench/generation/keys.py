@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from privbench.encode.numbering import TEXT_LENGTH, check_room, numbered
+from privbench.encode.serial import TEXT_LENGTH, check_room, numbered
 from privbench.generation.derived import copied_columns
 from privbench.model.model import Model
 from privbench.model.order import colliding_keys, is_numbered

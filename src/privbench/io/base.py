@@ -1,24 +1,28 @@
 """The two doors of the data: a `Source` gives Arrow batches of private tables, a `Sink` takes synthetic ones.
 
 Both sides speak `Column.type.arrow`, so nothing above this package knows which system the rows came from.
-Every source and every sink passes the same suite of tests; a new system is one more class of each.
+Every source and every sink passes the same suite of tests. A new system is one more module that makes a `SourceKind`
+or a `SinkKind`, and one more line in `open.SOURCES` or `sinks.SINKS`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from enum import Enum
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
 from typing import Protocol, Self
 
 import pyarrow as pa
 
+from privbench.errors import SourceError
 from privbench.schema.tables import Schema, Table
 
 BATCH_ROWS = 65_536
 """No source gives more rows than this at a time, so memory does not grow with the database."""
 
 
-class Format(Enum):
-    """What a sink can write."""
+class Format(StrEnum):
+    """The names of the formats that come with PrivBench; a format can be any name in `sinks.SINKS`."""
 
     PARQUET = "parquet"
     CSV = "csv"
@@ -68,6 +72,44 @@ class Sink(AbstractContextManager["Sink"], Protocol):
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
         """Append rows whose columns are those of the table, in its order and its Arrow types."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceKind:
+    """One kind of source: how to recognise it, and how to open it."""
+
+    name: str
+    """What it is, with its article, for messages: "a DuckDB file"."""
+
+    matches: Callable[[str], bool]
+    """Tell whether a location is of this kind; a location need not be a path."""
+
+    open: Callable[[str], Source]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkKind:
+    """One format that tables can be written in."""
+
+    name: str
+    """What `--to` and `format=` take."""
+
+    open: Callable[[Path, Schema], Sink]
+    """Open a sink in a folder that exists and is empty."""
+
+    loading: str
+    """How to load the tables, for the README of a bundle; `{table}` is the file of one, without suffix."""
+
+
+def read_head(location: str) -> bytes:
+    """Give the first 16 bytes of a file; none if there is no file at the location."""
+    if not Path(location).is_file():
+        return b""
+    try:
+        with Path(location).open("rb") as file:
+            return file.read(16)
+    except OSError as error:
+        raise SourceError(f"{location}: cannot be read ({error.strerror}).") from error
 
 
 def arrow_schema(table: Table) -> pa.Schema:

@@ -1,7 +1,8 @@
 """`schema.sql`: CREATE TABLE, ALTER TABLE, CREATE INDEX and CREATE TYPE .. AS ENUM of any common dialect.
 
 The script is cut into statements, those that declare something are parsed with sqlglot, the rest (INSERT, SET,
-COMMENT ..) is passed over. The dialect is the first of `_dialects` that all of them parse in.
+COMMENT ..) is passed over. The dialect is the first of `_dialects` that all of them parse in. Types as sqlglot parses
+them are turned into ours at the end of this file; the DuckDB catalogue is read with the same functions.
 """
 
 import logging
@@ -16,11 +17,10 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from privbench.errors import SchemaError, first_line
 from privbench.io.catalogue import RawTable, build_schema
-from privbench.io.ddl_types import typed
 from privbench.io.names import Names, find_name
-from privbench.schema.domain import Domain
+from privbench.schema.domain import MAX_CELLS, Domain, Values, implied_by_type
 from privbench.schema.tables import Column, ForeignKey, Index, Schema
-from privbench.schema.types import SqlType, any_type
+from privbench.schema.types import MAX_TYPE_TEXT, Kind, any_type
 
 _CREATES = re.compile(
     r"CREATE\s+(OR\s+REPLACE\s+)?((GLOBAL|LOCAL|TEMP|TEMPORARY|UNLOGGED)\s+)*TABLE\b",
@@ -208,8 +208,7 @@ class _Script:
         if node.kind is None:
             raise SchemaError(f"{where}: has no type in {self.where}. Give it one.")
         kinds = [c.kind for c in node.constraints]
-        found, implied = self._type(node.kind)
-        raw.columns.append(Column(name=node.name, type=found, nullable=_nullable(node), implied=implied))
+        raw.columns.append(replace(self._type(node.kind), name=node.name, nullable=_nullable(node)))
         for kind in kinds:
             match kind:
                 case exp.PrimaryKeyColumnConstraint():
@@ -221,12 +220,12 @@ class _Script:
                 case exp.CheckColumnConstraint():
                     raw.checks.append(kind.this)
 
-    def _type(self, kind: exp.DataType) -> tuple[SqlType, Domain | None]:
+    def _type(self, kind: exp.DataType) -> Column:
         if kind.this is exp.DataType.Type.USERDEFINED:
             name = str(kind.args.get("kind")).split(".")[-1].strip('"').lower()
             kind = self.enums.get(name, kind)
             if kind.this is exp.DataType.Type.USERDEFINED:
-                return any_type(name), None  # one that we may know (`serial` outside PostgreSQL)
+                return Column(name="", type=any_type(name))  # one that we may know (`serial` outside PostgreSQL)
         return typed(kind, shown=kind.sql(), mysql=self.mysql)
 
     def _find(self, name: str) -> RawTable:
@@ -271,3 +270,60 @@ def _nullable(node: exp.ColumnDef) -> bool:
 def _not_null(raw: RawTable, name: str) -> None:
     found = find_name(name, (c.name for c in raw.columns))
     raw.columns = [replace(c, nullable=False) if c.name == found else c for c in raw.columns]
+
+
+_OURS = {
+    "UMEDIUMINT": "UINTEGER",
+    "INT128": "HUGEINT",
+    "YEAR": "SMALLINT",
+    "FLOAT": "REAL",  # FLOAT with 32 bits; PostgreSQL's own FLOAT arrives as DOUBLE
+    "UFLOAT": "REAL",
+    "UDOUBLE": "DOUBLE",
+    "UDECIMAL": "DECIMAL",
+    "NAME": "VARCHAR",
+    "UUID": "CHAR(36)",
+    "ENUM": "VARCHAR",
+    "TIMESTAMPLTZ": "TIMESTAMPTZ",
+}
+_CHANGED = {*_OURS, "UBIGINT", "MEDIUMINT", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"} - {"FLOAT"}
+"""Types that become one of ours which is not the same: wider, narrower, or without the list of values."""
+_WITH_SIZE = ("DECIMAL", "VARCHAR", "NVARCHAR", "CHAR", "NCHAR", "BPCHAR", "TEXT")
+
+
+def typed(kind: exp.DataType, *, shown: str, mysql: bool = False) -> Column:
+    """Turn a parsed type into a column without a name: our type, and the domain that the type implies.
+
+    A type without a codec is OTHER, named `shown`; one that becomes another is kept as `source_type`.
+    """
+    ours = any_type(_spelled(kind, mysql=mysql), shown=shown)
+    domain = _enum_domain(kind) if kind.this is exp.DataType.Type.ENUM else implied_by_type(ours.kind)
+    changed = ours.kind is not Kind.OTHER and (_name(kind) in _CHANGED or _lacks_digits(kind))
+    return Column(name="", type=ours, implied=domain, source_type=shown[:MAX_TYPE_TEXT] if changed else None)
+
+
+def named_type(text: str, *, dialect: str) -> Column:
+    """Read the type of a catalogue entry, as a column without a name."""
+    return typed(exp.DataType.build(text, dialect=dialect, udt=True), shown=text)
+
+
+def _name(kind: exp.DataType) -> str:
+    return kind.this.name if isinstance(kind.this, exp.DataType.Type) else str(kind.this)
+
+
+def _lacks_digits(kind: exp.DataType) -> bool:
+    """Whether a DECIMAL does not say how many digits it has, so that ours has fewer."""
+    return _name(kind) == "DECIMAL" and not kind.expressions
+
+
+def _spelled(kind: exp.DataType, *, mysql: bool) -> str:
+    name = _name(kind)
+    if mysql and name == "TIMESTAMPTZ":  # MySQL shows its TIMESTAMP without a zone
+        name = "TIMESTAMP"
+    name = _OURS.get(name, name)
+    sizes = [e.name for e in kind.expressions if isinstance(e, exp.DataTypeParam)] if name in _WITH_SIZE else []
+    return f"{name}({','.join(sizes)})" if sizes and all(map(str.isdigit, sizes)) else name
+
+
+def _enum_domain(kind: exp.DataType) -> Domain | None:
+    labels = tuple(e.name for e in kind.expressions)
+    return Values(values=labels) if 0 < len(set(labels)) == len(labels) <= MAX_CELLS else None

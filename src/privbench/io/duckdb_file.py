@@ -1,24 +1,29 @@
-"""A DuckDB file as a source: its catalogue gives the schema, its tables stream as Arrow batches.
+"""A DuckDB file: the source reads its catalogue and streams its tables as Arrow batches; the sink writes one.
 
-The file is opened read-only, with extensions and access to other files switched off: a database from a
-stranger is data and nothing else. Only base tables of the schema `main` are read.
+The source opens the file read-only, with extensions and access to other files switched off: a database from a
+stranger is data and nothing else. Only base tables of the schema `main` are read. DuckDB checks foreign keys at each
+insert and cannot add them later, so the sink keeps batches in Parquet files until the end and loads parents first.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Self
 
 import duckdb
 import pyarrow as pa
 
 from privbench.errors import SourceError, first_line
-from privbench.io.base import BATCH_ROWS
+from privbench.io.base import BATCH_ROWS, Format, SinkKind, SourceKind, read_head
 from privbench.io.cast import cast_batch
 from privbench.io.catalogue import RawTable, build_schema
-from privbench.io.ddl import parse_checks, parse_index
-from privbench.io.ddl_types import named_type
-from privbench.io.names import quote_sql
-from privbench.schema.tables import Column, ForeignKey, Schema, Table
+from privbench.io.ddl import named_type, parse_checks, parse_index
+from privbench.io.files import FileSink
+from privbench.io.names import file_stems, quote_sql
+from privbench.io.render import Dialect, create_indexes, create_tables, plan
+from privbench.io.staging import refused_write, remove, target_error
+from privbench.schema.tables import ForeignKey, Schema, Table
 
 _SEALED: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
@@ -94,8 +99,8 @@ class DuckDBSource:
     def _add_columns(self, tables: dict[str, RawTable]) -> None:
         for table, name, text, nullable in self._all(_COLUMNS):
             if table in tables:  # views have columns too
-                found, implied = named_type(text, dialect="duckdb")
-                tables[table].columns.append(Column(name=name, type=found, nullable=nullable, implied=implied))
+                column = named_type(text, dialect="duckdb")
+                tables[table].columns.append(replace(column, name=name, nullable=nullable))
 
     def _add_constraints(self, tables: dict[str, RawTable]) -> None:
         for table, kind, columns, text, target, references in self._all(_CONSTRAINTS):
@@ -122,3 +127,60 @@ class DuckDBSource:
             return self._connection.execute(query).fetchall()
         except duckdb.Error as error:
             raise SourceError(f"{self.location}: DuckDB cannot read it ({first_line(error)}).") from error
+
+
+class DuckDBSink:
+    """A DuckDB file; `render.omitted_keys` tells which foreign keys it goes without."""
+
+    def __init__(self, path: Path, *, schema: Schema) -> None:
+        self._path = path
+        self._schema = schema
+        self._tables = create_tables(schema, Dialect.DUCKDB)
+        self._waiting = path.with_name(f".{path.name}.waiting")
+        try:
+            self._waiting.mkdir()
+        except OSError as error:
+            raise target_error(path.name, error) from error
+        self._files = FileSink(self._waiting, schema=schema, format=Format.PARQUET)
+
+    def write(self, table: str, batch: pa.RecordBatch) -> None:
+        """Keep a batch until the end."""
+        self._files.write(table, batch)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._files.__exit__(kind, error, trace)
+            if kind is None:
+                self._load()
+        except duckdb.Error as failure:
+            raise refused_write(self._path.name, "DuckDB", failure) from failure
+        finally:
+            remove(self._waiting)
+
+    def _load(self) -> None:
+        stems = file_stems(t.name for t in self._schema.tables)
+        order, _ = plan(self._schema)
+        with duckdb.connect(str(self._path)) as connection:
+            for table, statement in zip(order, self._tables, strict=True):
+                connection.execute(statement)
+                file = str(self._waiting / f"{stems[table.name]}.parquet")
+                connection.execute(f"INSERT INTO {quote_sql(table.name)} SELECT * FROM read_parquet(?)", [file])
+            for statement in create_indexes(self._schema):
+                connection.execute(statement)
+
+
+DUCKDB_SOURCE = SourceKind(
+    name="a DuckDB file",
+    matches=lambda location: read_head(location)[8:12] == b"DUCK",
+    open=lambda location: DuckDBSource(Path(location)),
+)
+DUCKDB_SINK = SinkKind(
+    name=Format.DUCKDB.value,
+    open=lambda folder, schema: DuckDBSink(folder / Format.DUCKDB.database, schema=schema),
+    loading="`duckdb data/database.duckdb`; keys and indexes are in place.",
+)

@@ -1,26 +1,33 @@
-"""A folder with one Parquet or CSV file per table, and perhaps a `schema.sql` that gives types and keys.
+"""A folder with one Parquet or CSV file per table: the source, and the sink that writes such files.
 
-With `schema.sql` the files and the CREATE TABLE statements must match one to one; without it the types come
-from the files and there are no keys. Names match exactly or else without regard to case.
+A `schema.sql` beside the files gives types and keys; files and CREATE TABLE statements must then match one to one.
+Without it the types come from the files and there are no keys. Names match exactly or else without regard to case.
+The sink writes the same bytes for the same batches.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from types import TracebackType
+from typing import Protocol, Self
 
 import pyarrow as pa
+import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from privbench.errors import SourceError, first_line
-from privbench.io.base import BATCH_ROWS
+from privbench.io.base import BATCH_ROWS, Format, SinkKind, SourceKind, arrow_schema
 from privbench.io.cast import cast_batch
 from privbench.io.csv_file import count_rows, infer_types, read_header, read_text
 from privbench.io.ddl import parse_ddl
-from privbench.io.names import Names, table_name
+from privbench.io.names import Names, file_stems, table_name
+from privbench.io.staging import target_error
 from privbench.schema.domain import implied_by_type
 from privbench.schema.tables import Column, Schema, Table
-from privbench.schema.types import SqlType, type_of_arrow
+from privbench.schema.types import type_of_arrow
+
+_CHANGED = (pa.types.is_uint64, pa.types.is_float16, pa.types.is_null, pa.types.is_time32)
+"""Arrow types that become one of ours which is not the same."""
 
 
 class FolderSource:
@@ -172,15 +179,103 @@ def _open_parquet(file: _File) -> pq.ParquetFile:
 
 
 def _table_of_file(file: _File) -> Table:
-    types = infer_types(file.path, file.table) if file.is_csv else _parquet_types(file)
-    # A CSV's types are guessed from its values, so that they imply nothing.
-    implied = {n: None if file.is_csv else implied_by_type(t.kind) for n, t in types.items()}
-    return Table(
-        name=file.table,
-        columns=tuple(Column(name=n, type=t, implied=implied[n], guessed=file.is_csv) for n, t in types.items()),
-    )
+    return Table(name=file.table, columns=_guessed_columns(file) if file.is_csv else _parquet_columns(file))
 
 
-def _parquet_types(file: _File) -> dict[str, SqlType]:
+def _guessed_columns(file: _File) -> tuple[Column, ...]:
+    """The columns of a CSV file. Their types are guessed from the values, so that they imply nothing."""
+    types = infer_types(file.path, file.table)
+    return tuple(Column(name=n, type=t, guessed=True, source_type="CSV") for n, t in types.items())
+
+
+def _parquet_columns(file: _File) -> tuple[Column, ...]:
     with _open_parquet(file) as parquet:
-        return {field.name: type_of_arrow(field.type) for field in parquet.schema_arrow}
+        return tuple(_parquet_column(field.name, field.type) for field in parquet.schema_arrow)
+
+
+def _parquet_column(name: str, arrow: pa.DataType) -> Column:
+    ours = type_of_arrow(arrow)
+    changed = any(test(arrow) for test in _CHANGED) or (pa.types.is_timestamp(arrow) and arrow.unit != "us")
+    return Column(name=name, type=ours, implied=implied_by_type(ours.kind), source_type=str(arrow) if changed else None)
+
+
+class _Writer(Protocol):
+    def write_batch(self, batch: pa.RecordBatch) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class FileSink:
+    """One Parquet or CSV file per table. In CSV a NULL is an empty field and text is always quoted."""
+
+    def __init__(self, folder: Path, *, schema: Schema, format: Format) -> None:  # noqa: A002
+        stems = file_stems(t.name for t in schema.tables)
+        self._paths = {name: folder / f"{stem}.{format.value}" for name, stem in stems.items()}
+        self._schema = schema
+        self._format = format
+        self._writers: dict[str, _Writer] = {}
+
+    def write(self, table: str, batch: pa.RecordBatch) -> None:
+        """Append a batch to the table's file."""
+        try:
+            self._writer(table).write_batch(batch)
+        except OSError as error:
+            raise target_error(self._paths[table].name, error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if kind is None:
+            for table in self._schema.tables:
+                self._complete(table.name)
+            return
+        for writer in self._writers.values():
+            _close_quietly(writer)
+
+    def _complete(self, table: str) -> None:
+        try:
+            self._writer(table).close()
+        except OSError as error:
+            raise target_error(self._paths[table].name, error) from error
+
+    def _writer(self, table: str) -> _Writer:
+        if table not in self._writers:
+            schema = arrow_schema(self._schema.table(table))
+            self._writers[table] = _open_writer(self._paths[table], schema, self._format)
+        return self._writers[table]
+
+
+def _open_writer(path: Path, schema: pa.Schema, format: Format) -> _Writer:  # noqa: A002
+    writer: _Writer
+    if format is Format.CSV:
+        writer = pcsv.CSVWriter(path, schema)
+    else:
+        writer = pq.ParquetWriter(path, schema, compression="zstd")
+    return writer
+
+
+def _close_quietly(writer: _Writer) -> None:
+    """Close after a failure; a second failure would only hide the first."""
+    try:
+        writer.close()
+    except (OSError, pa.ArrowException):
+        return
+
+
+FOLDER_SOURCE = SourceKind(
+    name="a folder with one Parquet or CSV file per table",
+    matches=lambda location: Path(location).is_dir(),
+    open=lambda location: FolderSource(Path(location)),
+)
+PARQUET_SINK = SinkKind(
+    name=Format.PARQUET.value,
+    open=lambda folder, schema: FileSink(folder, schema=schema, format=Format.PARQUET),
+    loading="`python -c \"import duckdb; duckdb.read_parquet('data/{table}.parquet').limit(5).show()\"`, "
+    "or run `schema.sql` and load each file.",
+)
+CSV_SINK = SinkKind(
+    name=Format.CSV.value,
+    open=lambda folder, schema: FileSink(folder, schema=schema, format=Format.CSV),
+    loading="Run `schema.sql`, then load each file: an empty field is NULL, a quoted empty one an empty string.",
+)

@@ -1,14 +1,20 @@
-"""Names from strangers: quoted in SQL, and turned into file names that cannot leave their folder.
+"""Names from strangers: quoted in SQL, escaped where they are shown, and turned into safe names of files.
 
+A name may hold anything: quotes, line ends, markup. Each place has one function that makes it harmless there:
+`quote_sql` in a statement, `sql_comment` behind `--`, `markdown` in a README, `terminal` on the screen.
 File names are percent-encoded, so the name of the table can be read back from the name of its file. Of two
 tables that differ in case only, the second is encoded letter by letter, as some file systems ignore case.
 """
 
+import re
 from collections.abc import Iterable
 from urllib.parse import quote as percent_encode
 from urllib.parse import unquote
 
 from privbench.errors import SchemaError
+
+_MARKUP = re.compile(r"[\\`*\[\]<>&|#!~$]|(?<![^\W_])_|_(?![^\W_])|(?<=www)\.|:(?=//)|^[-+=]", re.IGNORECASE)
+"""What means something in Markdown; an underscore inside a word does not, nor does most punctuation."""
 
 
 def quote_sql(name: str) -> str:
@@ -20,6 +26,34 @@ def quote_sql(name: str) -> str:
     if not name or "\0" in name:
         raise SchemaError(f"{name!r} cannot be a name in a database: it is empty or holds a NUL character.")
     return '"' + name.replace('"', '""') + '"'
+
+
+def terminal(text: str) -> str:
+    r"""Write text so that it stays on one line of a terminal and cannot drive it.
+
+    >>> terminal("a\nb\x1b[2J [red]")
+    'a\\nb\\x1b[2J [red]'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def sql_comment(text: str) -> str:
+    r"""Write text as a comment of one line, which nothing in it can end.
+
+    >>> sql_comment("a\nDROP TABLE b; --")
+    '-- a\\nDROP TABLE b; --'
+    """
+    return f"-- {terminal(text)}"
+
+
+def markdown(text: str) -> str:
+    r"""Write text in one line of Markdown so that it is shown as it is: no markup, links, tables or HTML in it.
+
+    >>> markdown("order_items"), markdown("a|b <b>*c*\n# d")
+    ('order_items', 'a\\|b \\<b\\>\\*c\\*\\\\n\\# d')
+    """
+    escaped = _MARKUP.sub(r"\\\g<0>", terminal(text))
+    return re.sub(r"^(\d+)([.)])", r"\1\\\2", escaped)  # no numbered list
 
 
 def file_stems(tables: Iterable[str]) -> dict[str, str]:

@@ -1,41 +1,46 @@
-"""Find out what a location is and open it: by what the file holds, not by what it is called."""
+"""All kinds of sources, and how a location is opened: by what is there, not by what it is called.
+
+To add a source, write a module with a `SourceKind` and name it in `SOURCES`.
+"""
 
 from pathlib import Path
 
 from privbench.errors import SourceError
-from privbench.io.base import Format, Source
-from privbench.io.duckdb_file import DuckDBSource
-from privbench.io.files import FolderSource, read_schema
-from privbench.io.sqlite_file import SQLiteSource
+from privbench.io.base import Format, Source, SourceKind
+from privbench.io.duckdb_file import DUCKDB_SOURCE, DuckDBSource
+from privbench.io.files import FOLDER_SOURCE, FolderSource, read_schema
+from privbench.io.sqlite_file import SQLITE_SOURCE, SQLiteSource
 from privbench.io.staging import is_laid_out
-
-_KINDS = "a folder with one Parquet or CSV file per table, a DuckDB file or a SQLite file"
 
 
 def open_source(location: str | Path) -> Source:
-    """Open a folder, a bundle, a DuckDB file or a SQLite file for reading."""
-    path = Path(location)
-    if not path.exists():
-        raise SourceError(f"{location}: does not exist. A source is {_KINDS}.")
-    if path.is_dir():
-        return _open_bundle(path) if is_laid_out(path) else FolderSource(path)
-    try:
-        with path.open("rb") as file:
-            head = file.read(16)
-    except OSError as error:
-        raise SourceError(f"{location}: cannot be read ({error.strerror}).") from error
-    if head == b"SQLite format 3\0":
-        return SQLiteSource(path)
-    if head[8:12] == b"DUCK":
-        return DuckDBSource(path)
-    raise SourceError(f"{location}: is neither a DuckDB nor a SQLite file. A source is {_KINDS}.")
+    """Open a database for reading, as the first kind of `SOURCES` that matches."""
+    place = str(location)
+    kind = next((kind for kind in SOURCES if kind.matches(place)), None)
+    if kind is None:
+        kinds = [kind.name for kind in SOURCES]
+        what = "cannot be read as a source" if Path(place).exists() else "does not exist"
+        raise SourceError(f"{location}: {what}. A source is {', '.join(kinds[:-1])} or {kinds[-1]}.")
+    return kind.open(place)
 
 
-def _open_bundle(folder: Path) -> Source:
+def _open_bundle(location: str) -> Source:
     """Open a bundle; its `schema.sql` has every key, also those that the database in it cannot hold."""
+    folder = Path(location)
     data = folder / "data"
     if (path := data / Format.DUCKDB.database).is_file():
         return DuckDBSource(path, schema=read_schema(folder / "schema.sql"))
     if (path := data / Format.SQLITE.database).is_file():
         return SQLiteSource(path)
     return FolderSource(folder, data=data)
+
+
+BUNDLE_SOURCE = SourceKind(name="a bundle", matches=lambda location: is_laid_out(Path(location)), open=_open_bundle)
+
+SOURCES: list[SourceKind] = [
+    BUNDLE_SOURCE,
+    FOLDER_SOURCE,
+    DUCKDB_SOURCE,
+    SQLITE_SOURCE,
+]
+"""The first that matches opens: one that matches less stands before one that matches more, as a bundle is a folder."""

@@ -4,11 +4,10 @@ from collections.abc import Collection
 from pathlib import Path
 
 from privbench.errors import SpecError
-from privbench.io.base import Format
 from privbench.io.file_kind import MODEL, SPEC, kind_of
+from privbench.io.sinks import sink_kind
 from privbench.model.file import load_model
 from privbench.model.model import Model
-from privbench.schema.choices import closest
 from privbench.schema.spec import Spec, read_spec
 
 
@@ -28,16 +27,13 @@ def model_of(model: Model | Path | str) -> Model:
     return model if isinstance(model, Model) else load_model(model)
 
 
-def format_of(form: Format | str) -> Format:
-    """The format by its name.
+def format_of(form: str) -> str:
+    """The name of a format, checked: a member of `Format`, or any other name in `sinks.SINKS`.
 
     >>> format_of("duckdb")
-    <Format.DUCKDB: 'duckdb'>
+    'duckdb'
     """
-    names = [f.value for f in Format]
-    if isinstance(form, str) and form not in names:
-        raise SpecError(f"format {form!r}: there is no such format. {closest(form, names)}")
-    return Format(form)
+    return sink_kind(form).name
 
 
 def find_source(location: Path | str, folder: Path) -> Path | str:

@@ -1,6 +1,6 @@
 """What a method may know of a database for free: shapes, links, and the sizes that are public."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from privbench.encode.codec import Codec
@@ -8,7 +8,10 @@ from privbench.errors import SpecError
 from privbench.methods.method import Settings
 from privbench.model.order import ids_are_public
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, PublicCounts, TableFacts
+from privbench.schema.derived import DerivedOrigin
+from privbench.schema.domain import Origin
 from privbench.schema.spec import Orphans, Sizes, Spec
+from privbench.schema.table_spec import ColumnSpec
 from privbench.schema.unit import Link, LinkKind, Neighbours, Protection, Role
 
 
@@ -101,23 +104,25 @@ def _column_facts(codec: Codec) -> ColumnFacts:
     return ColumnFacts(size=codec.size, ordered=codec.ordered, null=codec.null_code is not None)
 
 
-def derived_json(protection: Protection, nodes: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """Derived columns as the receipt has them: found if an event of the ledger has tested them, else declared."""
-    tested = [
-        (node["query"]["table"], axis["feature"]["column"], axis["feature"]["equals"])
-        for node in nodes
-        if node["kind"] == "event"
-        for axis in node["query"].get("axes", ())
-        if axis["feature"]["kind"] == "agreement"
-    ]
-    return tuple(
-        {
-            "table": table.name,
-            "column": column.name,
-            "origin": "found" if (table.name, column.name, column.derived.words()) in tested else "declared",
-            "equals": column.derived.words(),
-        }
-        for table in protection.schema.tables
-        for column in table.columns
-        if column.derived is not None
-    )
+def stated_facts(spec: Spec, protection: Protection) -> dict[str, Any]:
+    """What a spec says that a receipt repeats: the origins of domains and derived columns, and earlier releases."""
+    origins = spec.origins(protection)
+    return {
+        "domains": origins,
+        "releases": {place: spec.column(*place).release for place, o in origins.items() if o is Origin.EARLIER},
+        "earlier": spec.earlier_releases(),
+        "derived": tuple(_derived_json(place, column) for place, column in spec.derived_columns(protection).items()),
+        "orphans": spec.orphans.value,
+    }
+
+
+def _derived_json(place: tuple[str, str], column: ColumnSpec) -> dict[str, Any]:
+    assert column.derived is not None  # noqa: S101  else it is not among the derived columns
+    release = {"release": column.release} if column.derived_origin is DerivedOrigin.EARLIER else {}
+    return {
+        "table": place[0],
+        "column": place[1],
+        "origin": column.derived_origin.value,
+        **release,
+        "equals": column.derived.words(),
+    }

@@ -1,9 +1,10 @@
 """The model file: one zip with a JSON header, plain arrays and the public tables as Parquet.
 
 No pickle, no row indices, no real keys but public ones, no exact counts. Versioned. Reading one from a stranger
-runs nothing, and takes no more memory than the file says.
+runs nothing, and takes memory in proportion to the file: what unpacks to far more than its size is refused first.
 """
 
+import hashlib
 import io
 import json
 import math
@@ -15,6 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +28,7 @@ from privbench.errors import ModelError, PrivBenchError
 from privbench.io.file_kind import BUNDLE, MODEL, SPEC, kind_of
 from privbench.io.staging import staged
 from privbench.methods.method import TableModel
-from privbench.model.check import check_model
+from privbench.model.check import check_model, check_parquet, entity_key_schema
 from privbench.model.model import Model
 from privbench.model.receipt_check import verify_model
 from privbench.schema.spec import Spec
@@ -34,9 +36,11 @@ from privbench.spn.link_store import pack_link, read_link
 from privbench.spn.store import pack, unpack
 from privbench_verify.strict_json import read_json
 
-FORMAT, VERSION = "privbench-model", 1
+FORMAT, VERSION = "privbench-model", 2
 MAX_HEADER = 2**28
 MAX_CONTENT = 2**35
+FREE_CONTENT, MAX_RATIO = 2**26, 100
+"""A file may unpack to so many bytes, and to so many times its size beyond; models stay far below."""
 MAX_ARRAY_HEADER = 10_000
 DAMAGE = (
     zipfile.BadZipFile,
@@ -54,7 +58,10 @@ DAMAGE = (
     MemoryError,
 )
 """What the standard library and Arrow raise on a file that is not what it says."""
+HEADER = "model.json"
 _ENTITY_KEYS = "entity_keys.parquet"
+_digests: WeakKeyDictionary[Model, str] = WeakKeyDictionary()
+"""The digests of models that were read or written, as their files have them."""
 _WAYS = {SPEC: " Run `privbench fit` on this spec first.", BUNDLE: " `privbench verify` takes a bundle, too."}
 
 
@@ -65,26 +72,51 @@ def save_model(model: Model, path: Path | str, *, force: bool = False) -> None:
 
         privbench.save_model(model, "shop.model")
     """
+    with staged(Path(path), force=force) as temp, zipfile.ZipFile(temp, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in _entries(model):
+            _put(file, name, content)
+
+
+def model_digest(model: Model) -> str:
+    """Name a model by what its file holds, however that is packed.
+
+    The SHA-256 of a text with a line for each entry, in order of their names: the SHA-256 of the unpacked content in
+    hexadecimal digits, its length, and the name, with a space between. Of a model that was loaded, the file's entries.
+    """
+    if model not in _digests:
+        _digests[model] = _digest({name: _line(name, content) for name, content in _entries(model)})
+    return _digests[model]
+
+
+def _digest(lines: dict[str, str]) -> str:
+    return hashlib.sha256("".join(lines[name] for name in sorted(lines)).encode()).hexdigest()
+
+
+def _line(name: str, content: bytes) -> str:
+    return f"{hashlib.sha256(content).hexdigest()} {len(content)} {name}\n"
+
+
+def _entries(model: Model) -> Iterator[tuple[str, bytes]]:
+    """Every entry of a model's file."""
     arrays: dict[str, NDArray[Any]] = {}
     header = {
         "format": FORMAT,
         "version": VERSION,
         "spec": model.spec.model_dump(mode="json", by_alias=True, exclude={"source"}),
         "tables": {name: _table_header(f"{i}", table, arrays) for i, (name, table) in enumerate(model.tables.items())},
-        "public": list(model.public),
+        "public": {name: _number_of_rows(content) for name, content in model.public.items()},
         "entity_keys": model.entity_keys is not None,
         "receipt": model.receipt,
     }
-    with staged(Path(path), force=force) as temp, zipfile.ZipFile(temp, "w", zipfile.ZIP_DEFLATED) as file:
-        _put(file, "model.json", json.dumps(header, ensure_ascii=False).encode())
-        for name, array in arrays.items():
-            buffer = io.BytesIO()
-            np.lib.format.write_array(buffer, array, allow_pickle=False)
-            _put(file, f"arrays/{name}.npy", buffer.getvalue())
-        for i, content in enumerate(model.public.values()):
-            _put(file, f"public/{i}.parquet", content)
-        if model.entity_keys is not None:
-            _put(file, _ENTITY_KEYS, _parquet(model.entity_keys))
+    yield HEADER, json.dumps(header, ensure_ascii=False).encode()
+    for name, array in arrays.items():
+        buffer = io.BytesIO()
+        np.lib.format.write_array(buffer, array, allow_pickle=False)
+        yield f"arrays/{name}.npy", buffer.getvalue()
+    for i, content in enumerate(model.public.values()):
+        yield f"public/{i}.parquet", content
+    if model.entity_keys is not None:
+        yield _ENTITY_KEYS, _parquet(model.entity_keys)
 
 
 def load_model(path: Path | str) -> Model:
@@ -95,8 +127,8 @@ def load_model(path: Path | str) -> Model:
         model = privbench.load_model("shop.model")
         model.receipt["epsilon"]
     """
-    with _reading(path) as file:
-        model = _read(file, _header(file))
+    with _reading(path) as entries:
+        model = _read(entries)
         if problems := verify_model(model).problems:
             raise ModelError(f"its receipt does not add up: {problems[0]}.")
         return model
@@ -104,12 +136,43 @@ def load_model(path: Path | str) -> Model:
 
 def load_unverified(path: Path | str) -> Model:
     """Read a model file like `load_model`, but leave its receipt unchecked."""
-    with _reading(path) as file:
-        return _read(file, _header(file))
+    with _reading(path) as entries:
+        return _read(entries)
+
+
+class _Entries:
+    """The entries of a model file, read one by one; remembers what was read, for the digest."""
+
+    def __init__(self, file: zipfile.ZipFile, *, packed: int) -> None:
+        if len(set(file.namelist())) < len(file.namelist()):
+            raise ModelError("an entry stands in it twice.")
+        unpacked = sum(entry.file_size for entry in file.infolist())
+        if unpacked > min(MAX_CONTENT, FREE_CONTENT + MAX_RATIO * packed):
+            raise ModelError(f"it unpacks to {unpacked:,} bytes, more than a model of its size can hold.")
+        self._file = file
+        self.lines: dict[str, str] = {}
+
+    def size(self, name: str) -> int:
+        """How many bytes an entry says it has."""
+        return self._file.getinfo(name).file_size
+
+    def start(self, name: str, size: int) -> bytes:
+        """The first bytes of an entry."""
+        with self._file.open(name) as stream:
+            return stream.read(size)
+
+    def read(self, name: str) -> bytes:
+        """All bytes of an entry, as many as it says."""
+        with self._file.open(name) as stream:
+            content = stream.read(self.size(name))
+            if len(content) != self.size(name) or stream.read(1):
+                raise ModelError("an entry is not as long as it says.")
+        self.lines[name] = _line(name, content)
+        return content
 
 
 @contextmanager
-def _reading(path: Path | str) -> Iterator[zipfile.ZipFile]:
+def _reading(path: Path | str) -> Iterator[_Entries]:
     """Open a model file; whatever is wrong with it is a ModelError that names it."""
     if (kind := kind_of(path)) not in (None, MODEL):
         raise ModelError(
@@ -117,13 +180,11 @@ def _reading(path: Path | str) -> Iterator[zipfile.ZipFile]:
         )
     try:
         with zipfile.ZipFile(path) as file:
-            if sum(entry.file_size for entry in file.infolist()) > MAX_CONTENT:
-                raise ModelError(f"it unpacks to more than {MAX_CONTENT // 2**30} GB, which no model does.")
-            if len(set(file.namelist())) < len(file.namelist()):
-                raise ModelError("an entry stands in it twice.")
-            yield file
+            yield _Entries(file, packed=Path(path).stat().st_size)
     except FileNotFoundError:
         raise ModelError(f"{path}: there is no such file. `privbench fit` writes one.") from None
+    except _OldVersionError as error:
+        raise ModelError(f"{path}: {error}") from None
     except PrivBenchError as error:
         raise ModelError(f"{path}: is damaged, or not a model file: {error}") from error
     except DAMAGE as error:
@@ -132,29 +193,49 @@ def _reading(path: Path | str) -> Iterator[zipfile.ZipFile]:
         ) from error
 
 
-def _header(file: zipfile.ZipFile) -> dict[str, Any]:
-    if file.getinfo("model.json").file_size > MAX_HEADER:
+class _OldVersionError(ModelError):
+    """A model file of another version."""
+
+
+def _header(entries: _Entries) -> dict[str, Any]:
+    if entries.size(HEADER) > MAX_HEADER:
         raise ModelError(f"its header is larger than {MAX_HEADER // 2**20} MB, which no model's is.")
-    header: dict[str, Any] = read_json(file.read("model.json"))
-    if header["format"] != FORMAT or header["version"] != VERSION:
+    header: dict[str, Any] = read_json(entries.read(HEADER))
+    if header["format"] != FORMAT:
+        raise ModelError("its header names another format.")
+    if header["version"] in range(1, VERSION):
+        raise _OldVersionError(
+            f"is a model file of version {header['version']}; this PrivBench reads version {VERSION} alone. Make a new "
+            "one with `privbench fit SPEC --epsilon E -o MODEL`, which spends budget again. Bundles made from the "
+            "old model stay as they are."
+        )
+    if header["version"] != VERSION:
         raise ModelError(f"it has version {str(header['version'])[:20]}; this PrivBench reads version {VERSION}.")
     return header
 
 
-def _read(file: zipfile.ZipFile, header: dict[str, Any]) -> Model:
+def _read(entries: _Entries) -> Model:
+    header = _header(entries)
     try:
         spec = Spec.model_validate(header["spec"])
     except ValidationError as error:
         raise ModelError(f"its spec: {error.errors()[0]['msg']}.") from None
     model = Model(
         spec=spec,
-        tables={name: _read_table(file, table) for name, table in header["tables"].items()},
-        public={name: file.read(f"public/{i}.parquet") for i, name in enumerate(header["public"])},
-        entity_keys=pq.read_table(io.BytesIO(file.read(_ENTITY_KEYS))) if header["entity_keys"] else None,
+        tables={name: _read_table(entries, table) for name, table in header["tables"].items()},
+        public={name: entries.read(f"public/{i}.parquet") for i, name in enumerate(header["public"])},
+        entity_keys=_read_entity_keys(entries, spec) if header["entity_keys"] else None,
         receipt=header["receipt"],
     )
-    check_model(model)
+    check_model(model, public_rows=header["public"])
+    _digests[model] = _digest(entries.lines)
     return model
+
+
+def _read_entity_keys(entries: _Entries, spec: Spec) -> pa.Table:
+    content = entries.read(_ENTITY_KEYS)
+    check_parquet(content, entity_key_schema(spec.protection()), where=spec.unit or "the unit table")
+    return pq.read_table(io.BytesIO(content))
 
 
 def _table_header(prefix: str, table: TableModel, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
@@ -169,23 +250,24 @@ def _table_header(prefix: str, table: TableModel, arrays: dict[str, NDArray[Any]
     }
 
 
-def _read_table(file: zipfile.ZipFile, header: dict[str, Any]) -> TableModel:
-    network = unpack(header["network"], {n: _array(file, where) for n, where in header["arrays"].items()})
-    links = {name: read_link(link, partial(_array, file)) for name, link in header["links"].items()}
+def _read_table(entries: _Entries, header: dict[str, Any]) -> TableModel:
+    network = unpack(header["network"], {n: _array(entries, where) for n, where in header["arrays"].items()})
+    links = {name: read_link(link, partial(_array, entries)) for name, link in header["links"].items()}
     return TableModel(network=network, rows=float(header["rows"]), links=links)
 
 
-def _array(file: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    """An array, never pickled; its size is compared with what it declares before memory is taken."""
-    content = io.BytesIO(file.read(f"arrays/{name}.npy"))
-    if np.lib.format.read_magic(content) != (1, 0):
+def _array(entries: _Entries, array: str) -> NDArray[Any]:
+    """An array, never pickled; what its header declares is compared with its size before it is unpacked."""
+    name = f"arrays/{array}.npy"
+    start = io.BytesIO(entries.start(name, MAX_ARRAY_HEADER + 16))
+    if np.lib.format.read_magic(start) != (1, 0):
         raise ModelError("an array has an unknown version.")
-    shape, _, kind = np.lib.format.read_array_header_1_0(content, max_header_size=MAX_ARRAY_HEADER)
-    if kind.hasobject or math.prod(shape) * kind.itemsize != len(content.getbuffer()) - content.tell():
+    shape, _, kind = np.lib.format.read_array_header_1_0(start, max_header_size=MAX_ARRAY_HEADER)
+    if kind.hasobject or math.prod(shape) * kind.itemsize != entries.size(name) - start.tell():
         raise ModelError("an array is not as long as it says.")
-    content.seek(0)
-    array: NDArray[Any] = np.lib.format.read_array(content, allow_pickle=False, max_header_size=MAX_ARRAY_HEADER)
-    return array
+    content = io.BytesIO(entries.read(name))
+    values: NDArray[Any] = np.lib.format.read_array(content, allow_pickle=False, max_header_size=MAX_ARRAY_HEADER)
+    return values
 
 
 def _put(file: zipfile.ZipFile, name: str, content: bytes) -> None:
@@ -197,5 +279,9 @@ def _put(file: zipfile.ZipFile, name: str, content: bytes) -> None:
 
 def _parquet(table: pa.Table) -> bytes:
     buffer = io.BytesIO()
-    pq.write_table(table, buffer)
+    pq.write_table(table, buffer, compression="none")
     return buffer.getvalue()
+
+
+def _number_of_rows(content: bytes) -> int:
+    return int(pq.read_metadata(io.BytesIO(content)).num_rows)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from privbench.encode.match import rows_named
+from privbench.encode.keys import rows_named
 from privbench.model.model import Model
 from privbench.model.order import names_entity
 from privbench.privacy.facts import PublicCounts

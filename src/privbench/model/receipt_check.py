@@ -12,7 +12,7 @@ from typing import Any
 from privbench.errors import PrivBenchError
 from privbench.methods.registry import DEFAULT
 from privbench.model.chosen import method_settings
-from privbench.model.facts import derived_json, public_facts, sizes_are_public
+from privbench.model.facts import public_facts, sizes_are_public, stated_facts
 from privbench.model.model import Model
 from privbench.model.public_counts import count_bins, public_rows
 from privbench.privacy.features import magnitude, present, whole_axis
@@ -58,13 +58,11 @@ def _facts(model: Model) -> PublicFacts:
     caps = {t: spec.tables[t].rows_per_entity for t in protection.order}
     tables = receipt["unit"]["tables"]
     return PublicFacts(
-        domains=spec.origins(protection),
+        **stated_facts(spec, protection),
         sizes={t: receipt["public"]["sizes"].get(t) for t in known},
         rows_per_entity={t: _rows_per_entity(cap, tables[t]["rows_per_entity"]) for t, cap in caps.items()},
         declared_caps=[t for t, cap in caps.items() if cap],
-        orphans=spec.orphans.value,
         parameters=_parameters(model),
-        derived=derived_json(protection, receipt["ledger"]["nodes"]),
     )
 
 

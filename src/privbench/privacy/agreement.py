@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from privbench.encode.layout import one_array
+from privbench.encode.grid import one_array
 from privbench.privacy.exact import degrees, place_in_group
 
 Integers = NDArray[np.int64]

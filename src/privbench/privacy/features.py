@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.encode.grid import Grid
-from privbench.encode.magnitude import Magnitudes
-from privbench.encode.steps import steps_of
+from privbench.encode.magnitude import Magnitudes, steps_of
 from privbench.privacy.blocks import Block, CentrePair
 from privbench.privacy.facts import ColumnFacts, LinkFacts
 from privbench.schema.derived import Derived

@@ -4,7 +4,6 @@ A JSON object without floats (rationals are "p/q"), described in docs/receipt.md
 checked by `privbench_verify`, which shares no code with what writes it.
 """
 
-import hashlib
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from privbench.privacy.ledger import Ledger
 from privbench.privacy.queries import ENTITY_WEIGHT, CapChoice
 from privbench.privacy.zcdp import largest_rho
 from privbench.schema.domain import Origin, Scalar
+from privbench.schema.release import Release
 from privbench.schema.unit import Link, LinkKind, Neighbours, Protection, Role
 
 VERSION = 2
@@ -57,8 +57,8 @@ class PublicFacts:
     """Derived columns, what they equal and where that comes from, as the receipt has them."""
     releases: Mapping[Place, str] = field(default_factory=dict)
     """Columns whose domain an earlier release has paid for, and the digest of its receipt."""
-    earlier: tuple[Mapping[str, Any], ...] = ()
-    """Those releases, as the receipt cites them."""
+    earlier: tuple[Release, ...] = ()
+    """The releases on which this one builds."""
 
 
 def open_ledger(
@@ -118,15 +118,9 @@ def claims(protection: Protection, facts: PublicFacts, nodes: Collection[Mapping
         "unit": _unit(protection, facts, chosen),
         "references": _references(protection),
         "public": _public(protection, facts),
-        "earlier": [dict(release) for release in facts.earlier],
+        "earlier": [release.model_dump(mode="json") for release in facts.earlier],
         "derived": [dict(column) for column in facts.derived],
     }
-
-
-def receipt_digest(receipt: Mapping[str, Any]) -> str:
-    """The SHA-256 digest by which later releases cite a receipt."""
-    text = json.dumps(receipt, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def display_name(*names: str) -> str:

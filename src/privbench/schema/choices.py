@@ -1,16 +1,21 @@
 """The publisher's choices, checked against the schema: which table is the unit, which are public, dropped or lookups.
 
-Every message names the flag or the word of the spec that makes the choice, and lists what could be chosen.
+Every message names the flag or the word of the spec that makes the choice, and lists what could be chosen. Dropping a
+table drops the foreign keys into it and the columns of those keys, since an id of a row that is not there says
+nothing; a column that another key still needs stays. A primary key is never cut: that is an error.
 """
 
 import difflib
 import shlex
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from privbench.errors import SpecError
-from privbench.schema.tables import ForeignKey, Schema
+from privbench.errors import SchemaError, SpecError
+from privbench.schema.tables import ForeignKey, Schema, Table
 
 MOST_LISTED = 50
+Place = tuple[str, str]
+"""A table and one of its columns."""
 
 
 def flag(name: str, value: str) -> str:
@@ -46,16 +51,16 @@ def check_choices(
 ) -> None:
     """Refuse names that are no table, and tables that were given two roles."""
     names = [t.name for t in schema.tables]
-    said = {} if entity is None else {entity: "it is the unit"}
+    roles = {} if entity is None else {entity: "it is the unit"}
     for option, tables in {"--public": public, "--drop": drop, "--owned-by": lookups, "--owner": owners}.items():
         for table in dict.fromkeys(tables):
             if table not in names:
                 raise SpecError(f"{option} {table}: there is no such table. {closest(table, names)}")
-            if table in said:
+            if table in roles:
                 raise SpecError(
-                    f"{option} {table}: {said[table]} already, and a table is only one of these. Remove one."
+                    f"{option} {table}: {roles[table]} already, and a table is only one of these. Remove one."
                 )
-            said[table] = f"it has {option}"
+            roles[table] = f"it has {option}"
 
 
 def choose_entity(schema: Schema, entity: str | None, public: Collection[str]) -> str:
@@ -79,11 +84,11 @@ def choose_entity(schema: Schema, entity: str | None, public: Collection[str]) -
 
 
 def _count_reaching(schema: Schema, target: str) -> int:
-    found, before = {target}, 0
-    while len(found) > before:
-        before = len(found)
-        found |= {t.name for t, key in schema.foreign_keys() if key.table in found}
-    return len(found) - 1
+    reached, before = {target}, 0
+    while len(reached) > before:
+        before = len(reached)
+        reached |= {t.name for t, key in schema.foreign_keys() if key.table in reached}
+    return len(reached) - 1
 
 
 def referrers(schema: Schema, table: str) -> tuple[str, ...]:
@@ -96,8 +101,8 @@ def lookup_key(schema: Schema, table: str, owner: str, public: Collection[str]) 
     option = flag("--owned-by", f"{table}={owner}")
     users = [name for name in referrers(schema, table) if name not in public]
     if owner not in users:
-        found = "is public" if owner in public else f"has no key into {table}"
-        raise SpecError(f"{option}: {owner} {found}. Private tables that have one: {', '.join(users) or 'none'}.")
+        reason = "is public" if owner in public else f"has no key into {table}"
+        raise SpecError(f"{option}: {owner} {reason}. Private tables that have one: {', '.join(users) or 'none'}.")
     keys = [k for k in schema.table(owner).foreign_keys if k.table == table]
     if len(keys) > 1:
         raise SpecError(
@@ -105,3 +110,59 @@ def lookup_key(schema: Schema, table: str, owner: str, public: Collection[str]) 
             f"one: drop a column of the others in the spec (`drop: true` under it), or make {table} public."
         )
     return keys[0]
+
+
+def leave_out(tables: Sequence[Table], *, drop: Collection[str] = (), columns: Collection[Place] = ()) -> Schema:
+    """Make the schema of `tables` without what is dropped. Raises SchemaError if a primary key loses a column.
+
+    >>> from privbench.schema.tables import Column
+    >>> from privbench.schema.types import parse_type
+    >>> a = Table(name="a", columns=(Column(name="x", type=parse_type("INTEGER")),))
+    >>> b = replace(a, name="b")
+    >>> [t.name for t in leave_out([a, b], drop=["a"]).tables]
+    ['b']
+    """
+    kept = [t for t in tables if t.name not in drop]
+    why = dict.fromkeys(columns, "it is dropped")
+    while lost := {p: reason for t in kept for p, reason in _dangling(t, drop, why).items() if p not in why}:
+        why |= lost
+    return Schema(tables=tuple(_cut(t, drop, why) for t in kept))
+
+
+def _dangling(table: Table, drop: Collection[str], gone: Collection[Place]) -> dict[Place, str]:
+    """Find the columns of keys whose target is gone, and why; not those that a key which stays needs."""
+    stays = {c for key in table.foreign_keys if not _target_gone(key, drop, gone) for c in key.columns}
+    return {
+        (table.name, column): f"its key {key} points at what is dropped"
+        for key in table.foreign_keys
+        if _target_gone(key, drop, gone)
+        for column in key.columns
+        if column not in stays
+    }
+
+
+def _target_gone(key: ForeignKey, drop: Collection[str], gone: Collection[Place]) -> bool:
+    return key.table in drop or any((key.table, column) in gone for column in key.references)
+
+
+def _cut(table: Table, drop: Collection[str], why: Mapping[Place, str]) -> Table:
+    def whole(columns: Collection[str]) -> bool:
+        return not any((table.name, c) in why for c in columns)
+
+    for column in table.primary_key:
+        if (table.name, column) in why:
+            raise SchemaError(
+                f"{table.name}.{column}: {why[table.name, column]}, but it is part of the primary key. "
+                f"Drop {table.name} too ({flag('--drop', table.name)}), keep what the key points at (`--public`), "
+                f"or take the key out of `foreign_keys` in the spec, which leaves its columns as plain ones."
+            )
+    columns = tuple(c for c in table.columns if whole([c.name]))
+    if not columns:
+        raise SchemaError(f"{table.name}: no column is left. Drop the table too: {flag('--drop', table.name)}.")
+    return replace(
+        table,
+        columns=columns,
+        foreign_keys=tuple(k for k in table.foreign_keys if whole(k.columns) and not _target_gone(k, drop, why)),
+        uniques=tuple(u for u in table.uniques if whole(u)),
+        indexes=tuple(i for i in table.indexes if whole(i.columns)),
+    )

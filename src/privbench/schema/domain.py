@@ -20,12 +20,16 @@ Scalar = bool | int | Annotated[float, Field(allow_inf_nan=False)] | str
 
 
 class Origin(Enum):
-    """Where a domain comes from. PRIVATE is found with budget; only DATA makes the guarantee conditional."""
+    """Where a domain comes from. PRIVATE is found with budget by this fit, EARLIER by a fit before it.
+
+    DATA makes the guarantee conditional; EARLIER makes it one of several releases, whose costs add up.
+    """
 
     DECLARED = "declared"
     SCHEMA = "schema"
     PRIVATE = "private"
     DATA = "data"
+    EARLIER = "earlier release"
 
 
 class _Domain(BaseModel):

@@ -6,28 +6,26 @@ stranger is only data: reading it runs nothing and takes bounded memory.
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from enum import Enum
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from privbench.errors import SpecError, TargetError
-from privbench.schema.choices import closest
-from privbench.schema.derivable import check_derived
-from privbench.schema.derived import Derived
+from privbench.schema.choices import closest, leave_out
+from privbench.schema.derived import Derived, DerivedOrigin, check_derived
 from privbench.schema.domain import Domain, Origin, Scalar, domain_json, implied_by_type, never_repeats
-from privbench.schema.leave_out import leave_out
-from privbench.schema.spec_errors import NAMES, explain
-from privbench.schema.spec_names import wrong_names
+from privbench.schema.release import MOST_RELEASES, Release, release_of
+from privbench.schema.spec_errors import NAMES, explain, wrong_names
 from privbench.schema.table_spec import PRIVATE, ColumnSpec, ForeignKeySpec, IndexSpec, Name, TableSpec, Words
 from privbench.schema.tables import Schema, Table
 from privbench.schema.unit import Neighbours, Protection, Role, protect
-from privbench.schema.yaml_lines import MAX_BYTES, Plain, YamlError, parse_yaml
-from privbench.schema.yaml_text import entry
+from privbench.schema.yaml_file import MAX_BYTES, Plain, YamlError, entry, parse_yaml
 
 __all__ = [
     "ColumnSpec",
@@ -42,6 +40,8 @@ __all__ = [
 ]
 
 MOST_TABLES = 10_000
+Place = tuple[str, str]
+"""A table and one of its columns."""
 _FROM_DATA = "taken from the data: by keeping it you declare it public"
 
 
@@ -70,11 +70,12 @@ class Spec(Words):
     orphans: Orphans = Orphans.ERROR
     strict_references: StrictBool = False
     method: dict[Name, Scalar] = Field(default_factory=dict)
+    releases: Annotated[tuple[Release, ...], Field(max_length=MOST_RELEASES)] = ()
     tables: dict[Name, TableSpec] = Field(max_length=MOST_TABLES)
 
     @model_validator(mode="after")
     def _names_exist(self) -> "Spec":
-        if mistakes := list(islice(wrong_names(self.tables, self.unit), 100)):
+        if mistakes := list(islice(wrong_names(self.tables, self.unit, self.releases), 100)):
             text = "; ".join(f"{'.'.join(map(str, path))}: {message}" for path, message in mistakes)
             raise PydanticCustomError(NAMES, "{text}", {"text": text, "mistakes": mistakes})
         return self
@@ -90,12 +91,14 @@ class Spec(Words):
 
     def protection(self) -> Protection:
         """Work out who is protected. Raises SpecError also if a column's domain, or what it equals, cannot be."""
+        public = [name for name, table in self.tables.items() if table.public]
+        schema = self.schema()
         protection = protect(
-            self.schema(),
+            _with_nullable_keys(schema, public) if self.orphans is Orphans.NULL else schema,
             entity=self.unit,
             neighbours=self.neighbours,
             owners={name: table.owner for name, table in self.tables.items() if table.owner and not table.drop},
-            public=[name for name, table in self.tables.items() if table.public],
+            public=public,
             lookups={name: table.owned_by for name, table in self.tables.items() if table.owned_by},
             strict_references=self.strict_references,
         )
@@ -120,42 +123,97 @@ class Spec(Words):
             return ()
         return self.schema().table(table).attributes
 
-    def origins(self, protection: Protection) -> dict[tuple[str, str], Origin]:
-        """Say where the domain of each modelled column is from; of a key, where its length or NOT NULL is from."""
-        found = {}
+    def origins(self, protection: Protection) -> dict[Place, Origin]:
+        """Say where the domain of each modelled column is from; of a key, where its length or NOT NULL is from.
+
+        The release of a column whose origin is EARLIER is `column(table, name).release`.
+        """
+        origins = {}
         for table in protection.order:
             modelled = protection.attributes(table)
             for name in (c.name for c in protection.schema.table(table).columns):
-                said = self.column(table, name)
+                column = self.column(table, name)
                 if self._wanted(protection, table, name):
-                    found[table, name] = Origin.PRIVATE
-                elif said.domain is not None or said.origin is Origin.DATA:
-                    found[table, name] = said.origin
+                    origins[table, name] = Origin.PRIVATE
+                elif column.domain is not None or column.origin is Origin.DATA:
+                    origins[table, name] = column.origin
                 elif name in modelled:
-                    found[table, name] = Origin.SCHEMA
-        return found
+                    origins[table, name] = Origin.SCHEMA
+        return origins
 
-    def wanted(self, protection: Protection) -> tuple[tuple[str, str], ...]:
+    def derived_columns(self, protection: Protection) -> dict[Place, ColumnSpec]:
+        """List the derived columns: what each equals, who says so, and in which earlier release, if in one."""
+        places = ((table, c.name) for table in protection.order for c in protection.schema.table(table).columns)
+        return {place: column for place in places if (column := self.column(*place)).derived is not None}
+
+    def earlier_releases(self) -> tuple[Release, ...]:
+        """List the releases on which a fit of this spec builds: their costs come on top of its own."""
+        return self.releases
+
+    def for_reuse(self, receipt: Mapping[str, Any]) -> "Spec":
+        """Make the spec for a next fit from a model's: what was found with budget cites the release that paid for it.
+
+        `receipt` is the model's. What is from still earlier releases stays so.
+        """
+        release = release_of(receipt)
+        changes: dict[Place, dict[str, Any]] = {}
+        for place, column in self._columns():
+            if column.origin is Origin.PRIVATE and column.domain is not None:
+                changes[place] = {"origin": Origin.EARLIER, "release": release.receipt}
+            elif column.derived_origin is DerivedOrigin.FOUND:
+                changes[place] = {"derived_origin": DerivedOrigin.EARLIER, "release": release.receipt}
+        if not changes:
+            return self
+        return self._with_columns(changes).model_copy(update={"releases": (*self.releases, release)})
+
+    def check_reuse(self) -> None:
+        """Refuse domains and derived columns that some fit has found, where the spec does not say which fit."""
+        unnamed = [
+            ".".join(place)
+            for place, column in self._columns()
+            if (column.origin is Origin.PRIVATE and column.domain is not None)
+            or column.derived_origin is DerivedOrigin.FOUND
+        ]
+        if unnamed:
+            raise SpecError(
+                f"{', '.join(unnamed)}: found by an earlier fit, but the spec does not say by which, so that what it "
+                "cost could not be cited. Take the spec out of its model with `privbench show MODEL --spec` (in "
+                "Python `model.spec.for_reuse(model.receipt)`); or write `domain: private` to find a domain again; or "
+                "take `from` and `derived_from` out where it is public knowledge."
+            )
+
+    def wanted(self, protection: Protection) -> tuple[Place, ...]:
         """List the modelled columns whose domain is to be found with budget, each with its table."""
         places = ((table, column) for table in protection.order for column in protection.attributes(table))
         return tuple(place for place in places if self._wanted(protection, *place))
 
-    def with_domains(self, found: Mapping[tuple[str, str], tuple[Domain, Origin]]) -> "Spec":
-        """Make the spec in which these columns have these domains."""
-        return self._with_columns({p: {"domain": domain, "origin": origin} for p, (domain, origin) in found.items()})
-
-    def with_derived(self, found: Mapping[tuple[str, str], Derived]) -> "Spec":
-        """Make the spec in which these columns equal something, and need no domain; NULLs are from where they were."""
-        origins = {p: Origin.DATA if self.column(*p).origin is Origin.DATA else Origin.DECLARED for p in found}
+    def with_domains(self, domains: Mapping[Place, tuple[Domain, Origin]]) -> "Spec":
+        """Make the spec in which these columns have these domains, none of them from an earlier release."""
         return self._with_columns(
-            {p: {"derived": derived, "domain": None, "origin": origins[p]} for p, derived in found.items()}
+            {p: {"domain": domain, "origin": origin, "release": None} for p, (domain, origin) in domains.items()}
         )
 
-    def _with_columns(self, changes: Mapping[tuple[str, str], Mapping[str, Any]]) -> "Spec":
+    def with_derived(self, derived: Mapping[Place, Derived]) -> "Spec":
+        """Make the spec in which this fit has found what these columns equal; NULLs are from where they were.
+
+        They need no domain.
+        """
+        plain = {"domain": None, "release": None, "derived_origin": DerivedOrigin.FOUND}
+        origins = {p: Origin.DATA if self.column(*p).origin is Origin.DATA else Origin.DECLARED for p in derived}
+        return self._with_columns(
+            {p: {**plain, "derived": equals, "origin": origins[p]} for p, equals in derived.items()}
+        )
+
+    def _columns(self) -> Iterator[tuple[Place, ColumnSpec]]:
+        for table, words in self.tables.items():
+            for name, column in words.columns.items():
+                yield (table, name), column
+
+    def _with_columns(self, changes: Mapping[Place, Mapping[str, Any]]) -> "Spec":
         tables = dict(self.tables)
-        for (table, column), update in changes.items():
-            said = tables[table].columns[column].model_copy(update=update)
-            tables[table] = tables[table].model_copy(update={"columns": {**tables[table].columns, column: said}})
+        for (table, name), update in changes.items():
+            column = tables[table].columns[name].model_copy(update=update)
+            tables[table] = tables[table].model_copy(update={"columns": {**tables[table].columns, name: column}})
         return self.model_copy(update={"tables": tables})
 
     def published(self) -> "Spec":
@@ -166,8 +224,9 @@ class Spec(Words):
 
     def _published_table(self, protection: Protection, table: Table) -> TableSpec:
         used = set() if protection.roles[table.name] is Role.PUBLIC else {c.name for c in table.columns}
-        plain = {"domain": None, "origin": Origin.DECLARED}
-        columns = {c.name: self.column(table.name, c.name) for c in table.columns}
+        plain = {"domain": None, "origin": Origin.DECLARED, "release": None}
+        kept = {c.name for c in table.columns}
+        columns = {n: c for n, c in self.tables[table.name].columns.items() if n in kept or _has_no_type(c)}
         return self.tables[table.name].model_copy(
             update={
                 "columns": {n: c if n in used else c.model_copy(update=plain) for n, c in columns.items()},
@@ -182,8 +241,8 @@ class Spec(Words):
 
     def _wanted(self, protection: Protection, table: str, column: str) -> bool:
         """Whether a domain is to be found: none is given, and the type does not list its own values."""
-        said, kind = self.column(table, column), protection.schema.table(table).column(column).type.kind
-        missing = said.domain is None and said.origin in (Origin.DECLARED, Origin.PRIVATE)
+        words, kind = self.column(table, column), protection.schema.table(table).column(column).type.kind
+        missing = words.domain is None and words.origin in (Origin.DECLARED, Origin.PRIVATE)
         return missing and column in protection.attributes(table) and implied_by_type(kind) is None
 
     def _check_domains(self, protection: Protection) -> None:
@@ -207,6 +266,22 @@ class Spec(Words):
                 f"{', '.join(repeating)}: a UNIQUE column must not repeat a value. Give it `domain: {{serial: true}}` "
                 "(numbers) or `{text: [..]}` without `distinct`, or take it out of `unique` and `indexes`."
             )
+
+
+def _has_no_type(column: ColumnSpec) -> bool:
+    """Whether a column was left out for its type alone: readers are told, as it is not the publisher's choice."""
+    return column.drop and column.source_type is not None
+
+
+def _with_nullable_keys(schema: Schema, public: Collection[str]) -> Schema:
+    """Let foreign keys of private tables be NULL, as keys to missing rows become; parts of a primary key never are."""
+    tables = []
+    for table in schema.tables:
+        keys = [k.columns for k in table.foreign_keys if table.name not in public]
+        nullable = {c for columns in keys if not set(columns) & set(table.primary_key) for c in columns}
+        columns = tuple(replace(c, nullable=c.nullable or c.name in nullable) for c in table.columns)
+        tables.append(replace(table, columns=columns))
+    return Schema(tables=tuple(tables))
 
 
 def read_spec(path: Path | str) -> Spec:
@@ -246,7 +321,7 @@ def write_spec(spec: Spec, path: Path | str, *, force: bool = False) -> None:
     target = Path(path)
     if target.exists() and not force:
         raise TargetError(f"{path}: is there already. Choose another name, or replace it with `--force`.")
-    text = "\n".join(_lines(spec)) + "\n"
+    text = spec_text(spec)
     temporary: str | None = None
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
@@ -261,11 +336,16 @@ def write_spec(spec: Spec, path: Path | str, *, force: bool = False) -> None:
             Path(temporary).unlink(missing_ok=True)
 
 
+def spec_text(spec: Spec) -> str:
+    """Return what `write_spec` writes."""
+    return "\n".join(_lines(spec)) + "\n"
+
+
 def _lines(spec: Spec) -> Iterator[str]:
     yield "# What the database is, who is protected, and what is public. Review it: all that stands here is published."
     head = spec.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"tables"})
     for key, value in head.items():
-        if value != {}:
+        if value not in ({}, []):
             yield from entry(key, value)
     yield "tables:" if spec.tables else "tables: {}"
     for name, table in spec.tables.items():
@@ -279,10 +359,10 @@ def _table_lines(name: str, table: TableSpec) -> Iterator[str]:
     for key, value in words.items():
         yield from entry(key, value, indent=4)
     yield "    columns:" if table.columns else "    columns: {}"
-    for column, said in table.columns.items():
-        if said.origin is Origin.DATA:
+    for name_of_column, column in table.columns.items():
+        if column.origin is Origin.DATA:
             yield f"      # {_FROM_DATA}"
-        yield from entry(column, _column_words(said), indent=6)
+        yield from entry(name_of_column, _column_words(column), indent=6)
 
 
 def _column_words(column: ColumnSpec) -> dict[str, Plain]:
@@ -295,6 +375,12 @@ def _column_words(column: ColumnSpec) -> dict[str, Plain]:
         words["from"] = column.origin.value
     if column.derived is not None:
         words["derived"] = column.derived.words()
+    if column.derived_origin is not DerivedOrigin.DECLARED:
+        words["derived_from"] = column.derived_origin.value
+    if column.release is not None:
+        words["release"] = column.release
+    if column.source_type is not None:
+        words["source_type"] = column.source_type
     if column.drop:
         words["drop"] = True
     return words

@@ -18,8 +18,9 @@ from pydantic import (
 )
 
 from privbench.errors import SchemaError
-from privbench.schema.derived import Derived
+from privbench.schema.derived import Derived, DerivedOrigin
 from privbench.schema.domain import Bins, Domain, Origin, Range, Serial, Text, Values
+from privbench.schema.release import Digest
 from privbench.schema.tables import Column, ForeignKey, Index, Table
 from privbench.schema.types import SqlType, parse_type
 
@@ -69,7 +70,9 @@ PRIVATE = Origin.PRIVATE.value
 class ColumnSpec(Words):
     """One column: its SQL type, whether it may be NULL, and the public domain of its values.
 
-    Origin PRIVATE without a domain is what the file writes as `domain: private`: to be found with budget.
+    Origin PRIVATE without a domain is what the file writes as `domain: private`: to be found with budget. `release`
+    names the earlier release that found the domain, or what the column equals. `source_type` is the type in the source
+    where `type` is another one; a dropped column that has it was left out since no type here holds its values.
     """
 
     type: Name
@@ -78,6 +81,11 @@ class ColumnSpec(Words):
     origin: Annotated[Origin, Field(validation_alias="from", serialization_alias="from")] = Origin.DECLARED
     drop: StrictBool = False
     derived: Derived | None = None
+    derived_origin: Annotated[
+        DerivedOrigin, Field(validation_alias="derived_from", serialization_alias="derived_from")
+    ] = DerivedOrigin.DECLARED
+    release: Digest | None = None
+    source_type: Name | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -93,6 +101,19 @@ class ColumnSpec(Words):
     def _without_domain(self) -> "ColumnSpec":
         if self.derived is not None and (self.domain is not None or self.origin is Origin.PRIVATE):
             raise ValueError("derived and domain exclude each other: keep one of them")
+        return self
+
+    @model_validator(mode="after")
+    def _with_release(self) -> "ColumnSpec":
+        if self.derived is None and self.derived_origin is not DerivedOrigin.DECLARED:
+            raise ValueError("`derived_from` has no meaning without `derived`: take it out")
+        if self.origin is Origin.EARLIER and self.domain is None:
+            raise ValueError("`from: earlier release` has no meaning without a domain: take it out")
+        earlier = self.origin is Origin.EARLIER or self.derived_origin is DerivedOrigin.EARLIER
+        if earlier and self.release is None:
+            raise ValueError("`earlier release` needs `release`, the digest of its receipt, as `releases` lists it")
+        if self.release is not None and not earlier:
+            raise ValueError("`release` belongs to `from: earlier release` or `derived_from: earlier release`")
         return self
 
     def sql_type(self, where: str) -> SqlType:
@@ -136,8 +157,8 @@ class TableSpec(Words):
 
     @model_validator(mode="after")
     def _one_role(self) -> "TableSpec":
-        said = {"public": self.public, "drop": self.drop, "owned_by": self.owned_by, "owner": self.owner}
-        words = [word for word, value in said.items() if value]
+        roles = {"public": self.public, "drop": self.drop, "owned_by": self.owned_by, "owner": self.owner}
+        words = [word for word, value in roles.items() if value]
         if len(words) > 1:
             raise ValueError(f"{' and '.join(words)} exclude each other: keep one of them")
         if self.rows_per_entity and (self.public or self.drop):

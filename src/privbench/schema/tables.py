@@ -32,7 +32,7 @@ class Column:
     """One column. `implied` is the domain that the schema itself promises (CHECK, ENUM, BOOLEAN), if any.
 
     `guessed` says that no schema has the type: it was guessed from the values. `derived` says what the column equals,
-    if it is worked out from the rows around it.
+    if it is worked out from the rows around it. `source_type` is the type in the source, where ours is another one.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Column:
     implied: Domain | None = None
     guessed: bool = False
     derived: Derived | None = None
+    source_type: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,15 +118,15 @@ class Table:
         return ((self.primary_key,) if self.primary_key else ()) + self.uniques + indexed
 
     @property
-    def made_anew(self) -> frozenset[str]:
+    def surrogate_columns(self) -> frozenset[str]:
         """The columns whose values mean nothing by themselves: of foreign keys, and a primary key of one column."""
         foreign = {c for key in self.foreign_keys for c in key.columns}
         return frozenset(foreign.union(self.primary_key if len(self.primary_key) == 1 else ()))
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The columns whose values are learnt: those that are neither made anew nor derived."""
-        return tuple(c.name for c in self.columns if c.name not in self.made_anew and c.derived is None)
+        """The columns whose values are learnt: those that are neither surrogates nor derived."""
+        return tuple(c.name for c in self.columns if c.name not in self.surrogate_columns and c.derived is None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,10 +152,10 @@ class Schema:
             raise SchemaError(f"{where}: {len(key.columns)} columns reference {len(key.references)} columns.")
         if not is_key(key.references, target.keys):
             wanted = f"{key.table}({', '.join(key.references)})"
-            found = "; ".join(", ".join(k) for k in target.keys) or "none"
+            known = "; ".join(", ".join(k) for k in target.keys) or "none"
             raise SchemaError(
                 f"{where}: references {wanted}, which is neither a primary key nor UNIQUE. "
-                f"Keys of {key.table}: {found}."
+                f"Keys of {key.table}: {known}."
             )
 
     def table(self, name: str) -> Table:

@@ -2,6 +2,8 @@
 
 An entity is one row of the entity table with every row that reaches it through owner keys. `protect` turns a
 schema and the publisher's few choices into a `Protection`, or says which choice is missing and how to make it.
+A table's owner key is (first that applies): the declared key; the only direct key to the entity table; the only key
+that leads to the entity table through owner keys. Anything else is asked for, never guessed.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -9,10 +11,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from privbench.errors import SchemaError, SpecError
-from privbench.schema.choices import check_choices, choose_entity, flag, lookup_key
-from privbench.schema.leave_out import leave_out
-from privbench.schema.owners import Lookups, find_owners
+from privbench.schema.choices import check_choices, choose_entity, flag, leave_out, lookup_key, referrers
 from privbench.schema.tables import ForeignKey, Schema, Table
+
+Lookups = Mapping[str, tuple[str, ForeignKey]]
 
 
 class Neighbours(Enum):
@@ -135,21 +137,21 @@ def protect(
     schema = leave_out(schema.tables, drop=drop)
     entity = choose_entity(schema, entity, public)
     _check_overlaps(schema, public)
-    found = {t: (owner, lookup_key(schema, t, owner, public)) for t, owner in lookups.items()}
-    keys = find_owners(schema, entity=entity, public=public, declared=owners, lookups=found)
+    lookup_keys = {t: (owner, lookup_key(schema, t, owner, public)) for t, owner in lookups.items()}
+    keys = find_owners(schema, entity=entity, public=public, declared=owners, lookups=lookup_keys)
     links = tuple(_links(schema, keys, public))
     _check_entity_key(schema.table(entity), links)
     _check_cycles(links)
     _check_links(links, neighbours, strict_references=strict_references)
-    _check_lookup_keys(links, found)
+    _check_lookup_keys(links, lookup_keys)
     return Protection(
         schema=schema,
         entity=entity,
         neighbours=neighbours,
-        roles={t.name: _role(t.name, entity, public, found) for t in schema.tables},
+        roles={t.name: _role(t.name, entity, public, lookup_keys) for t in schema.tables},
         owners=keys,
-        lookups=found,
-        order=_order(schema, entity, keys, found),
+        lookups=lookup_keys,
+        order=_order(schema, entity, keys, lookup_keys),
         links=links,
     )
 
@@ -208,11 +210,11 @@ def _check_cycles(links: Iterable[Link]) -> None:
     for link in private:
         if len(link.key.columns) == 1:
             continue
-        found, before = {link.key.table}, 0
-        while len(found) > before:
-            before = len(found)
-            found |= {other.key.table for other in private if other.table in found}
-        if link.table in found:
+        reached, before = {link.key.table}, 0
+        while len(reached) > before:
+            before = len(reached)
+            reached |= {other.key.table for other in private if other.table in reached}
+        if link.table in reached:
             raise SchemaError(
                 f"{link.table}: its key {link.key} has several columns and is part of a cycle of private tables, so "
                 "neither side's values can be made first. Take one key of the cycle out of `foreign_keys` in the "
@@ -257,3 +259,99 @@ def _order(schema: Schema, entity: str, owners: Mapping[str, ForeignKey], lookup
     for table in order:
         order += [t.name for t in schema.tables if above.get(t.name) == table]
     return tuple(order)
+
+
+def find_owners(
+    schema: Schema, *, entity: str, public: Collection[str], declared: Mapping[str, tuple[str, ...]], lookups: Lookups
+) -> dict[str, ForeignKey]:
+    """Find the owner key of every private table but the entity table and the lookups."""
+    owned = [t for t in schema.tables if t.name not in public and t.name != entity and t.name not in lookups]
+    barred = {*public, *lookups}
+    fixed = {t: _declared_key(schema.table(t), columns, barred) for t, columns in declared.items()}
+    keys = {t.name: _candidates(t, entity, barred, fixed) for t in owned}
+    steps = {t: {k.table for k in ks} for t, ks in keys.items()} | {t: {owner} for t, (owner, _) in lookups.items()}
+    _refuse_cycle({t: key.table for t, key in fixed.items()} | {t: owner for t, (owner, _) in lookups.items()})
+    reached = _leading_to(entity, steps)
+    if lost := [t.name for t in schema.tables if t.name not in public and t.name not in reached]:
+        raise SpecError(_unreached(schema, entity, lost))
+    leading = {t: [k for k in ks if k.table in _leading_to(entity, steps, around=t)] for t, ks in keys.items()}
+    if several := {t: ks for t, ks in leading.items() if len(ks) > 1}:
+        raise SpecError(_ambiguous(entity, several))
+    return {t: ks[0] for t, ks in leading.items()}
+
+
+def _declared_key(table: Table, columns: tuple[str, ...], barred: Collection[str]) -> ForeignKey:
+    where = f"{table.name}.{','.join(columns)}"
+    keys = [k for k in table.foreign_keys if set(k.columns) == set(columns)]
+    choices = ", ".join(_flag(table.name, k) for k in table.foreign_keys if k.table not in barred) or "none"
+    if not keys:
+        raise SpecError(f"{where}: named as owner key, but it is no foreign key of {table.name}. Choices: {choices}.")
+    if keys[0].table in barred:
+        raise SpecError(
+            f"{where}: named as owner key, but it points at {keys[0].table}, which is a public table or a lookup and "
+            f"owns nothing. Choices: {choices}."
+        )
+    return keys[0]
+
+
+def _flag(table: str, key: ForeignKey) -> str:
+    return flag("--owner", f"{table}.{','.join(key.columns)}")
+
+
+def _candidates(
+    table: Table, entity: str, barred: Collection[str], fixed: Mapping[str, ForeignKey]
+) -> tuple[ForeignKey, ...]:
+    if table.name in fixed:
+        return (fixed[table.name],)
+    direct = tuple(k for k in table.foreign_keys if k.table == entity)
+    if len(direct) == 1:
+        return direct
+    return tuple(k for k in table.foreign_keys if k.table not in barred and k.table != table.name)
+
+
+def _leading_to(entity: str, steps: Mapping[str, Collection[str]], *, around: str | None = None) -> set[str]:
+    """Find the tables with a path of steps to the entity table that does not pass through `around`."""
+    reached, grown = {entity}, True
+    while grown:
+        more = {
+            t for t, targets in steps.items() if t not in reached and t != around and not reached.isdisjoint(targets)
+        }
+        grown = bool(more)
+        reached |= more
+    return reached
+
+
+def _refuse_cycle(owner: Mapping[str, str]) -> None:
+    for start in owner:
+        path = [start]
+        while (after := owner.get(path[-1])) is not None and after not in path:
+            path.append(after)
+        if after == start:
+            raise SchemaError(
+                f"owner keys form a cycle: {' -> '.join([*path, start])}. Whose rows these are must end at the unit "
+                f"table: name another owner key for one of them ({flag('--owner', path[0] + '.COLUMN')})."
+            )
+
+
+def _unreached(schema: Schema, entity: str, lost: list[str]) -> str:
+    def described(name: str) -> str:
+        return f"  {name} (referenced by {', '.join(referrers(schema, name)) or 'no table'})"
+
+    return "\n".join(
+        [
+            f"no key leads from these tables to {entity}, so the schema does not say whose rows they hold:",
+            *map(described, lost),
+            "Say for each what it is, by a flag or in the spec:",
+            "  --public T           `public: true`     not private: copied as it is",
+            "  --owned-by T=OWNER   `owned_by: OWNER`  a row belongs to the row of OWNER that references it",
+            "  --drop T             `drop: true`       left out, with the keys into it",
+        ]
+    )
+
+
+def _ambiguous(entity: str, several: Mapping[str, list[ForeignKey]]) -> str:
+    lines = [f"more than one key leads to {entity}; say which one tells whose rows these are:"]
+    for table, keys in several.items():
+        lines += [f"  {_flag(table, key)}   {key}" for key in keys]
+    lines.append("In the spec: `owner: [COLUMN]` under the table. The other keys become references.")
+    return "\n".join(lines)

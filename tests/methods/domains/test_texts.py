@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.encode.codec import compile_codec
-from privbench.encode.made_up import made_up_domain
+from privbench.encode.text import made_up_domain
 from privbench.methods.domains.find import Found, find_domains
-from privbench.methods.domains.forecast import forecast_domains
+from privbench.methods.domains.budget import forecast_domains
 from privbench.privacy.domain_vault import DomainVault
 from privbench.privacy.events import Currency
 from privbench.privacy.ledger import Ledger

@@ -32,6 +32,7 @@ PUBLIC = {
 }
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("delta", [Fraction(0), DELTA], ids=["pure", "delta"])
 @pytest.mark.parametrize("public", PUBLIC.values(), ids=PUBLIC)
 def test_a_run_is_repeated_from_its_answers_without_data(public: Facts, delta: Fraction) -> None:
@@ -43,6 +44,7 @@ def test_a_run_is_repeated_from_its_answers_without_data(public: Facts, delta: F
     assert len(again.answers) == len(first.answers)
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("delta", [Fraction(0), DELTA], ids=["pure", "delta"])
 @pytest.mark.parametrize("other", WEIRD)
 def test_other_data_behind_the_same_answers_change_nothing(other: str, delta: Fraction) -> None:
@@ -53,6 +55,7 @@ def test_other_data_behind_the_same_answers_change_nothing(other: str, delta: Fr
     assert again.ledger.to_json() == first.ledger.to_json()
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("neighbours", Neighbours)
 @pytest.mark.parametrize("other", WEIRD)
 def test_weird_data_are_learnt_and_replayed(other: str, neighbours: Neighbours) -> None:
@@ -79,6 +82,7 @@ def test_settings_are_replayed_too(settings: TreeSettings) -> None:
     assert released(run(vault_of(None, tape=first.answers), settings)) == models
 
 
+@pytest.mark.slow
 def test_runs_differ_where_the_answers_do() -> None:
     """The comparison can fail: other noise, other data, or one answer that differs, make other models."""
     first = vault_of(database(5))

@@ -51,6 +51,7 @@ def check(models: dict[str, TableModel], public: Facts) -> None:
             assert shares.sum() == pytest.approx(1)
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("delta", [Fraction(0), DELTA], ids=["pure", "delta"])
 @pytest.mark.parametrize("epsilon", BUDGETS, ids=str)
 @pytest.mark.parametrize("name", SCHEMAS)

@@ -75,6 +75,7 @@ def test_siblings_are_alike_only_with_the_setting(siblings: bool, delta: Fractio
         assert [g.column for g in tree.given if g.column.startswith("#first")] == ["#first trait"]
 
 
+@pytest.mark.mostly_slow
 @pytest.mark.parametrize("delta", [Fraction(0), DELTA], ids=["pure", "delta"])
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_every_schema_is_learnt_and_replayed(name: str, delta: Fraction) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from privbench.methods.tree.single import Single, column_parts, estimate
 from privbench.privacy.features import Feature, Own
-from privbench.privacy.price import Noise
+from privbench.privacy.calibrate import Noise
 
 
 def _feature(size: int, *, apart: bool = False) -> Feature:

@@ -5,10 +5,9 @@ from fractions import Fraction
 from math import ceil, floor, log10, sqrt
 
 from privbench.encode.grid import Grid
-from privbench.encode.magnitude import Magnitudes
+from privbench.encode.magnitude import Magnitudes, grid_within, steps_of
 from privbench.encode.scalar import MICROSECONDS
-from privbench.encode.steps import grid_within, steps_of
-from privbench.methods.domains.signal import occupied
+from privbench.methods.domains.cells import occupied
 from privbench.privacy.vault import Measured
 from privbench.schema.types import Kind, SqlType
 

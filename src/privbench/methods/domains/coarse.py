@@ -2,10 +2,9 @@
 
 from fractions import Fraction
 
-from privbench.encode.grid import Grid
-from privbench.encode.made_up import made_up_domain
-from privbench.encode.on_grid import bins_on
+from privbench.encode.grid import Grid, bins_on
 from privbench.encode.scalar import DAY, bounds_of, number_of
+from privbench.encode.text import made_up_domain
 from privbench.schema.domain import Domain
 from privbench.schema.types import Kind, SqlType
 

@@ -12,14 +12,12 @@ from math import sqrt
 
 import numpy as np
 
-from privbench.encode.grid import Grid
-from privbench.encode.on_grid import bins_on, range_on
-from privbench.encode.steps import steps_of
+from privbench.encode.grid import Grid, bins_on, range_on
+from privbench.encode.magnitude import steps_of
 from privbench.methods.domains.bounds import NARROW, Bounds, find_step
 from privbench.methods.domains.budget import HEAVY_HITTERS
-from privbench.methods.domains.cells import Cells, cut_heavy, doubling_cells, equal_cells, merge_light
+from privbench.methods.domains.cells import Cells, cut_heavy, doubling_cells, equal_cells, merge_light, occupied
 from privbench.methods.domains.columns import Place, SearchedColumns
-from privbench.methods.domains.signal import occupied
 from privbench.privacy.vault import Measured
 from privbench.schema.domain import Domain
 from privbench.schema.types import Kind

@@ -9,11 +9,10 @@ import numpy as np
 
 from privbench.methods.capped import Learnt, Size, implied_by_counts, learn_database, rows_json
 from privbench.methods.method import Implied, Method, Progress, TableModel
-from privbench.methods.paper.colsplit import halves_in_order
-from privbench.methods.paper.plan import Task
+from privbench.methods.paper.network import learn_network
+from privbench.methods.paper.plan import Task, halves_in_order
 from privbench.methods.paper.rowsplit import FEWEST_ROUNDS
 from privbench.methods.paper.settings import PaperSettings, paper_settings
-from privbench.methods.paper.tree import learn_network
 from privbench.privacy.blocks import Block
 from privbench.privacy.facts import Facts
 from privbench.privacy.queries import SplitChoice

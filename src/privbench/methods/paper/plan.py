@@ -1,10 +1,11 @@
-"""Planning: what to do with a block of rows and columns, and with which part of its budget.
+"""What to do with a block of rows and columns, and with which part of its budget: a leaf, or a split.
 
-A block with one column becomes a leaf. A large block is tried: if even its best column split is strongly
-dependent, its rows are split, otherwise its columns. Budgets are spread evenly over the nodes that the tree
-of the block can have at most.
+A block with one column becomes a leaf. A large block is tried: if even its best column split is strongly dependent, its
+rows are split, otherwise its columns. A column split is the one with the least dependence among as many random halvings
+as there are columns, chosen privately. Budgets are spread evenly over the nodes that the tree of the block can have.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -12,13 +13,45 @@ from math import log2
 
 import numpy as np
 
-from privbench.methods.paper.colsplit import choose_halves
 from privbench.methods.paper.settings import PaperSettings
 from privbench.privacy.blocks import Block, ColumnSplit
 from privbench.privacy.exact import COORDINATE
 from privbench.privacy.facts import Facts
-from privbench.privacy.queries import Dependence
+from privbench.privacy.queries import Dependence, SplitChoice
 from privbench.privacy.vault import Vault
+
+
+def choose_halves(
+    vault: Vault, facts: Facts, block: Block, columns: Sequence[str], *, amount: Fraction, rng: np.random.Generator
+) -> ColumnSplit:
+    """Split the columns of a block in halves; in their order without a budget, or where there is but one way."""
+    if len(columns) == 2 or not amount:
+        return halves_in_order(columns)
+    candidates = tuple(_halves(columns, rng) for _ in columns)
+    question = SplitChoice(
+        block=block,
+        candidates=candidates,
+        columns=facts.tables[block.table].columns,
+        most_rows=facts.most_rows(block.table, block.cap),
+    )
+    return candidates[vault.choose(question, amount)]
+
+
+def halves_in_order(columns: Sequence[str]) -> ColumnSplit:
+    """The split that looks at no data: the first half and the second.
+
+    >>> halves_in_order(["a", "b", "c"])
+    (('a',), ('b', 'c'))
+    """
+    half = len(columns) // 2
+    return tuple(columns[:half]), tuple(columns[half:])
+
+
+def _halves(columns: Sequence[str], rng: np.random.Generator) -> ColumnSplit:
+    order = rng.permutation(len(columns))
+    half = len(columns) // 2
+    left, right = sorted(order[:half]), sorted(order[half:])
+    return tuple(columns[i] for i in left), tuple(columns[i] for i in right)
 
 
 class Operation(Enum):

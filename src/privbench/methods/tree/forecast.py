@@ -4,25 +4,71 @@ A function of public numbers and guesses, so that it may be printed. All thresho
 noise, or is refused, stand here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from math import ceil, pi, sqrt
 from statistics import median, median_high
 
 from privbench.errors import BudgetError
 from privbench.methods.forecast import ColumnForecast, Forecast, Outlook, PairForecast, PlanInput, TableForecast
-from privbench.methods.tree.automatic import FEWEST_CHOICES, PER_CHOICE
-from privbench.methods.tree.cost import megabytes, seconds
 from privbench.methods.tree.entities import COUNT_SHARE
 from privbench.methods.tree.learner import LIGHTEST_BIN
-from privbench.methods.tree.plan import PlannedTable, plan_database
+from privbench.methods.tree.plan import FEWEST_CHOICES, PER_CHOICE, PlannedTable, divided, plan_database
 from privbench.methods.tree.settings import TreeSettings
-from privbench.methods.tree.shares import divided
 from privbench.methods.tree.single import column_parts
+from privbench.methods.tree.structure import MOST_CELLS
 from privbench.methods.tree.weighed import features_noise
 from privbench.privacy.calibrate import Noise, choice_noise
 from privbench.privacy.events import PrivacyMeasure
 from privbench.privacy.features import Feature
+
+START = 0.1
+"""Seconds for everything that does not grow."""
+READ = 60e-9
+"""Seconds for each value that is read from Parquet and coded; other formats take longer."""
+COUNT = 8e-9
+"""Seconds for each row of a pair of columns that is counted."""
+FIT = 0.6e-6
+"""Seconds for each combination of the bins of a column and its parents."""
+BASE = 200.0
+"""Megabytes of an empty fit."""
+PER_VALUE = 7.0
+"""Bytes for each value: its code, its bin, and what reading holds at once."""
+PER_ROW = 100.0
+"""Bytes for the keys of each row, its entity and its weight."""
+
+Rows = Callable[[str], int]
+"""The rows of a table by its name."""
+
+
+def seconds(plans: Iterable[PlannedTable], rows: Rows) -> float:
+    """CPU-seconds of a fit."""
+    return START + sum(
+        rows(plan.table) * (READ * len(plan.own) + COUNT * pairs_counted(plan)) + FIT * cells_fitted(plan)
+        for plan in plans
+    )
+
+
+def megabytes(plans: Iterable[PlannedTable], rows: Rows) -> float:
+    """Memory at its highest."""
+    return (
+        BASE
+        + sum(rows(p.table) * (PER_ROW + PER_VALUE * (len(p.own) + len(p.given) + len(p.firsts))) for p in plans) / 1e6
+    )
+
+
+def pairs_counted(plan: PlannedTable) -> int:
+    """How many pairs of columns may be chosen, if any."""
+    own, given = len(plan.own), len(plan.given)
+    return own * (own - 1) // 2 + own * given + len(plan.firsts) if plan.settings.pairs else 0
+
+
+def cells_fitted(plan: PlannedTable) -> float:
+    """How many combinations of bins all columns with their parents have, if any has a parent."""
+    typical = median(min(feature.size, plan.settings.bins) for feature in plan.own)
+    each = min(typical ** (plan.settings.parents + 1), MOST_CELLS)
+    return len(plan.own) * float(each) if plan.settings.pairs else 0.0
+
 
 CLEAR = 4.0
 """A count stands out if it is so many standard deviations of its noise."""

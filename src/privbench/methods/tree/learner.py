@@ -11,7 +11,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.methods.tree.automatic import TablePlan
 from privbench.methods.tree.coarse import bin_masses, coarse_axis
 from privbench.methods.tree.network import Fitted, Parent, make_network
 from privbench.methods.tree.pairs import (
@@ -22,6 +21,7 @@ from privbench.methods.tree.pairs import (
     pair_masses,
     stratum_masses,
 )
+from privbench.methods.tree.plan import TablePlan
 from privbench.methods.tree.siblings import FIRST_SHARE, Column, measure_firsts
 from privbench.methods.tree.single import Single, Singles, averaged, estimate, measure_singles
 from privbench.methods.tree.structure import INDEPENDENT, Candidates, Structure, choose_structure

@@ -27,8 +27,7 @@ from privbench.methods.tree.sampled import (
 )
 from privbench.methods.tree.settings import TreeSettings, tree_settings
 from privbench.methods.tree.siblings import Siblings
-from privbench.methods.tree.strata import strata_axis
-from privbench.methods.tree.surroundings import NOTHING, Surroundings
+from privbench.methods.tree.surroundings import NOTHING, Surroundings, strata_axis
 from privbench.methods.tree.weighed import WeighedTable
 from privbench.privacy.facts import Facts, LinkFacts
 from privbench.privacy.features import Feature

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privbench.methods.tree.coarse import bin_masses
 from privbench.methods.tree.pair_shrinkage import rake, shrink
-from privbench.methods.tree.shares import divided
+from privbench.methods.tree.plan import divided
 from privbench.methods.tree.single import Single, Singles
 from privbench.methods.tree.structure import Candidates, Structure
 from privbench.methods.tree.weighed import WeighedTable

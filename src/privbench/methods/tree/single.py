@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privbench.methods.denoise import denoise
 from privbench.methods.tree.fanout import FanoutShares, fanout_shares
-from privbench.methods.tree.shares import divided
+from privbench.methods.tree.plan import divided
 from privbench.methods.tree.weighed import WeighedTable
 from privbench.privacy.calibrate import Noise
 from privbench.privacy.features import Axis, Fanout, Feature, InDegree, whole_axis

@@ -1,0 +1,328 @@
+"""The budget record: what was spent on which source, on this computer, so that releases can be added up.
+
+One line of JSON per release, appended by `fit` when the model is learnt and before it is given away. A source is known
+by a hash of its location, and of its tables and columns, keyed with a random salt that lies beside the record: the
+record holds no name of a file and nothing of the data. Epsilons and deltas of releases add up (basic composition).
+"""
+
+import errno
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from pydantic import Field, StrictBool, ValidationError
+
+from privbench.errors import BudgetError, SpecError, TargetError
+from privbench.fitting.promise import Number, parse_epsilon
+from privbench.schema.release import Digest, Release, release_of
+from privbench.schema.tables import Schema
+from privbench.schema.unit import Neighbours
+
+try:
+    import fcntl
+except ImportError:  # no such locks on this system: lines are still appended whole
+    fcntl = None  # type: ignore[assignment]
+
+VARIABLE = "PRIVBENCH_BUDGET_RECORD"
+"""The variable of the environment that names another file for the record."""
+MOST_BYTES = 2**26
+SALT_BYTES = 32
+_OWNER_ONLY_FILE, _OWNER_ONLY_FOLDER = 0o600, 0o700
+
+
+class Entry(Release):
+    """One line of the record: a release, the source it was made from, and where it went."""
+
+    version: Literal[1] = 1
+    time: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\+00:00$")]
+    source: Digest
+    tables: Digest
+    """The hash of the names and types of the source's tables and columns."""
+    unit: str
+    out: str | None
+    private: StrictBool
+    """Whether the noise came from the operating system; a model with noise from a test promises nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    """The sum over releases that promise the same thing: to the same unit, for the same neighbours."""
+
+    neighbours: Neighbours
+    unit: str
+    epsilon: Fraction
+    delta: Fraction
+    releases: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceBudget:
+    """All releases from one source, in their order."""
+
+    source: str
+    entries: tuple[Entry, ...]
+
+    def totals(self) -> tuple[Total, ...]:
+        """Add up the releases, apart for each unit and relation of neighbours. Those without privacy are left out."""
+        kinds = dict.fromkeys((entry.neighbours, entry.unit) for entry in self.entries if entry.private)
+        return tuple(_total(self.entries, neighbours, unit) for neighbours, unit in kinds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetRecord:
+    """What stands in the record, and the numbers of the lines that cannot be read."""
+
+    path: Path
+    sources: tuple[SourceBudget, ...]
+    damaged: tuple[int, ...]
+
+
+def budget(source: Path | str | None = None) -> BudgetRecord:
+    """Read what was spent on each source, or on one.
+
+    Example::
+
+        for spent in privbench.budget("shop").sources:
+            print(spent.totals())
+    """
+    path = record_path()
+    entries, damaged = _parse(_content(path))
+    if source is not None:
+        salt = _read_salt(path)
+        wanted = None if salt is None else _location_hash(salt, source)
+        entries = [entry for entry in entries if entry.source == wanted]
+    names = dict.fromkeys(entry.source for entry in entries)
+    sources = (
+        SourceBudget(source=name, entries=tuple(entry for entry in entries if entry.source == name)) for name in names
+    )
+    return BudgetRecord(path=path, sources=tuple(sources), damaged=tuple(damaged))
+
+
+def parse_limit(limit: Number | None) -> Fraction | None:
+    """Read a limit exactly; SpecError unless it is a positive number."""
+    try:
+        return None if limit is None else parse_epsilon(limit)
+    except SpecError:
+        raise SpecError(f"the budget limit is {limit}: it must be a number above 0, such as 10.") from None
+
+
+def check_limit(source: Path | str, *, epsilon: Fraction, neighbours: Neighbours, limit: Fraction | None) -> None:
+    """Refuse to spend epsilon on a source if that and its recorded releases add up to more than the limit.
+
+    Where releases have different neighbours, those for adding or removing an entity count twice, since replacing
+    an entity is both. Raises BudgetError.
+    """
+    if limit is not None:
+        entries = [entry for spent in budget(source).sources for entry in spent.entries]
+        _refuse_excess(entries, epsilon=epsilon, neighbours=neighbours, limit=limit)
+
+
+def check_planned(
+    source: Path | str, epsilons: Iterable[Number], *, times: int, neighbours: Neighbours, limit: Number | None
+) -> None:
+    """Refuse to spend each of several epsilons so many times, like `check_limit`."""
+    total = times * sum((parse_epsilon(epsilon) for epsilon in epsilons), Fraction(0))
+    check_limit(source, epsilon=total, neighbours=neighbours, limit=parse_limit(limit))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """A source that is about to be spent on: where that will be recorded, and the limit, if there is one."""
+
+    path: Path
+    source: str
+    tables: str
+    limit: Fraction | None
+
+    def append(self, receipt: Mapping[str, Any], *, out: Path | str | None) -> None:
+        """Record the release that a receipt is of. BudgetError if others have used up the limit in the meantime."""
+        entry = Entry(
+            **release_of(receipt).model_dump(),
+            time=datetime.now(UTC).isoformat(timespec="seconds"),
+            source=self.source,
+            tables=self.tables,
+            unit=receipt["unit"]["entity"],
+            out=None if out is None else os.fsencode(os.path.abspath(out)).decode("utf-8", "replace"),
+            private=receipt["noise"] != "test",
+        )
+        with _locked(self.path) as handle:
+            content = _content(self.path)
+            if self.limit is not None:
+                others = [other for other in _parse(content)[0] if other.source == self.source]
+                _refuse_excess(others, epsilon=Fraction(entry.epsilon), neighbours=entry.neighbours, limit=self.limit)
+            torn = content and not content.endswith(b"\n")  # by a crash: the new line must stay whole
+            line = json.dumps(entry.model_dump(mode="json"), ensure_ascii=False)
+            _write(handle, (b"\n" if torn else b"") + line.encode() + b"\n")
+
+
+def open_account(source: Path | str, schema: Schema, *, limit: Fraction | None = None) -> Account:
+    """Name a source as the record does. Raises TargetError if the record could not be written later."""
+    path = record_path()
+    with _locked(path):
+        salt = _read_salt(path)
+        if salt is None:
+            if _content(path):
+                raise TargetError(
+                    f"{_salt_path(path)}: is missing, so that sources in {path} cannot be told apart. Put it back, or "
+                    f"move the record away to begin a new one."
+                )
+            salt = _make_salt(path)
+    return Account(path=path, source=_location_hash(salt, source), tables=_schema_hash(salt, schema), limit=limit)
+
+
+def record_path() -> Path:
+    """Where the record is: in the user's folder for state, unless the environment names another file."""
+    if named := os.environ.get(VARIABLE):
+        return Path(os.path.abspath(named))
+    state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return Path(os.path.abspath(state)) / "privbench" / "budget.jsonl"
+
+
+def _total(entries: Iterable[Entry], neighbours: Neighbours, unit: str) -> Total:
+    alike = [e for e in entries if e.private and (e.neighbours, e.unit) == (neighbours, unit)]
+    return Total(
+        neighbours=neighbours,
+        unit=unit,
+        epsilon=sum((Fraction(e.epsilon) for e in alike), Fraction(0)),
+        delta=sum((Fraction(e.delta) for e in alike), Fraction(0)),
+        releases=len(alike),
+    )
+
+
+def _refuse_excess(entries: Iterable[Entry], *, epsilon: Fraction, neighbours: Neighbours, limit: Fraction) -> None:
+    spent = [(Fraction(entry.epsilon), entry.neighbours) for entry in entries]
+    mixed = any(other is not neighbours for _, other in spent)
+    costs = [e * 2 if mixed and kind is Neighbours.ADD_REMOVE else e for e, kind in [*spent, (epsilon, neighbours)]]
+    if sum(costs) > limit:
+        before = float(sum(costs[:-1], Fraction(0)))
+        raise BudgetError(
+            f"{len(spent)} releases of this source have spent epsilon {before:g}, and {float(costs[-1]):g} more "
+            f"would go beyond the limit of {float(limit):g}. Nothing was released. Spend less, raise the limit "
+            "(`--budget-limit`), or build on a model that is there: `privbench generate` costs nothing."
+        )
+
+
+def _parse(content: bytes) -> tuple[list[Entry], list[int]]:
+    """The entries, and the numbers of the lines that are none."""
+    entries, damaged = [], []
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        if line.strip():
+            try:
+                entries.append(Entry.model_validate_json(line))
+            except ValidationError:
+                damaged.append(number)
+    return entries, damaged
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise _unusable(path, error) from None
+    if len(content) > MOST_BYTES:
+        raise TargetError(f"{path}: larger than {MOST_BYTES // 2**20} MB, which no budget record is. Move it away.")
+    return content
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    """Open the record for appending, made where it is missing; nobody else writes in the meantime."""
+    try:
+        if not path.parent.is_dir():
+            path.parent.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                path.parent.mkdir(mode=_OWNER_ONLY_FOLDER)
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, _OWNER_ONLY_FILE)
+        try:
+            if fcntl is not None:
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            yield handle
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise _unusable(path, error) from None
+
+
+def _write(handle: int, content: bytes) -> None:
+    """Write all of it, to the disk; OSError otherwise."""
+    if os.write(handle, content) < len(content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    os.fsync(handle)
+
+
+def _unusable(path: Path, error: OSError) -> TargetError:
+    return TargetError(
+        f"{path}: the record of what was spent cannot be used: {error.strerror or error}. Make it writable, or name "
+        f"another file in {VARIABLE}."
+    )
+
+
+def _salt_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.salt")
+
+
+def _read_salt(path: Path) -> bytes | None:
+    try:
+        salt = _salt_path(path).read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unusable(_salt_path(path), error) from None
+    if len(salt) != SALT_BYTES:
+        raise TargetError(f"{_salt_path(path)}: is damaged. Put it back, or move it and {path} away.")
+    return salt
+
+
+def _make_salt(path: Path) -> bytes:
+    """Make the salt whole or not at all. The record is locked."""
+    salt = secrets.token_bytes(SALT_BYTES)
+    temporary = _salt_path(path).with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY_FILE)
+    try:
+        _write(handle, salt)
+    finally:
+        os.close(handle)
+    temporary.replace(_salt_path(path))
+    return salt
+
+
+def _location_hash(salt: bytes, location: Path | str) -> str:
+    return _keyed_hash(salt, ["location", _normalised(location)])
+
+
+def _normalised(location: Path | str) -> str:
+    """The same text for the same place: an absolute path without links, or an address without user and password.
+
+    >>> _normalised("postgresql://me:secret@Host:5432/shop?sslmode=require")
+    'postgresql://host:5432/shop'
+    """
+    text = os.fspath(location)
+    if "\0" in text:  # no such place: whoever opens it will say so
+        return text
+    if "://" not in text:
+        return os.path.realpath(os.path.expanduser(text))
+    parts = urlsplit(text)
+    host = parts.netloc.rpartition("@")[2].lower()
+    return urlunsplit((parts.scheme.lower(), host, parts.path, "", ""))
+
+
+def _schema_hash(salt: bytes, schema: Schema) -> str:
+    tables = sorted([table.name, sorted([c.name, c.type.sql] for c in table.columns)] for table in schema.tables)
+    return _keyed_hash(salt, ["tables", tables])
+
+
+def _keyed_hash(salt: bytes, what: Any) -> str:
+    return hmac.new(salt, json.dumps(what).encode(), hashlib.sha256).hexdigest()
