@@ -180,6 +180,6 @@ def test_rows_whose_number_is_promised_cannot_be_counted(tmp_path: Path) -> None
         shop="id,best_id,sales\n1,1,1",
         sale="id,shop_id,hue\n1,1,1",
     )
-    spec = draft(source, unit="shop").with_derived({("shop", "sales"): Derived(rows="sale")})
+    spec = draft(source, unit="shop").with_derived({("shop", "sales"): Derived(rows="sale")}, DerivedOrigin.DECLARED)
     with pytest.raises(SpecError, match=r"shop\.columns\.sales\.derived: keys name rows of sale before they are made"):
         fit(spec, epsilon="50")
