@@ -40,7 +40,7 @@ quick: lint
 # Before every commit, about a minute on two idle cores: style, types, layers and the fast tests.
 check: lint
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest -n 2 -m 'not slow' --hypothesis-profile few --durations 5 --durations-min 2
+	$(BIN)/pytest -n 2 -m 'not slow' --hypothesis-profile few --durations 10 --durations-min 2
 
 # The docs site, in build/site; a broken link or an asset from elsewhere is an error. Needs no network.
 docs: $(READY)

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from privbench.evaluation.evaluate import evaluate
+from privbench.evaluation.measured_run import OwnMethod
 from privbench.evaluation.result import Result
-from privbench.evaluation.synthesizer import OwnMethod
 from privbench.fitting.draft import draft
 from privbench.fitting.promise import parse_epsilon
 
@@ -105,12 +105,12 @@ def _any_null(table):
 
 def figures(full: Result, without: Result, *, floor: bool, seconds: float | None) -> Row:
     side = "floor" if floor else "value"
-    values = [getattr(full.marginals[ways].kld_values, side) for ways in WAYS]
-    fewer = [getattr(without.marginals[ways].kld_values, side) for ways in WAYS]
-    codes = [getattr(full.marginals[ways].kld_codes, side) for ways in WAYS]
-    assert full.q_errors is not None
-    assert full.q_errors.all is not None
-    found = full.q_errors.all.floor if floor else full.q_errors.all.errors
+    values = [getattr(full.marginals[ways]["kld"].values, side) for ways in WAYS]
+    fewer = [getattr(without.marginals[ways]["kld"].values, side) for ways in WAYS]
+    codes = [getattr(full.marginals[ways]["kld"].codes, side) for ways in WAYS]
+    whole = full.workload["q_error"].all
+    assert whole is not None
+    found = whole.floor if floor else whole.errors
     return (*values, *fewer, *codes, *(getattr(found, name) for name in QUANTILES), seconds)
 
 

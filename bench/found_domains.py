@@ -44,10 +44,10 @@ def main() -> None:
                     real, out, workload=given.data / "workloads/adult_sam_1000.sql", floor=False, lambdas=(2,)
                 )
                 fewer = evaluate(without, out, floor=False, lambdas=(2,))
-                assert full.q_errors is not None
-                assert full.q_errors.all is not None
-                errors = full.q_errors.all.errors
-                kld = fewer.marginals[2].kld_values.value
+                whole = full.workload["q_error"].all
+                assert whole is not None
+                errors = whole.errors
+                kld = fewer.marginals[2]["kld"].values.value
                 rows.append((kld, errors.mean, errors.median, errors.p75, errors.p95))
             kld, *errors = np.median(np.array(rows, float), axis=0)
             said = "/".join(f"{error:.3g}" for error in errors)

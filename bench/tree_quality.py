@@ -31,7 +31,8 @@ from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
 from privbench.generation.generate import generate
 from privbench.methods.method import silent
-from privbench.methods.registry import METHODS
+from privbench.methods.registry import find_method
+from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.facts import ColumnFacts, Facts, TableFacts
 from privbench.privacy.noise import TestEntropy
 from privbench.privacy.receipt import open_ledger
@@ -108,13 +109,13 @@ def households(data: Path, method: str, seed: int) -> Figures:
         workload = data / "workloads/households_sandiego_gen400.sql"
         result = evaluate(source, out, workload=workload, floor=False, lambdas=(2,))
     real = pq.read_metadata(source / "person.parquet").num_rows
-    assert result.q_errors is not None
-    assert result.q_errors.all is not None
-    errors = result.q_errors.all.errors
+    whole = result.workload["q_error"].all
+    assert whole is not None
+    errors = whole.errors
     return {
-        "KLD2": _known(result.marginals[2].kld_codes.value),
-        "cross KLD": _known(result.cross.kld_codes.value),
-        "fanout TV": _known(result.fanout_tvd.value),
+        "KLD2": _known(result.marginals[2]["kld"].codes.value),
+        "cross KLD": _known(result.cross["kld"].codes.value),
+        "fanout TV": _known(result.fanouts["tvd"].value),
         "persons off by": abs(rows["person"] / real - 1),
         "Q mean": errors.mean,
         "Q median": errors.median,
@@ -192,9 +193,10 @@ def synthesise(table: Table, epsilon: str, delta: str, seed: int) -> dict[str, C
     coded = {name: codes.astype(np.uint16) for name, codes in table.codes.items()}
     data = {"adult": CodedTable(codes=coded, keys={}, entities=np.arange(table.rows))}
     ledger = open_ledger(Fraction(epsilon), Fraction(delta), Neighbours.REPLACE)
-    method: Any = METHODS["tree"]
-    vault = Vault(facts, data, ledger=ledger, entropy=TestEntropy(seed))
-    model = method.learn(vault, method.read_settings({}), silent)["adult"]
+    method: Any = find_method("tree")
+    entropy = TestEntropy(seed)
+    vault = Vault(NumpyEngine(data, entropy=entropy), ledger=ledger, entropy=entropy)
+    model = method.learn(vault, facts, method.read_settings({}), silent)["adult"]
     found = sample(model.network, table.rows, np.random.default_rng(seed))
     return {name: found[name].astype(np.int64) for name in table.sizes}
 

@@ -1,29 +1,69 @@
 """Check a receipt from nothing but its JSON: what was drawn must cost no more than what is promised.
 
-Shares no code with what wrote the receipt and needs the standard library alone, so that a reviewer can read this file
-and the other `verify_*.py` (and docs/receipt.md) and trust no other. It is arithmetic: that queries are what they are
-called and that the code drew what it says is left to the proofs and the tests, who wrote the receipt to a signature.
+Start reading here. `facts.py` reads who is protected and what is public, `queries.py` derives what one entity can move
+each query, `costs.py` what noise costs, `tree.py` adds up. No sentence of a receipt is parsed. It is arithmetic: that
+the program drew what the receipt says is left to the proofs and tests, and who wrote it to a signature.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Literal
 
-from privbench_verify.events import Terms
-from privbench_verify.read import Json, ReceiptError, object_of, positive_of, rational_of
-from privbench_verify.tree import Tree
-from privbench_verify.zcdp import epsilon_of
+from privbench_verify.costs import MAX_RHO, epsilon_of
+from privbench_verify.facts import DATA, DECLARED, EARLIER, FOUND, NEIGHBOURS, PRIVATE, Facts, Release, read_facts
+from privbench_verify.read import (
+    Json,
+    Place,
+    ReceiptError,
+    brief,
+    check_values,
+    fields_of,
+    listed,
+    one_of,
+    optional_text_of,
+    positive_of,
+    quoted_place,
+    rational_of,
+    shown,
+    shown_place,
+    text_of,
+)
+from privbench_verify.tree import Terms, Tree
 
-_FACTORS = {"replace": 2, "add-remove": 1}
+VERSION = 2
+MEANING = (
+    "`verified` means that the arithmetic of the receipt adds up to what it promises and that the pieces belong "
+    "together. It does not show that the publisher ran what the receipt says, nor who the publisher is."
+)
+_OLD = (
+    "version 1: this receipt was written by an earlier alpha of PrivBench, which this verifier does not read any more; "
+    "`privbench fit` of this version makes a new one"
+)
+_FIELDS = (
+    "version",
+    "software",
+    "condition",
+    "stamp",
+    "epsilon",
+    "delta",
+    "neighbours",
+    "noise",
+    "budget",
+    "unit",
+    "references",
+    "public",
+    "earlier",
+    "derived",
+    "ledger",
+)
 _CONDITION = "epsilon holds given that these domains are public: "
-
-_ORIGINS = ("declared", "chosen", "derived")
 _DELTAS = Fraction(1, 10**30), Fraction(1, 10**3)
-_LARGEST_RHO = 10**12
-_UNITS = 2**20
-_UNLIMITED = (None, "none")
-"""Rows per entity, and where the number comes from, in a table that is counted by weight alone."""
+_ROUND_UP = Context(prec=12, rounding=ROUND_CEILING)
+_MOST_PROBLEMS = 100
+_LONGEST_PROBLEM = 500
 
 Status = Literal["verified", "conditional", "unverified", "failed"]
 
@@ -32,9 +72,10 @@ Status = Literal["verified", "conditional", "unverified", "failed"]
 class Verdict:
     """What a receipt is worth.
 
-    verified: it adds up. conditional: it adds up, given `condition`. unverified: it carries a stamp, or claims that
-    nobody checked. failed: it does not add up; `problems` says where. `spent` is recomputed, in the terms of the
-    receipt's neighbours and delta, so that it compares with `epsilon`; None where it could not be read.
+    verified: it adds up (see MEANING). conditional: it adds up, given `condition`. unverified: it carries a stamp, or
+    claims that nobody checked. failed: it does not add up; `problems` says where. `spent` is recomputed, in the terms
+    of the receipt's neighbours and delta, so that it compares with `epsilon`; None where it could not be read.
+    `assumptions` are sentences on what the promise takes for granted.
     """
 
     status: Status
@@ -43,211 +84,189 @@ class Verdict:
     spent: Fraction | None
     problems: tuple[str, ...]
     condition: str | None
+    assumptions: tuple[str, ...] = ()
 
 
 def verify_receipt(receipt: object) -> Verdict:
     """Check a receipt. Whatever the object is, the answer is a verdict, not an exception."""
-    if not isinstance(receipt, dict):
-        return _Check({}).verdict("not a JSON object")
-    check = _Check(receipt)
-    check.run()
+    check = _Check()
+    try:
+        check.run(receipt)
+    except ReceiptError as problem:
+        check.problems.append(str(problem))
     return check.verdict()
 
 
-class _Check:
-    """One receipt under examination; problems are gathered, not raised, so that all are seen."""
+def shortened(problems: list[str]) -> tuple[str, ...]:
+    """Problems as people can read them: not too many, and none too long."""
+    more = [f"and {len(problems) - _MOST_PROBLEMS} more problems"] if len(problems) > _MOST_PROBLEMS else []
+    cut = (p if len(p) <= _LONGEST_PROBLEM else f"{p[:_LONGEST_PROBLEM]}..." for p in problems[:_MOST_PROBLEMS])
+    return (*cut, *more)
 
-    def __init__(self, receipt: Json) -> None:
-        self.receipt = receipt
+
+class _Check:
+    """One receipt under examination; problems are gathered where the rest can still be read."""
+
+    def __init__(self) -> None:
         self.problems: list[str] = []
         self.epsilon: Fraction | None = None
         self.delta: Fraction | None = None
         self.spent: Fraction | None = None
+        self.facts: Facts | None = None
         self.unverified = False
+        self.test_noise = False
 
-    def run(self) -> None:
-        for step in (self._numbers, self._head, self._public, self._unit, self._tree, self._stamp):
-            try:
-                step()
-            except ReceiptError as problem:
-                self.problems.append(str(problem))
+    def run(self, value: object) -> None:
+        check_values(value)
+        receipt = _head(value)
+        self.epsilon = positive_of(receipt["epsilon"], "epsilon")
+        delta = self.delta = _delta(receipt["delta"])
+        factor = NEIGHBOURS[one_of(receipt["neighbours"], "neighbours", NEIGHBOURS)]
+        budget = _budget(receipt["budget"], delta)
+        self._check_promise(budget, self.epsilon, delta, factor)
+        self._check_stamp(receipt)
+        facts = self.facts = read_facts(receipt)
+        self._check_condition(receipt["condition"], facts)
+        terms = Terms(measure="rho" if delta else "epsilon", replaces=factor == 2, facts=facts)
+        ledger = fields_of(receipt["ledger"], "ledger", ("total", "delta", "nodes"))
+        tree = Tree(ledger["nodes"], terms)
+        try:
+            total = tree.check()
+        finally:
+            self.problems += tree.problems
+        self.problems += _claims_without_event(facts, tree)
+        self.problems += _overspent(ledger, budget, total, tree.delta)
+        self._check_published(receipt, facts, tree)
+        self.spent = factor * total if delta == 0 else _rounded_up(_epsilon(total, delta - budget.thresholds))
 
-    def verdict(self, *problems: str) -> Verdict:
-        self.problems += problems
-        condition = self.receipt.get("condition")
+    def verdict(self) -> Verdict:
+        condition = None if self.facts is None else _full_condition(self.facts)
         status: Status = "verified" if condition is None else "conditional"
         if self.unverified or self.problems:
             status = "failed" if self.problems else "unverified"
+        assumptions = [] if self.facts is None else list(_assumptions(self.facts))
+        assumptions += self._total()
+        if self.test_noise:
+            assumptions.insert(0, "The noise came from a test source and can be repeated: nothing is private.")
         return Verdict(
             status=status,
             epsilon=self.epsilon,
             delta=self.delta,
             spent=self.spent,
-            problems=tuple(self.problems),
-            condition=condition if isinstance(condition, str) else None,
+            problems=shortened(self.problems),
+            condition=condition,
+            assumptions=tuple(assumptions),
         )
 
-    def _numbers(self) -> None:
-        """No float anywhere: a rounded number proves nothing."""
-        stack: list[object] = [self.receipt]
-        while stack:
-            value = stack.pop()
-            if isinstance(value, float):
-                raise ReceiptError(f"{value!r} is a float; numbers are integers or rationals written as p/q")
-            if isinstance(value, dict | list):
-                stack.extend(value.values() if isinstance(value, dict) else value)
+    def _total(self) -> Iterator[str]:
+        """What this and earlier releases cost together, where they are about the same neighbours."""
+        if self.facts is None or not self.facts.earlier or self.epsilon is None or self.delta is None:
+            return
+        if all(release.neighbours == self.facts.neighbours for release in self.facts.earlier):
+            epsilon = _sum([self.epsilon, *(release.epsilon for release in self.facts.earlier)])
+            delta = _sum([self.delta, *(release.delta for release in self.facts.earlier)])
+            yield f"Together with these, epsilon is at most {epsilon} and delta at most {delta}."
 
-    def _head(self) -> None:
-        version = self.receipt.get("version")
-        if type(version) is not int or version != 1:
-            raise ReceiptError(f"version {version!r} is not one this verifier knows (1)")
-        self.epsilon = positive_of(self.receipt, "epsilon", "receipt")
-        self.delta = rational_of(self.receipt, "delta", "receipt")
-        budget = object_of(self.receipt, "budget", "receipt")
-        if self.delta == 0:
-            self._pure(budget, self.epsilon)
-        else:
-            self._concentrated(budget, self.epsilon, self.delta)
+    def _check_promise(self, budget: "_Budget", epsilon: Fraction, delta: Fraction, factor: int) -> None:
+        """The whole budget must keep the promise."""
+        if delta == 0:
+            if budget.amount * factor > epsilon:
+                self.problems.append(f"budget.amount, {factor} times for these neighbours, is more than epsilon")
+        elif (implied := _epsilon(budget.amount, delta - budget.thresholds)) > epsilon:
+            self.problems.append(f"budget.amount is a rho from which only epsilon {float(implied):.9g} follows")
 
-    def _pure(self, budget: Json, epsilon: Fraction) -> None:
-        """Without a delta the budget is an epsilon for adding or removing one entity."""
-        factor, wanted = budget.get("factor"), _factor(self.receipt)
-        if type(factor) is not int or factor != wanted:
-            raise ReceiptError(f"budget.factor is {factor!r}; for these neighbours it is {wanted}")
-        if positive_of(budget, "add_remove", "budget") * wanted > epsilon:
-            raise ReceiptError("budget: add_remove times factor is more than epsilon")
-
-    def _concentrated(self, budget: Json, epsilon: Fraction, delta: Fraction) -> None:
-        """With a delta the budget is a rho for the receipt's own neighbours, from which the promise must follow."""
-        _factor(self.receipt)
-        least, most = _DELTAS
-        if not least <= delta < most:
-            self.delta = None
-            raise ReceiptError(f"delta is {self.receipt['delta']}, neither 0/1 nor from {least} to below {most}")
-        rho = positive_of(budget, "rho", "budget")
-        if (found := _epsilon(rho, _rest_of_delta(budget, delta))) > epsilon:
-            raise ReceiptError(f"budget.rho is {rho}, from which only epsilon {float(found):.9g} follows")
-
-    def _public(self) -> None:
-        """The condition names the domains taken from the data; who may come and go cannot be counted in public."""
-        public = object_of(self.receipt, "public", "receipt")
-        domains = _domains(self.receipt)
-        from_data, listed = domains["data"], [name for names in domains.values() for name in names]
-        if len(set(listed)) < len(listed):
-            self.problems.append("public.domains lists a column twice")
-        condition = self.receipt.get("condition")
-        expected = _CONDITION + ", ".join(from_data) if from_data else None
+    def _check_condition(self, condition: object, facts: Facts) -> None:
+        """The condition names the domains that were taken from the data."""
+        places = _from(facts, DATA)
+        expected = _CONDITION + ", ".join(map(quoted_place, places)) if places else None
         if condition != expected:
-            raise ReceiptError(f"condition is {condition!r}; the domains taken from the data ask for {expected!r}")
-        sizes = object_of(public, "sizes", "public")
-        if not all(type(rows) is int and rows >= 0 for rows in sizes.values()):
-            raise ReceiptError("public.sizes holds something else than numbers of rows")
-        if self.receipt.get("neighbours") == "add-remove" and (sizes or public.get("keys") != []):
-            raise ReceiptError("public: sizes and keys must be empty, for add-remove protects which entities there are")
+            asked = brief(expected)
+            self.problems.append(f"condition is {brief(condition)}; the domains taken from the data ask for {asked}")
 
-    def _unit(self) -> None:
-        """Every table says how many rows an entity has in it, and where that number comes from; or that it has any."""
-        unit = object_of(self.receipt, "unit", "receipt")
-        tables, entity = object_of(unit, "tables", "unit"), unit.get("entity")
-        if not isinstance(entity, str) or entity not in tables:
-            raise ReceiptError(f"unit.entity is {entity!r}, which is no table of the unit")
-        for name in tables:
-            table = object_of(tables, name, "unit.tables")
-            rows, origin = table.get("rows_per_entity"), table.get("rows_per_entity_from")
-            if (rows, origin) != _UNLIMITED and (type(rows) is not int or rows < 1 or origin not in _ORIGINS):
-                raise ReceiptError(
-                    f"{name}: rows_per_entity is {rows!r} ({origin!r}), not a positive integer (its origin)"
-                )
-            if (name == entity) != (table.get("role") == "entity"):
-                raise ReceiptError(f"{name}: its role is {table.get('role')!r}, but the entity table is {entity}")
-            if name == entity and (rows, origin) != (1, "derived"):
-                raise ReceiptError(f"{name}: an entity has one row in its own table, which is derived")
-            if name != entity and origin == "derived" and rows != _owner(tables, table).get("rows_per_entity"):
-                raise ReceiptError(f"{name}: rows_per_entity {rows} is said to be derived, but is not its owner's")
+    def _check_stamp(self, receipt: Json) -> None:
+        stamp = optional_text_of(receipt["stamp"], "stamp")
+        self.unverified = stamp is not None
+        self.test_noise = one_of(receipt["noise"], "noise", ("operating system", "test")) == "test"
+        if self.test_noise and stamp is None:
+            self.problems.append("the noise came from a test source, but the receipt is not stamped")
 
-    def _tree(self) -> None:
-        ledger = object_of(self.receipt, "ledger", "receipt")
-        nodes = ledger.get("nodes")
-        if not isinstance(nodes, list) or not nodes or not all(isinstance(node, dict) for node in nodes):
-            raise ReceiptError("ledger.nodes is not a list of nodes")
-        tables = object_of(object_of(self.receipt, "unit", "receipt"), "tables", "unit")
-        domains = _domains(self.receipt)
-        tree = Tree(nodes, {name for names in domains.values() for name in names}, self._terms(tables))
-        total = tree.check()
-        self.problems += tree.problems
-        self.unverified |= tree.as_published
-        if tree.as_published and not self.receipt.get("stamp"):
-            self.problems.append("events run as published, but the receipt is not stamped")
-        for name in sorted(tree.searched ^ set(domains["private"])):
-            self.problems.append(f"{name}: its domain is found with budget if and only if an event looks for it")
-        for name, table in tables.items():
-            said = isinstance(table, dict) and table.get("rows_per_entity_from") == "chosen"
-            if (name in tree.chosen) != said:
-                self.problems.append(f"{name}: rows_per_entity is chosen if and only if an event pays for it")
-        if rational_of(ledger, "total", "ledger") != total:
-            raise ReceiptError(f"ledger.total is {ledger['total']}, but the nodes add up to {total}")
-        key, budget = "rho" if self.delta else "add_remove", object_of(self.receipt, "budget", "receipt")
-        if total > positive_of(budget, key, "budget"):
-            raise ReceiptError(f"the nodes add up to {total}, more than budget.{key}")
-        self._check_thresholds(ledger, budget, tree.delta)
-        self.spent = total * _factor(self.receipt)
-        if self.delta:
-            self.spent = _rounded_up(_epsilon(total, _rest_of_delta(budget, self.delta)))
-
-    def _check_thresholds(self, ledger: Json, budget: Json, spent: Fraction) -> None:
-        """The deltas of thresholds add up to what is said, and fit into what is kept for them."""
-        if (rational_of(ledger, "delta", "ledger") if "delta" in ledger else 0) != spent:
-            self.problems.append(f"ledger.delta is {ledger.get('delta')!r}, but thresholds add up to {spent}")
-        if spent > _thresholds(budget):
-            self.problems.append(f"thresholds cost a delta of {spent}, more than budget.thresholds")
-
-    def _terms(self, tables: Json) -> Terms:
-        if self.delta is None:
-            raise ReceiptError("the charges cannot be judged without epsilon and delta")
-        return Terms(
-            currency="rho" if self.delta else "epsilon",
-            replaces=_factor(self.receipt) == 2,
-            units=_units(self.receipt),
-            tables=tables,
-        )
-
-    def _stamp(self) -> None:
-        stamp, noise = self.receipt.get("stamp"), self.receipt.get("noise")
-        self.unverified |= stamp is not None
-        if stamp is not None and not (isinstance(stamp, str) and stamp):
-            raise ReceiptError(f"stamp is {stamp!r}, neither null nor a text")
-        parameters = object_of(object_of(self.receipt, "public", "receipt"), "parameters", "public")
-        if parameters.get("as_published", False) is not False and stamp is None:
-            raise ReceiptError("public.parameters says as_published, but the receipt is not stamped")
-        if noise not in ("operating system", "test"):
-            raise ReceiptError(f"noise is {noise!r}, neither 'operating system' nor 'test'")
-        if noise == "test" and not str(stamp).startswith("not private"):
-            raise ReceiptError("the noise came from a test source, but the receipt is not stamped so")
+    def _check_published(self, receipt: Json, facts: Facts, tree: Tree) -> None:
+        says_so = facts.parameters.get("as_published", False) is not False
+        if (tree.as_published or says_so) and receipt["stamp"] is None:
+            self.problems.append("mechanisms were run as published, but the receipt is not stamped")
 
 
-def _factor(receipt: Json) -> int:
-    neighbours = receipt.get("neighbours")
-    if not isinstance(neighbours, str) or neighbours not in _FACTORS:
-        raise ReceiptError(f"neighbours is {neighbours!r}, neither 'replace' nor 'add-remove'")
-    return _FACTORS[neighbours]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Budget:
+    """What a ledger may spend: an amount of its measure, and a part of delta for thresholds."""
+
+    amount: Fraction
+    thresholds: Fraction
+
+
+def _head(value: object) -> Json:
+    """The receipt, if it is one of this version."""
+    if not isinstance(value, dict):
+        raise ReceiptError("the receipt is not a JSON object")
+    version = value.get("version")
+    if type(version) is int and version == 1:
+        raise ReceiptError(_OLD)
+    if type(version) is not int or version != VERSION:
+        raise ReceiptError(f"version is {brief(version)}, not {VERSION}, which is the one that this verifier reads")
+    receipt = fields_of(value, "receipt", _FIELDS)
+    text_of(receipt["software"], "software")
+    return receipt
+
+
+def _delta(value: object) -> Fraction:
+    delta, (least, most) = rational_of(value, "delta"), _DELTAS
+    if delta != 0 and not least <= delta < most:
+        raise ReceiptError(f"delta is neither 0/1 nor from {least} to below {most}")
+    return delta
+
+
+def _budget(value: object, delta: Fraction) -> _Budget:
+    """Without a delta an epsilon for adding or removing one entity, else a rho for the receipt's own neighbours."""
+    measure, more = ("rho", ("thresholds",)) if delta else ("epsilon", ())
+    if not isinstance(value, dict) or value.get("measure") != measure:
+        raise ReceiptError(f"budget.measure is not {measure}, which is what is counted with this delta")
+    budget = fields_of(value, "budget", ("measure", "amount", *more))
+    thresholds = rational_of(budget["thresholds"], "budget.thresholds") if delta else Fraction(0)
+    if delta and thresholds >= delta:
+        raise ReceiptError("budget.thresholds leaves nothing of delta")
+    return _Budget(amount=positive_of(budget["amount"], "budget.amount"), thresholds=thresholds)
+
+
+def _overspent(ledger: Json, budget: _Budget, total: Fraction, delta: Fraction) -> Iterator[str]:
+    if rational_of(ledger["total"], "ledger.total") != total:
+        yield f"ledger.total is {ledger['total']}, but the nodes add up to {total}"
+    if total > budget.amount:
+        yield f"the nodes add up to {total}, more than budget.amount"
+    if rational_of(ledger["delta"], "ledger.delta") != delta:
+        yield f"ledger.delta is {ledger['delta']}, but thresholds add up to {delta}"
+    if delta > budget.thresholds:
+        yield f"thresholds cost a delta of {delta}, more than budget.thresholds"
+
+
+def _claims_without_event(facts: Facts, tree: Tree) -> Iterator[str]:
+    """What was found or chosen with budget must have an event, and what has an event must not pass for public."""
+    private = set(_from(facts, PRIVATE))
+    for place in sorted(tree.begun ^ private):
+        yield f"{shown_place(place)}: its domain is found with budget if and only if an event looks for it"
+    for place in sorted(tree.looked_at - tree.begun - private):
+        yield f"{shown_place(place)}: an event looks at its values, but its domain is not found with budget"
+    for name, table in facts.tables.items():
+        if (name in tree.chosen) != (table.limit_from == "chosen"):
+            yield f"{shown(name)}: rows_per_entity is chosen if and only if an event chooses it"
+    for place, derived in facts.derived.items():
+        if derived.origin == FOUND and (place, derived.equals) not in tree.compared:
+            yield f"{shown_place(place)}: is said to be found as a derived column, but no event compares it"
 
 
 def _epsilon(rho: Fraction, delta: Fraction) -> Fraction:
-    if rho > _LARGEST_RHO:
-        raise ReceiptError(f"rho is {rho}, which protects nothing")
+    if rho > MAX_RHO:
+        raise ReceiptError("rho is so large that it protects nothing")
     return epsilon_of(rho, delta)
-
-
-def _thresholds(budget: Json) -> Fraction:
-    """The part of delta that thresholds may spend; receipts without thresholds need not say it."""
-    return positive_of(budget, "thresholds", "budget") if "thresholds" in budget else Fraction(0)
-
-
-def _rest_of_delta(budget: Json, delta: Fraction) -> Fraction:
-    """What thresholds leave of delta, with which epsilon follows from rho."""
-    if (thresholds := _thresholds(budget)) >= delta:
-        raise ReceiptError(f"budget.thresholds is {thresholds}, which leaves nothing of delta")
-    return delta - thresholds
 
 
 def _rounded_up(epsilon: Fraction) -> Fraction:
@@ -255,25 +274,74 @@ def _rounded_up(epsilon: Fraction) -> Fraction:
     return Fraction(math.ceil(epsilon * 10**12), 10**12)
 
 
-def _units(receipt: Json) -> int | None:
-    """What an entity weighs in a table; receipts without weights need not say it."""
-    units = object_of(receipt, "unit", "receipt").get("units_per_entity")
-    if units is not None and (type(units) is not int or units != _UNITS):
-        raise ReceiptError(f"unit.units_per_entity is {units!r}, not {_UNITS}")
-    return units
+# -- what is taken for granted -----------------------------------------------------------------------------------------
 
 
-def _owner(tables: Json, table: Json) -> Json:
-    owner = table.get("owner")
-    return object_of(tables, owner if isinstance(owner, str) else "", "unit.tables")
+def decimal_text(value: Fraction) -> str:
+    """A rational as a decimal number, rounded up to twelve digits.
+
+    >>> decimal_text(Fraction(16, 5)), decimal_text(Fraction(1, 10**9))
+    ('3.2', '1e-9')
+    """
+    rounded = _ROUND_UP.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(_ROUND_UP)
+    return f"{rounded:f}" if -6 <= rounded.adjusted() <= 12 else f"{rounded:g}"
 
 
-def _domains(receipt: Json) -> dict[str, list[str]]:
-    """The names of columns by where their domain comes from."""
-    domains = object_of(object_of(receipt, "public", "receipt"), "domains", "public")
-    found = {origin: domains.get(origin) for origin in ("declared", "schema", "data")}
-    found["private"] = domains.get("private", [])  # not there in receipts from before domains were found with budget
-    for origin, names in found.items():
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise ReceiptError(f"public.domains.{origin} is not a list of names")
-    return found  # type: ignore[return-value]
+def _sum(values: list[Fraction]) -> str:
+    """A sum, rounded up: of rationals with many denominators it would grow long."""
+    total = Decimal(0)
+    for value in values:
+        total = _ROUND_UP.add(total, _ROUND_UP.divide(Decimal(value.numerator), Decimal(value.denominator)))
+    return decimal_text(Fraction(total))
+
+
+def _from(facts: Facts, origin: str) -> list[Place]:
+    """The columns whose domain has this origin, in order."""
+    return sorted(place for place, domain in facts.domains.items() if domain.origin == origin)
+
+
+def _full_condition(facts: Facts) -> str | None:
+    """Domains from the data must be public, and what earlier releases cost is to be added."""
+    clauses = []
+    if places := _from(facts, DATA):
+        clauses.append(_CONDITION + ", ".join(map(quoted_place, places)))
+    if facts.earlier:
+        digests = listed(release.receipt for release in facts.earlier)
+        clauses.append(f"what it costs adds to what the earlier releases cost on which it builds: {digests}")
+    return "; ".join(clauses) or None
+
+
+def _assumptions(facts: Facts) -> Iterator[str]:
+    """Sentences on what the promise takes for granted."""
+    if facts.sizes:
+        sizes = listed(f"{shown(table)} ({rows})" for table, rows in facts.sizes.items())
+        yield f"The numbers of rows of these tables are public: {sizes}."
+    if facts.public_tables:
+        yield f"These tables are public: {listed(map(shown, facts.public_tables))}."
+    if facts.public_keys:
+        keys = listed(f"{shown(table)}({', '.join(map(shown, columns))})" for table, columns in facts.public_keys)
+        yield f"The values of these keys are public, as public tables reference them: {keys}."
+    if facts.references:
+        keys = listed(sorted(map(str, facts.references)))
+        yield f"That rows of other entities reference an entity is not protected; the keys are: {keys}."
+    if facts.orphans == "null":
+        yield "Keys to missing rows were counted as NULL; rows with the same missing owner are one entity together."
+    if places := _from(facts, DECLARED):
+        yield f"The publisher declared these domains, which count as public: {listed(map(shown_place, places))}."
+    if places := _from(facts, DATA):
+        yield f"These domains were taken from the data and count as public: {listed(map(shown_place, places))}."
+    if declared := [place for place, column in facts.derived.items() if column.origin == DECLARED]:
+        columns = listed(map(shown_place, declared))
+        yield f"The publisher declared these columns as derived, which counts as public: {columns}."
+    taken: dict[str, set[Place]] = {release.receipt: set() for release in facts.earlier}
+    for place, digest in facts.taken_from_releases():
+        taken[digest].add(place)
+    yield from (_release_sentence(release, sorted(taken[release.receipt])) for release in facts.earlier)
+
+
+def _release_sentence(release: Release, places: list[Place]) -> str:
+    taken = f"; {listed(map(shown_place, places))} come from there" if places else ""
+    return (
+        f"This release builds on an {EARLIER}, receipt {release.receipt}: epsilon {decimal_text(release.epsilon)}, "
+        f"delta {decimal_text(release.delta)} for {release.neighbours} neighbours{taken}. The costs add up."
+    )

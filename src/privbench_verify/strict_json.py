@@ -1,18 +1,81 @@
-"""JSON that means one thing: with a key twice in an object, one reader would see the first value, another the last."""
+"""JSON that means one thing and is read in bounded time and memory, whoever wrote it.
+
+Used for receipts, manifests and the headers of models. With a key twice in an object one reader would see the first
+value and another the last; huge integers take quadratic time; small texts can hold very many or deeply nested values.
+"""
 
 import json
+import math
+from collections import Counter
 from typing import Any
+
+MAX_BYTES = 2**28
+MAX_DEPTH = 64
+MAX_DIGITS = 400
+MAX_VALUES = 20_000_000
+"""How many commas and opening brackets a text may have: about what it can take in memory."""
 
 
 def read_json(text: str | bytes) -> Any:
-    """Read JSON; ValueError if it is not JSON, or an object has a key twice."""
-    return json.loads(text, object_pairs_hook=_object)
+    """Read JSON in UTF-8; ValueError if it is not JSON, means two things, or is too large, too deep or too long."""
+    if len(text) > MAX_BYTES:
+        raise ValueError(f"the JSON is larger than {MAX_BYTES // 2**20} MB.")
+    if isinstance(text, bytes):
+        text = text.decode("utf-8")
+    if sum(text.count(mark) for mark in ",[{") > MAX_VALUES:
+        raise ValueError(f"the JSON holds more than {MAX_VALUES} values.")
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant
+        )
+    except RecursionError:
+        raise ValueError(_too_deep()) from None
+    check_depth(value)
+    return value
+
+
+def check_depth(value: object) -> None:
+    """Raise ValueError if lists and objects stand in each other more than MAX_DEPTH deep."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(MAX_DEPTH):
+        level = [v for holder in level for v in _values(holder) if isinstance(v, dict | list)]
+        if not level:
+            return
+    raise ValueError(_too_deep())
+
+
+def _values(holder: Any) -> Any:
+    return holder.values() if isinstance(holder, dict) else holder
+
+
+def _too_deep() -> str:
+    return f"the JSON is nested more than {MAX_DEPTH} deep."
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the key {key[:40]!r} stands twice in one JSON object.")
-        found[key] = value
-    return found
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        key, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise ValueError(f"the key {key[:40]!r} stands twice in one JSON object.")
+    return values
+
+
+def _integer(text: str) -> int:
+    _check_length(text)
+    return int(text)
+
+
+def _float(text: str) -> float:
+    _check_length(text)
+    if math.isinf(value := float(text)):
+        raise ValueError(f"the number {text[:40]} is too large.")
+    return value
+
+
+def _check_length(text: str) -> None:
+    if len(text) > MAX_DIGITS + 1:
+        raise ValueError(f"a number has more than {MAX_DIGITS} digits.")
+
+
+def _constant(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON.")

@@ -1,44 +1,96 @@
-"""The tree of charges of a receipt: what each node may say, and what the whole costs.
+"""The tree of charges: what each node may say, whether its noise pays for what is charged, and what the whole costs.
 
-Read by `verify.py` alone, and like it: the standard library, and no code of what wrote the receipt.
+What runs on the same rows adds up; what runs on disjoint blocks of one table costs as much as the most expensive
+block (docs/proofs/composition.md). Nodes name their parents, which come before them, so one pass each way is enough.
 """
 
-from collections.abc import Collection
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
 
-from privbench_verify.events import Terms, check_event, is_cap_choice, searched_column
-from privbench_verify.read import Json, ReceiptError, flag_of, object_of, positive_of, rational_of
-from privbench_verify.thresholds import FREQUENT
+from privbench_verify.costs import AS_PUBLISHED, FREQUENT, GRIDS, MECHANISMS, cost_of, tail_probability
+from privbench_verify.facts import Equals, Facts
+from privbench_verify.queries import Query, read_query
+from privbench_verify.read import (
+    MAX_RATIONAL,
+    Json,
+    Place,
+    ReceiptError,
+    brief,
+    fields_of,
+    integer_of,
+    list_of,
+    object_of,
+    one_of,
+    positive_of,
+    rational_of,
+    shown,
+    steps_of,
+    text_of,
+)
+
+MAX_NODES = 2_000_000
+MAX_THRESHOLDS = 100_000
+MAX_COMPARISONS = 300_000
+"""How many intervals of boxes are compared pair by pair, in all; where one column tells all boxes apart, none are."""
 
 _Box = dict[str, list[tuple[int, int]]]
+_FIELDS = {
+    "sequence": ("kind", "parent", "label", "total"),
+    "partition": ("kind", "parent", "label", "table", "rows_per_entity", "by", "total"),
+    "part": ("kind", "parent", "total"),
+}
+_EVENT = ("kind", "parent", "mechanism", "query", "sensitivity", "scale", "draws")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What charges are judged by."""
+
+    measure: str
+    """What is charged: epsilon or rho."""
+    replaces: bool
+    """Whether neighbours differ by an entity that is replaced."""
+    facts: Facts
 
 
 class Tree:
-    """The nodes of the ledger: each names its parent, which comes before it, so that one pass each way is enough."""
+    """The nodes of a ledger under examination. Problems are gathered; what cannot be read at all is raised."""
 
-    def __init__(self, nodes: list[Json], columns: Collection[str], terms: Terms) -> None:
-        self.nodes = nodes
+    def __init__(self, nodes: object, terms: Terms) -> None:
+        if not isinstance(nodes, list) or not nodes or len(nodes) > MAX_NODES:
+            raise ReceiptError(f"ledger.nodes is not a list of 1 to {MAX_NODES} nodes")
+        self.nodes: list[Json] = nodes
         self.terms = terms
-        self.tables = terms.tables
-        self.columns = columns
-        """Every `table.column` with a public domain."""
         self.problems: list[str] = []
         self.as_published = False
         self.chosen: set[str] = set()
         """Tables whose rows per entity were chosen."""
-        self.delta = Fraction(0)
-        """What thresholds cost."""
-        self.searched: set[str] = set()
-        """Every `table.column` whose domain was looked for."""
+        self.begun: set[Place] = set()
+        """Columns whose domain was looked for."""
+        self.looked_at: set[Place] = set()
+        self.compared: set[tuple[Place, Equals]] = set()
+        """Columns that were compared with what they may be derived from."""
+        self.deltas: Counter[int] = Counter()
+        """The deltas of thresholds: sums of numerators by denominator."""
+        self.steps: list[int] = []
+        """Per node what it charges itself, in steps of the measure's grid."""
         self.blocks: list[Json | None] = []
         """Per node the partition whose block it is in, if any."""
         self.boxes: list[_Box] = []
         """Per node the box it is in; an empty one holds every row."""
         self.parts: dict[int, list[int]] = {}
+        self._denominator = 1
+        self._thresholds = 0
+        self._comparisons = 0
 
     def check(self) -> Fraction:
-        """Check every node and return the recomputed total; raise where the tree cannot be read at all."""
+        """Check every node and return the total."""
         for at, node in enumerate(self.nodes):
             self._place(at, node)
         for at, parts in self.parts.items():
@@ -46,83 +98,113 @@ class Tree:
                 self._check_partition(at, parts)
             except ReceiptError as problem:
                 self.problems.append(f"node {at}: {problem}")
-        return self._add_up()
+        return Fraction(self._add_up(), GRIDS[self.terms.measure])
 
-    def _place(self, at: int, node: Json) -> None:
+    @property
+    def delta(self) -> Fraction:
+        """What thresholds cost together."""
+        return sum((Fraction(top, below) for below, top in self.deltas.items()), Fraction(0))
+
+    def _place(self, at: int, node: object) -> None:
         """Check that a node may stand where it does, and what it says of itself."""
-        kind, parent = node.get("kind"), node.get("parent")
+        where = f"node {at}"
+        if not isinstance(node, dict):
+            raise ReceiptError(f"{where} is not an object")
+        kind, parent = one_of(node.get("kind"), f"{where}.kind", (*_FIELDS, "event")), node.get("parent")
+        above = None
         if at == 0:
             if kind != "sequence" or parent is not None:
                 raise ReceiptError("node 0 is not the root: a sequence without parent")
-            self.blocks.append(None)
-            self.boxes.append({})
-            return
-        if type(parent) is not int or not 0 <= parent < at:
-            raise ReceiptError(f"node {at}: parent {parent!r} does not come before it")
-        above = self.nodes[parent]["kind"]
-        if kind not in ("sequence", "partition", "part", "event"):
-            raise ReceiptError(f"node {at}: unknown kind {kind!r}")
-        if above == "event" or (above == "partition") != (kind == "part"):
-            raise ReceiptError(f"node {at}: a {kind} cannot stand below a {above}")
-        self.blocks.append(self.nodes[parent] if kind == "part" else self.blocks[parent])
-        self.boxes.append(_box(node, at) if kind == "part" and "box" in node else self.boxes[parent])
+        else:
+            if type(parent) is not int or not 0 <= parent < at:
+                raise ReceiptError(f"{where}: parent {brief(parent)} does not come before it")
+            above = self.nodes[parent]
+            if above["kind"] == "event" or (above["kind"] == "partition") != (kind == "part"):
+                raise ReceiptError(f"{where}: a {kind} cannot stand below a {above['kind']}")
+        self._enter(at, node, kind, above)
         if kind == "event":
             self._check_event(at, node)
-        elif kind == "partition":
+
+    def _enter(self, at: int, node: Json, kind: str, above: Json | None) -> None:
+        """Note in which block a node is, and read what is not an event."""
+        where = f"node {at}"
+        self.steps.append(0)
+        if kind == "part" and above is not None:
+            by = "box" if above.get("by") == "boxes" else "centre"
+            fields_of(node, where, (*_FIELDS[kind], by))
+            self.parts[node["parent"]].append(at)
+            self.blocks.append(above)
+            self.boxes.append(_box(node["box"], f"{where}.box") if by == "box" else self.boxes[node["parent"]])
+            return
+        self.blocks.append(None if above is None else self.blocks[node["parent"]])
+        self.boxes.append({} if above is None else self.boxes[node["parent"]])
+        if kind == "event":
+            return
+        by_centres = kind == "partition" and node.get("by") == "centres"
+        fields_of(node, where, (*_FIELDS[kind], "centres") if by_centres else _FIELDS[kind])
+        text_of(node["label"], f"{where}.label")
+        if kind == "partition":
+            one_of(node["by"], f"{where}.by", ("boxes", "centres"))
             self.parts[at] = []
-        elif kind == "part":
-            self.parts[parent].append(at)
+
+    # -- events --------------------------------------------------------------------------------------------------------
 
     def _check_event(self, at: int, event: Json) -> None:
-        self.problems += check_event(event, self.terms, f"node {at}")
-        if (block := self.blocks[at]) is not None:
-            self._check_block(at, block, positive_of(event, "sensitivity", f"node {at}"))
-        self.as_published |= event["mechanism"] == "as-published"
-        if event["mechanism"] == FREQUENT:
-            self.delta += positive_of(event, "delta", f"node {at}")
-        if (column := searched_column(event)) is not None:
-            self.searched.add(column)
-        if is_cap_choice(event):
-            self.chosen.add(event["table"])
+        where, measure = f"node {at}", self.terms.measure
+        mechanism = one_of(event.get("mechanism"), f"{where}.mechanism", MECHANISMS[measure])
+        more = ("threshold", "delta") if mechanism == FREQUENT else ()
+        fields_of(event, where, (*_EVENT, measure, *more))
+        query = read_query(event["query"], self.terms.facts, f"{where}.query")
+        self.steps[at] = steps_of(event[measure], f"{where}.{measure}", GRIDS[measure])
+        if self.steps[at] == 0:
+            raise ReceiptError(f"{where}: charges nothing")
+        self.problems += _event_problems(event, query, self.terms, where)
+        self.problems += _block_problems(query, self.blocks[at], where)
+        if mechanism == FREQUENT:
+            self._check_threshold(event, where)
+        self._note(query, mechanism)
 
-    def _check_columns(self, table: str, columns: Collection[str]) -> None:
-        for column in columns:
-            if f"{table}.{column}" not in self.columns:
-                raise ReceiptError(f"{table} is parted by {column}, which has no public domain")
+    def _note(self, query: Query, mechanism: str) -> None:
+        self.as_published |= mechanism == AS_PUBLISHED
+        self.begun |= query.begins
+        self.looked_at |= query.looks_at
+        self.compared |= query.compares
+        if query.kind == "choice of cap":
+            self.chosen.add(query.table)
 
-    def _check_block(self, at: int, block: Json, sensitivity: Fraction) -> None:
-        table, rows = self.nodes[at]["table"], block.get("rows_per_entity")
-        if flag_of(self.nodes[at], "weighted", f"node {at}", default=False):
-            self.problems.append(f"node {at}: weights are counted inside a block of {block.get('table')}")
-        if table != block.get("table"):
-            self.problems.append(f"node {at}: measures {table} inside a block of {block.get('table')}")
-        counted = self.nodes[at].get("mechanism") != "as-published"
-        if counted and type(rows) is int and rows > 0 and (sensitivity / rows).denominator != 1:
-            self.problems.append(f"node {at}: in a block, sensitivity must be a whole multiple of the {rows} rows")
+    def _check_threshold(self, event: Json, where: str) -> None:
+        """A value of one entity alone must pass the threshold with no more probability than the delta says."""
+        self._thresholds += 1
+        if self._thresholds > MAX_THRESHOLDS:
+            raise ReceiptError(f"{where}: there are more than {MAX_THRESHOLDS} thresholds")
+        threshold = integer_of(event["threshold"], f"{where}.threshold", least=2)
+        scale, delta = positive_of(event["scale"], f"{where}.scale"), positive_of(event["delta"], f"{where}.delta")
+        if _tail(scale, threshold) > delta:
+            self.problems.append(f"{where}: threshold {threshold} is too low for this delta and scale")
+        if delta.denominator not in self.deltas:
+            self._denominator = math.lcm(self._denominator, delta.denominator)
+            if self._denominator >= 10**MAX_RATIONAL:
+                raise ReceiptError(f"{where}: the deltas have no common denominator of less than {MAX_RATIONAL} digits")
+        self.deltas[delta.denominator] += delta.numerator
+
+    # -- partitions ----------------------------------------------------------------------------------------------------
 
     def _check_partition(self, at: int, parts: list[int]) -> None:
-        if self.terms.currency != "epsilon":
-            raise ReceiptError(f"blocks cannot be charged in parallel where {self.terms.currency} is counted")
-        node = self.nodes[at]
-        table, rows = node.get("table"), node.get("rows_per_entity")
-        declared = self.tables.get(table) if isinstance(table, str) else None
-        if not isinstance(declared, dict) or type(rows) is not int or rows < 1:
-            raise ReceiptError("table is not one of the unit, or rows_per_entity not a positive integer")
-        if declared.get("rows_per_entity") != rows:
-            raise ReceiptError(f"rows_per_entity is {rows}, but the unit says {declared.get('rows_per_entity')!r}")
+        node, facts = self.nodes[at], self.terms.facts
+        if self.terms.measure != "epsilon":
+            raise ReceiptError("blocks cannot be charged in parallel where rho is counted")
+        table = facts.table_of(node["table"], "table")
+        if integer_of(node["rows_per_entity"], "rows_per_entity", least=1) != facts.tables[table].rows_per_entity:
+            raise ReceiptError("rows_per_entity is not what the unit says")
         outer = self.blocks[at]
-        if outer is not None and outer.get("table") != table:
-            raise ReceiptError(f"parts {table} inside a block of {outer.get('table')}")
-        if node.get("by") == "boxes":
+        if outer is not None and outer["table"] != table:
+            raise ReceiptError(f"parts {shown(table)} inside a block of {shown(str(outer['table']))}")
+        if node["by"] == "boxes":
             self._check_boxes(at, parts)
-        elif node.get("by") == "centres":
-            self._check_centres(node, parts)
         else:
-            raise ReceiptError(f"parted by {node.get('by')!r}, neither 'boxes' nor 'centres'")
+            self._check_centres(node, parts)
 
     def _check_boxes(self, at: int, parts: list[int]) -> None:
-        if not all("box" in self.nodes[part] for part in parts):
-            raise ReceiptError("a part has no box")
         for part in parts:
             self._check_columns(self.nodes[at]["table"], self.boxes[part])
             if not _within(self.boxes[part], self.boxes[at]):
@@ -131,37 +213,43 @@ class Tree:
         if any(_separate([i for part in parts for i in self.boxes[part][column]]) for column in columns):
             return
         for one, other in combinations(parts, 2):
-            a, b = self.boxes[one], self.boxes[other]
-            if not any(_separate(a[column] + b[column]) for column in a.keys() & b.keys()):
+            if not self._disjoint(self.boxes[one], self.boxes[other]):
                 raise ReceiptError(f"the boxes of nodes {one} and {other} overlap")
 
-    def _check_centres(self, node: Json, parts: list[int]) -> None:
-        centres = node.get("centres")
-        if not isinstance(centres, list) or not all(isinstance(centre, dict) for centre in centres):
-            raise ReceiptError("centres is not a list of centres")
-        listed = [centre.get("label") for centre in centres]
-        used = [self.nodes[part].get("centre") for part in parts]
-        if not all(isinstance(label, str) for label in listed + used):
-            raise ReceiptError("a centre or part has no label")
-        if len(set(listed)) < len(listed) or len(set(used)) < len(used) or not set(used) <= set(listed):
-            raise ReceiptError("parts are not distinct labels of distinct listed centres")
-        coordinates = [xs for centre in centres for xs in object_of(centre, "at", "centre").values()]
-        if not all(isinstance(xs, list) and all(type(x) is int for x in xs) for xs in coordinates):
-            raise ReceiptError("the coordinates of a centre are not lists of integers")
-        for centre in centres:
-            self._check_columns(node["table"], centre["at"])
-        if not all(centre["at"] for centre in centres) and not self.as_published:
-            raise ReceiptError("a centre has no coordinates, so it parts nothing")
+    def _disjoint(self, one: _Box, other: _Box) -> bool:
+        shared = one.keys() & other.keys()
+        self._comparisons += 1 + len(one) + sum(len(one[column]) + len(other[column]) for column in shared)
+        if self._comparisons > MAX_COMPARISONS:
+            raise ReceiptError("there are too many boxes to compare them pair by pair")
+        return any(_separate(one[column] + other[column]) for column in shared)
 
-    def _add_up(self) -> Fraction:
-        """Costs from the leaves to the root: a partition costs its dearest part, all else the sum."""
-        costs = [Fraction(0)] * len(self.nodes)
+    def _check_centres(self, node: Json, parts: list[int]) -> None:
+        centres = list_of(node["centres"], "centres", _centre)
+        labels = [label for label, _ in centres]
+        used = [text_of(self.nodes[part]["centre"], f"node {part}.centre") for part in parts]
+        if len(set(labels)) < len(labels) or len(set(used)) < len(used) or not set(used) <= set(labels):
+            raise ReceiptError("parts are not distinct labels of distinct listed centres")
+        if any(at.keys() != centres[0][1].keys() for _, at in centres):
+            raise ReceiptError("all centres need the same columns")
+        if centres and not centres[0][1] and not self.as_published:
+            raise ReceiptError("a centre has no coordinates, so it parts nothing")
+        if centres:
+            self._check_columns(node["table"], centres[0][1])
+
+    def _check_columns(self, table: str, columns: Collection[str]) -> None:
+        for column in columns:
+            if (table, column) not in self.terms.facts.domains:
+                raise ReceiptError(f"{shown(table)} is parted by {shown(column)}, which has no domain")
+
+    # -- sums ----------------------------------------------------------------------------------------------------------
+
+    def _add_up(self) -> int:
+        """Costs from the leaves to the root: a partition costs its most expensive part, all else the sum."""
+        grid, costs = GRIDS[self.terms.measure], self.steps
         for at in range(len(self.nodes) - 1, -1, -1):
             node = self.nodes[at]
-            if node["kind"] == "event":
-                costs[at] = positive_of(node, self.terms.currency, f"node {at}")
-            elif rational_of(node, "total", f"node {at}") != costs[at]:
-                self.problems.append(f"node {at}: total is {node['total']}, but it adds up to {costs[at]}")
+            if node["kind"] != "event" and rational_of(node["total"], f"node {at}.total") * grid != costs[at]:
+                self.problems.append(f"node {at}: total is not what it adds up to, {Fraction(costs[at], grid)}")
             if at:
                 parent = node["parent"]
                 parallel = self.nodes[parent]["kind"] == "partition"
@@ -169,31 +257,88 @@ class Tree:
         return costs[0]
 
 
-def _box(part: Json, at: int) -> _Box:
+def _event_problems(event: Json, query: Query, terms: Terms, where: str) -> Iterator[str]:
+    """What is stated must be what follows from the query, and the noise must pay for the charge."""
+    mechanism, scale = event["mechanism"], positive_of(event["scale"], f"{where}.scale")
+    if mechanism not in query.mechanisms:
+        yield f"{where}: a query of kind {query.kind!r} is not answered by {mechanism}"
+        return
+    if rational_of(event["sensitivity"], f"{where}.sensitivity") != query.sensitivity:
+        yield f"{where}: sensitivity is {event['sensitivity']}, but the query has {query.sensitivity}/1"
+    if type(event["draws"]) is not int or event["draws"] != query.draws:
+        yield f"{where}: draws is {brief(event['draws'])}, but the query has {query.draws}"
+    if mechanism == AS_PUBLISHED:
+        return
+    cost = cost_of(
+        mechanism,
+        query.sensitivity,
+        scale,
+        additive=query.additive,
+        monotone=query.monotone,
+        replaces=terms.replaces,
+    )
+    if cost > rational_of(event[terms.measure], f"{where}.{terms.measure}"):
+        yield f"{where}: scale {event['scale']} is too small for {terms.measure} {event[terms.measure]}"
+
+
+def _block_problems(query: Query, block: Json | None, where: str) -> Iterator[str]:
+    """In a block only its table is measured, by what each row of an entity can move."""
+    if block is None:
+        return
+    if query.table != block["table"]:
+        yield f"{where}: measures {shown(query.table)} inside a block of {shown(str(block['table']))}"
+    if not query.in_blocks:
+        yield f"{where}: a query of kind {query.kind!r} like this cannot be asked of a block of rows"
+
+
+@lru_cache(maxsize=1024)
+def _tail(scale: Fraction, threshold: int) -> Fraction:
+    return tail_probability(scale, threshold)
+
+
+def _centre(value: object, where: str) -> tuple[str, dict[str, list[int]]]:
+    centre = fields_of(value, where, ("label", "at"))
+
+    def coordinates(item: object, at: str) -> list[int]:
+        if not isinstance(item, list) or not item or not all(type(x) is int for x in item):
+            raise ReceiptError(f"{at} is not a list of whole numbers")
+        return item
+
+    return text_of(centre["label"], f"{where}.label"), object_of(centre["at"], f"{where}.at", coordinates)
+
+
+def _box(value: object, where: str) -> _Box:
     """Read a box: per column ascending intervals [first, last] of codes with a gap after each."""
-    box: _Box = {}
-    for column, listed in object_of(part, "box", f"node {at}").items():
-        if not isinstance(listed, list) or not listed:
-            raise ReceiptError(f"node {at}: the box holds no codes of {column}")
-        reached = -2
-        box[column] = []
-        for pair in listed:
-            if not isinstance(pair, list) or len(pair) != 2 or not all(type(code) is int for code in pair):
-                raise ReceiptError(f"node {at}: {pair!r} is not an interval of codes of {column}")
-            first, last = pair
-            if not max(0, reached + 2) <= first <= last:
-                raise ReceiptError(f"node {at}: intervals of {column} do not ascend with gaps")
-            reached = last
-            box[column].append((first, last))
-    return box
+    return object_of(value, where, _intervals)
+
+
+def _intervals(value: object, where: str) -> list[tuple[int, int]]:
+    if not isinstance(value, list) or not value:
+        raise ReceiptError(f"{where} holds no codes")
+    intervals: list[tuple[int, int]] = []
+    reached = -2
+    for pair in value:
+        if not isinstance(pair, list) or len(pair) != 2 or not all(type(code) is int for code in pair):
+            raise ReceiptError(f"{where}: {brief(pair)} is not an interval of codes")
+        first, last = pair
+        if not max(0, reached + 2) <= first <= last:
+            raise ReceiptError(f"{where}: its intervals do not ascend with gaps")
+        reached = last
+        intervals.append((first, last))
+    return intervals
 
 
 def _within(inner: _Box, outer: _Box) -> bool:
-    return all(
-        any(low <= first and last <= high for low, high in limits)
-        for column, limits in outer.items()
-        for first, last in inner.get(column, [(-1, -1)])  # a column that is not named holds any code
-    )
+    return all(column in inner and _covered(inner[column], outer[column]) for column in outer)
+
+
+def _covered(inner: list[tuple[int, int]], outer: list[tuple[int, int]]) -> bool:
+    """Whether each interval lies in one of the outer ones, which ascend."""
+    for first, last in inner:
+        at = bisect_right(outer, first, key=lambda interval: interval[0]) - 1
+        if at < 0 or last > outer[at][1]:
+            return False
+    return True
 
 
 def _separate(intervals: list[tuple[int, int]]) -> bool:

@@ -24,7 +24,7 @@ def test_compare_prints_and_writes_the_table(run: Run, shop: Path, tmp_path: Pat
     assert len((out / "compare.csv").read_text().splitlines()) == 4
     drawn = (out / "compare.html").read_text()
     assert "not for publishing" in drawn
-    assert drawn.count("independent, epsilon 0.5: ") == 4
+    assert drawn.count("independent, epsilon 0.5: ") == 6
 
 
 def test_wrong_use_is_refused(refused: Refused, shop: Path, tmp_path: Path) -> None:

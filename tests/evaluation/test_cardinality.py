@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 
 from privbench.evaluation.cardinality import Cardinality, count_all, joins_of
-from privbench.evaluation.database import Database, Side, open_pair
+from privbench.evaluation.databases import Database, Side, open_pair
 from privbench.methods.method import silent
 from privbench.workload.query import Statement
 from privbench.workload.sql import parse_workload

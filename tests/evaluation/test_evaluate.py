@@ -7,10 +7,9 @@ import duckdb
 import pytest
 
 from privbench.errors import SourceError, SpecError
-from privbench.evaluation.distribution import Sample
 from privbench.evaluation.evaluate import evaluate
-from privbench.evaluation.result import Result
-from privbench.evaluation.result_json import result_json
+from privbench.evaluation.marginals import Sample
+from privbench.evaluation.result import Result, Summary, result_json
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
 from privbench.generation.generate import generate
@@ -57,8 +56,8 @@ def test_values_agree_with_the_definitions(make: Make) -> None:
         kld, tvd = (
             sum(sum(m[figure] for m in table) / len(table) for table in tables) / len(tables) for figure in (0, 1)
         )
-        assert result.marginals[ways].kld_values.value == pytest.approx(kld, abs=1e-9)
-        assert result.marginals[ways].tvd_values.value == pytest.approx(tvd, abs=1e-9)
+        assert result.marginals[ways]["kld"].values.value == pytest.approx(kld, abs=1e-9)
+        assert result.marginals[ways]["tvd"].values.value == pytest.approx(tvd, abs=1e-9)
     [key] = result.keys
     joined = "SELECT c.city, c.age, s.amount, s.kind FROM sale s JOIN customer c ON s.customer_id = c.id"
     sides = []
@@ -66,22 +65,22 @@ def test_values_agree_with_the_definitions(make: Make) -> None:
         with duckdb.connect(str(path), read_only=True) as connection:
             sides.append(connection.execute(joined).fetchall())
     pairs = [slow_distance(*([(r[p], r[c]) for r in side] for side in sides)) for p in (0, 1) for c in (2, 3)]
-    assert key.cross.kld_values.value == pytest.approx(sum(kld for kld, _ in pairs) / 4, abs=1e-9)
+    assert key.cross["kld"].values.value == pytest.approx(sum(kld for kld, _ in pairs) / 4, abs=1e-9)
     assert (key.real_unlinked, key.synthetic_unlinked) == (19, 21)
 
 
 def test_a_database_is_no_distance_from_itself_and_the_floor_is_above(make: Make, workload: Path) -> None:
     path = make("real", REAL)
     result = evaluate(path, path, workload=workload)
-    assert [d.kld_values.value for d in result.marginals.values()] == [0, 0, None, None]
-    assert result.fanout_tvd.value == result.cross.tvd_codes.value == 0
-    assert all(d.kld_values.floor for ways, d in result.marginals.items() if ways < 3)
-    assert result.fanout_tvd.floor is not None
-    assert result.q_errors is not None
-    assert result.q_errors.all is not None
-    assert result.q_errors.all.errors.max == 1
-    assert result.q_errors.all.floor is not None
-    assert result.q_errors.all.floor.max > 1
+    assert [d["kld"].values.value for d in result.marginals.values()] == [0, 0, None, None]
+    assert result.fanouts["tvd"].value == result.cross["tvd"].codes.value == 0
+    assert all(d["kld"].values.floor for ways, d in result.marginals.items() if ways < 3)
+    assert result.fanouts["tvd"].floor is not None
+    whole = result.workload["q_error"].all
+    assert isinstance(whole, Summary)
+    assert whole.errors.max == 1
+    assert whole.floor is not None
+    assert whole.floor.max > 1
 
 
 def test_queries_are_answered_on_both_sides_or_say_why_not(make: Make, workload: Path) -> None:
@@ -89,16 +88,15 @@ def test_queries_are_answered_on_both_sides_or_say_why_not(make: Make, workload:
     result = evaluate(make("real", REAL), synthetic, workload=workload, floor=False)
     first, empty, join, gone, outside = result.queries
     assert (first.real, first.synthetic, first.joins) == (9, 7, 0)
-    assert (empty.real, empty.synthetic, empty.q_error) == (0, 0, 1)
+    assert (empty.real, empty.synthetic, empty.figures["q_error"].value) == (0, 0, 1)
     assert join.joins == 1
     assert gone.synthetic == 0
-    assert gone.q_error is None
+    assert gone.figures["q_error"].value is None
     assert (gone.error or "").startswith("real: ")
     assert (outside.error or "").startswith("synthetic: ")
     assert outside.joins is None
-    assert result.q_errors is not None
-    assert result.q_errors.failed == 2
-    assert set(result.q_errors.by_joins) == {0, 1}
+    assert result.workload["q_error"].failed == 2
+    assert set(result.workload["q_error"].by_joins) == {0, 1}
 
 
 def test_what_is_missing_or_different_is_shown(make: Make) -> None:
@@ -117,9 +115,9 @@ def test_what_is_missing_or_different_is_shown(make: Make) -> None:
     result = evaluate(real, synthetic, lambdas=(1,), floor=True)
     tables = {table.name: table for table in result.tables}
     assert tables["lost"].synthetic_rows is None
-    assert {c.name: c.distances.tvd_values.value for c in tables["sale"].columns} == {"amount": 0, "kind": 0}
-    assert [c.distances.kld_values.value for c in tables["customer"].columns] == [None]
-    assert {c.name: c.distances.kld_codes.value for c in tables["odd"].columns} == {"a": 0, "n": 0}
+    assert {c.name: c.distances["tvd"].values.value for c in tables["sale"].columns} == {"amount": 0, "kind": 0}
+    assert [c.distances["kld"].values.value for c in tables["customer"].columns] == [None]
+    assert {c.name: c.distances["kld"].codes.value for c in tables["odd"].columns} == {"a": 0, "n": 0}
     told = reasons(result)
     for part in (
         "lost: not in the synthetic database",
@@ -133,9 +131,9 @@ def test_what_is_missing_or_different_is_shown(make: Make) -> None:
 
 def test_empty_databases_are_no_problem(make: Make, workload: Path) -> None:
     result = evaluate(make("real", SCHEMA), make("synthetic", SCHEMA), workload=workload)
-    assert result.marginals[1].kld_values.value is None
-    assert result.fanout_tvd.value is None
-    assert result.queries[0].q_error == 1
+    assert result.marginals[1]["kld"].values.value is None
+    assert result.fanouts["tvd"].value is None
+    assert result.queries[0].figures["q_error"].value == 1
     assert "sale: real: has no row" in reasons(result)
 
 
@@ -145,8 +143,8 @@ def test_marginals_are_sampled_where_there_are_many_and_the_result_says_so(make:
     result = evaluate(path, path, lambdas=(2, 3), sample=Sample(marginals=(9, 15, 7)), floor=False)
     [table] = result.tables
     assert [(m.ways, m.counted, m.total) for m in table.marginals] == [(1, 6, 6), (2, 15, 15), (3, 7, 20)]
-    assert table.pair_tvd[0][0] is None
-    assert table.pair_tvd[0][5] == table.pair_tvd[5][0] == 0
+    assert table.pairs["tvd"][0][0] is None
+    assert table.pairs["tvd"][0][5] == table.pairs["tvd"][5][0] == 0
 
 
 @pytest.mark.slow
@@ -160,13 +158,14 @@ def test_floors_are_kept_and_damaged_ones_computed_again(make: Make, workload: P
     [kept] = cache.iterdir()
     text = kept.read_text()
     changed = json.loads(text)
-    changed["fanouts"]["sale.customer_id"] = [7.0, 0.5]
+    changed["fanouts"]["sale.customer_id"] = {"kld": 7.0, "tvd": 0.5}
     kept.write_text(json.dumps(changed))
-    assert run().fanout_kld.floor == 7
+    assert run().fanouts["kld"].floor == 7
     for damage in ("{", "[]", '{"marginals": 3}'):
         kept.write_text(damage)
         assert strip(run()) == strip(first)
         assert kept.read_text() == text
+    assert kept.stat().st_mode & 0o777 == 0o600
     run(seed=1)
     run(make("other", REAL + "UPDATE customer SET age = 1 WHERE id = 5"))
     assert len(list(cache.iterdir())) == 3

@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privbench.evaluation.database import Side, open_pair
+from privbench.evaluation.databases import Side, open_pair
 from privbench.evaluation.links import Linked, fanouts, find_parents
+from privbench.evaluation.metrics import distance_metrics
+from privbench.evaluation.result import Bin, BinKind
 from privbench.methods.method import silent
 
 from .conftest import REAL, SYNTHETIC, Make
@@ -22,21 +24,30 @@ def bin_of(fanout: int) -> int:
 
 @given(POSITIONS, POSITIONS)
 def test_fanouts_are_those_of_the_definition(real: list[int], other: list[int]) -> None:
-    found = fanouts(Linked(real=np.array(real, int), other=np.array(other, int), real_parents=7, other_parents=8))
+    linked = Linked(real=np.array(real, int), other=np.array(other, int), real_parents=7, other_parents=8)
+    found = fanouts(linked, distance_metrics())
     sides = []
     for positions, parents in ((real, 7), (other, 8)):
         children = Counter(positions)
         sides.append([bin_of(children[parent]) for parent in range(parents)])
-    assert (found.kld, found.tvd) == pytest.approx(slow_distance(*sides), abs=1e-9)
-    assert sum(found.real) == 7
-    assert [found.real[at] for at in range(len(found.real))] == [sides[0].count(at) for at in range(len(found.real))]
+    assert (found.distances["kld"], found.distances["tvd"]) == pytest.approx(slow_distance(*sides), abs=1e-9)
+    counts = found.histogram.real
+    assert sum(counts) == 7
+    assert list(counts) == [sides[0].count(at) for at in range(len(counts))]
+
+
+def test_fanouts_have_bounds() -> None:
+    linked = Linked(real=np.zeros(7, int), other=np.zeros(0, int), real_parents=2, other_parents=2)
+    bins = fanouts(linked, distance_metrics()).histogram.bins
+    assert bins[0] == Bin(kind=BinKind.VALUE, low=0)
+    assert bins[-1] == Bin(kind=BinKind.RANGE, low=6, high=None)
 
 
 def test_no_parents_means_no_distance() -> None:
     none = np.zeros(0, int)
-    found = fanouts(Linked(real=none, other=none, real_parents=0, other_parents=3))
-    assert np.isnan(found.tvd)
-    assert sum(found.other) == 3
+    found = fanouts(Linked(real=none, other=none, real_parents=0, other_parents=3), distance_metrics())
+    assert np.isnan(found.distances["tvd"])
+    assert sum(found.histogram.synthetic) == 3
 
 
 def test_keys_become_positions(make: Make) -> None:

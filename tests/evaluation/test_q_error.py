@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privbench.evaluation.q_error import q_error, quantiles, summarise
-from privbench.evaluation.result import QueryResult
+from privbench.evaluation.cardinality import quantiles, summarise
+from privbench.evaluation.metrics import q_error
+from privbench.evaluation.result import Measure, QueryResult, QuerySummary
 
 COUNTS = st.integers(0, 1000)
 
@@ -20,12 +21,17 @@ def query(number: int, real: int | None, synthetic: int | None, joins: int | Non
         joins=joins,
         real=real,
         synthetic=synthetic,
-        q_error=q_error(real or 0, synthetic or 0) if both else None,
-        floor=1.5 if both else None,
+        figures={
+            "q_error": Measure(value=q_error(real or 0, synthetic or 0), floor=1.5) if both else Measure(value=None)
+        },
         error=None if both else "broken",
         real_seconds=0,
         synthetic_seconds=0,
     )
+
+
+def summary(queries: list[QueryResult]) -> QuerySummary:
+    return summarise(queries, "q_error")
 
 
 @given(COUNTS, COUNTS)
@@ -44,7 +50,7 @@ def test_quantiles_are_those_of_the_textbook() -> None:
 
 @given(st.lists(st.tuples(COUNTS, COUNTS, st.integers(0, 3)), max_size=30))
 def test_every_answered_query_is_in_one_group_of_each_kind(rows: list[tuple[int, int, int]]) -> None:
-    found = summarise([query(n, real, other, joins) for n, (real, other, joins) in enumerate(rows)])
+    found = summary([query(n, real, other, joins) for n, (real, other, joins) in enumerate(rows)])
     if not rows:
         assert found.all is None
         assert not found.by_joins
@@ -58,7 +64,7 @@ def test_every_answered_query_is_in_one_group_of_each_kind(rows: list[tuple[int,
 
 
 def test_failures_are_counted_and_left_out() -> None:
-    found = summarise([query(1, 10, 5), query(2, None, 5), query(3, 4, None), query(4, 1, 3, None)])
+    found = summary([query(1, 10, 5), query(2, None, 5), query(3, 4, None), query(4, 1, 3, None)])
     assert found.failed == 2
     assert found.all is not None
     assert found.all.errors.mean == 2.5

@@ -2,10 +2,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privbench.evaluation.database import Side, open_pair
+from privbench.evaluation.databases import Side, open_pair
 from privbench.evaluation.links import find_parents
-from privbench.evaluation.owning import Owner, Owning, find_owning
-from privbench.evaluation.resample import resample, write_resample
+from privbench.evaluation.resample import Owner, Ownership, find_ownership, resample, write_resample
 from privbench.methods.method import silent
 from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import parse_type
@@ -26,7 +25,7 @@ SCHEMA = Schema(
         ),
     )
 )
-OWNING = Owning(schema=SCHEMA, owners={"boss": None, "pet": Owner(table="boss", key=OWNER)})
+OWNERSHIP = Ownership(schema=SCHEMA, owners={"boss": None, "pet": Owner(table="boss", key=OWNER)})
 
 
 @settings(max_examples=60)
@@ -34,7 +33,7 @@ OWNING = Owning(schema=SCHEMA, owners={"boss": None, "pet": Owner(table="boss", 
 def test_a_drawn_entity_comes_with_all_its_rows(pets: list[tuple[int, int]], seed: int) -> None:
     boss, friend = (np.array([pet[side] for pet in pets], np.int32) for side in (0, 1))
     links = {("pet", OWNER): boss, ("pet", FRIEND): friend}
-    drawn = resample(OWNING, {"boss": 10, "pet": len(pets)}, links, seed=seed)
+    drawn = resample(OWNERSHIP, {"boss": 10, "pet": len(pets)}, links, seed=seed)
     assert len(drawn.rows["boss"]) == 10
     assert (boss[drawn.rows["pet"]] < 0).sum() == (boss < 0).sum()  # rows without an owner, drawn among themselves
     owners = drawn.links["pet", OWNER]
@@ -49,9 +48,9 @@ def test_a_drawn_entity_comes_with_all_its_rows(pets: list[tuple[int, int]], see
 
 
 def test_public_tables_stay_as_they_are() -> None:
-    owning = Owning(schema=SCHEMA, owners={"pet": None})
+    ownership = Ownership(schema=SCHEMA, owners={"pet": None})
     links = {("pet", OWNER): np.array([3, 1, 1]), ("pet", FRIEND): np.array([0, -1, 2])}
-    drawn = resample(owning, {"boss": 4, "pet": 3}, links, seed=1)
+    drawn = resample(ownership, {"boss": 4, "pet": 3}, links, seed=1)
     assert drawn.rows["boss"].tolist() == [0, 1, 2, 3]
     assert drawn.links["pet", OWNER].tolist() == links["pet", OWNER][drawn.rows["pet"]].tolist()
 
@@ -65,7 +64,7 @@ def test_without_a_word_on_owners_the_first_key_that_closes_no_circle_counts() -
         foreign_keys=(ForeignKey(columns=("best",), table="boss", references=("id",)),),
     )
     schema = Schema(tables=(loop, pet))
-    found = find_owning(schema, schema, "nowhere", None)
+    found = find_ownership(schema, schema, "nowhere", None)
     assert found.owners == {"boss": None, "pet": Owner(table="boss", key=OWNER)}
     assert protect(schema, entity="boss", owners={"pet": ("boss",)}).order == tuple(found.owners)
 
@@ -77,7 +76,7 @@ def test_written_tables_join_as_the_resample_says(make: Make) -> None:
         key = schema.table("sale").foreign_keys[0]
         links = {("sale", key): find_parents(database, Side.REAL, "sale", key)}
         sizes = {"customer": 60, "sale": 200}
-        drawn = resample(find_owning(schema, schema, path, None), sizes, links, seed=4)
+        drawn = resample(find_ownership(schema, schema, path, None), sizes, links, seed=4)
         write_resample(database, schema, drawn)
         assert find_parents(database, Side.FLOOR, "sale", key).tolist() == drawn.links["sale", key].tolist()
         [(rows, ids)] = database.rows("SELECT count(*), count(DISTINCT id) FROM floor.customer")

@@ -38,6 +38,7 @@ def model(spec: Spec) -> Model:
     return fit(spec, epsilon="50", entropy=SeededEntropy())
 
 
+@pytest.mark.slow
 def test_the_data_are_as_declared(spec: Spec) -> None:
     assert spec.source is not None
     check(rows_of(Path(spec.source)))

@@ -88,6 +88,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "a/data/visit.parquet").read_bytes() != (tmp_path / "c/data/visit.parquet").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [4096, 65_536])
 def test_fanouts_are_as_the_model_says(block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows per owner, childless owners among them, follow the column of the owner's network."""

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from privbench.methods.denoise import denoise, scaled
+from privbench.methods.denoise import denoise
+from privbench.spn.clique import scaled
 
 
 def noise(scale: float, size: int, rng: np.random.Generator) -> NDArray[np.int64]:

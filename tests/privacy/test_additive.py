@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
+from privbench.privacy.price import price_noise
 
 from privbench.privacy import door as door_module
 from privbench.privacy.events import Currency, Event
-from privbench.privacy.price import price_noise
 from privbench.schema.unit import Neighbours
 
 from .tiny import (
@@ -40,6 +40,7 @@ def test_counts_of_rows(silence: Silence) -> None:
     assert worst["histogram"] == (2, 2)
 
 
+@pytest.mark.slow
 def test_counts_of_keys(silence: Silence) -> None:
     databases = (data for owners in OWNERS for data in databases_by_keys(owners))
     worst = worst_change(silence, databases, KEY_QUERIES, CAPS, currency=Currency.RHO_REPLACE)

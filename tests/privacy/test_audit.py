@@ -65,6 +65,7 @@ def test_a_moved_row_loses_epsilon_at_sensitivity_two() -> None:
     assert 0.8 < found <= 1
 
 
+@pytest.mark.slow
 def test_a_choice_loses_epsilon_and_no_more() -> None:
     found = bound(choice([0, 0], scale=Fraction(2)), choice([1, -1], scale=Fraction(2)), 5_000)
     assert 0.6 < found <= 1
@@ -80,6 +81,7 @@ def test_the_wrong_geometric_is_caught() -> None:
         assert epsilon + 0.3 < found <= epsilon + math.log(2)
 
 
+@pytest.mark.slow
 def test_a_choice_without_the_factor_two_is_caught() -> None:
     found = bound(choice([0, 0], scale=Fraction(1)), choice([1, -1], scale=Fraction(1)), 5_000)
     assert 1 < found <= 2

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privbench.privacy.blocks import Box, Boxes, Centres, inside, intervals
+from privbench.privacy.partitions import Box, Boxes, Centres, inside, intervals
 
 CODES = range(4)
 COLUMNS = ("age", "sex")

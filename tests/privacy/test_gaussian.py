@@ -11,7 +11,7 @@ from scipy import stats
 from privbench.errors import BudgetError
 from privbench.privacy.gaussian import _bernoulli_half_square, discrete_gaussian
 from privbench.privacy.noise import LARGEST_DENOMINATOR, LARGEST_SCALE, WORD, TestEntropy, root_scale
-from privbench_verify.zcdp import epsilon_of
+from privbench_verify.costs import epsilon_of
 
 from .audit import gaussian_pmf, goodness, renyi
 from .test_noise import Script

@@ -9,7 +9,7 @@ import pytest
 
 from privbench.encode.coded import CodedTable
 from privbench.privacy import queries
-from privbench.privacy.queries import COORDINATE
+from privbench.privacy.exact import COORDINATE
 from privbench.schema.unit import Neighbours
 
 from .tiny import (

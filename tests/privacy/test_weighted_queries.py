@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from privbench.privacy.sealed_features import SealedFeatures
+from privbench.privacy.weighted import WeightedQueries
 
 from privbench.errors import BudgetError
 from privbench.privacy.events import UNITS, Currency
-from privbench.privacy.features import Axis, Pair, touches_of
+from privbench.privacy.exact import distance_score
+from privbench.privacy.features import Axis, touches_of
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy
-from privbench.privacy.sealed_features import SealedFeatures
+from privbench.privacy.queries import Pair
 from privbench.privacy.vault import Vault
-from privbench.privacy.weighted import WeightedQueries
-from privbench.privacy.weighted_counts import distance_score
 
 from . import weighted_tiny as tiny
 from .tiny import Silence
@@ -164,6 +165,7 @@ def replaced(step: int) -> Any:
             yield [SealedFeatures(FACTS, coded([*others, *mine])) for mine in (found[at], other)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.slow)])
 def test_replacing_moves_additive_histograms_by_the_root_of_two(step: int) -> None:
     worst = dict.fromkeys(map(label, SINGLES), 0)

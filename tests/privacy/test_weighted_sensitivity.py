@@ -1,12 +1,12 @@
 """Every weighted count that the vault charges for, against all tiny databases and all their neighbours."""
 
 import pytest
+from privbench.privacy.sealed_features import SealedFeatures
 
 from privbench.privacy import sealed_features, weighted_counts
 from privbench.privacy.events import UNITS
+from privbench.privacy.exact import keep_rows
 from privbench.privacy.features import Feature, NullKey, touches_of
-from privbench.privacy.queries import keep_rows
-from privbench.privacy.sealed_features import SealedFeatures
 
 from . import weighted_tiny as tiny
 from .weighted_tiny import PAIRS, SINGLES, all_databases, label, worst_moves, worst_scores
@@ -29,6 +29,7 @@ def test_histograms_of_two_features_move_by_what_is_claimed(step: int) -> None:
     assert worst == {label(q): UNITS * touches_of(q[1]) for q in PAIRS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [29, pytest.param(7, marks=pytest.mark.slow)])
 def test_distances_from_public_tables_move_by_an_entity(step: int) -> None:
     worst = worst_scores(all_databases(step), PAIRS, seed=3)

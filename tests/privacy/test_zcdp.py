@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privbench.privacy.zcdp import largest_rho
-from privbench_verify.zcdp import epsilon_of
+from privbench_verify.costs import epsilon_of
 
 KNOWN = {
     (Fraction(16, 5), 6): 0.20805,

@@ -11,14 +11,15 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
+from privbench.privacy.sealed_features import SealedFeatures
 
 from privbench.encode.coded import CodedTable
 from privbench.encode.keys import MISSING, NULL
 from privbench.privacy import features
 from privbench.privacy.events import UNITS
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, TableFacts
-from privbench.privacy.features import Feature, Own, Pair, touches_of, whole_axis
-from privbench.privacy.sealed_features import SealedFeatures
+from privbench.privacy.features import Feature, Own, touches_of, whole_axis
+from privbench.privacy.queries import Pair
 from privbench.schema.unit import LinkKind, Neighbours
 from privbench.spn.fanouts import fanout_edges, size_edges
 

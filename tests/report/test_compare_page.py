@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from privbench.evaluation.comparison import FIGURES, Q_ERRORS, Comparison, Run
+from privbench.evaluation.compare import Comparison, Run, compared_figures
 from privbench.report.compare_page import render_comparison
 
 from .conftest import EVIL
@@ -50,7 +50,7 @@ def comparison(
     def run(method: str, epsilon: str) -> Run:
         if epsilon == failed and method == methods[0]:
             return Run(method=method, epsilon=epsilon, number=1, figures={}, error=f"broke {EVIL}")
-        figures = {name: None if name in Q_ERRORS and not workload else value for name in FIGURES}
+        figures = {f.name: None if f.of_queries and not workload else value for f in compared_figures()}
         return Run(method=method, epsilon=epsilon, number=1, figures=figures)
 
     return Comparison(
@@ -86,7 +86,8 @@ def test_the_page_is_well_formed_and_complete_and_names_are_text() -> None:
 
 def test_every_plot_has_a_line_for_each_method_and_the_floor_where_there_is_one() -> None:
     drawn = plots(render_comparison(comparison()))
-    assert list(drawn) == ["kld_2", "tvd_2", "q_mean", "q_median", "cpu_seconds", "peak_bytes"]
+    keys = ["cross_tvd", "fanout_tvd"]
+    assert list(drawn) == ["kld_2", "tvd_2", *keys, "q_mean", "q_median", "cpu_seconds", "peak_bytes"]
     for name, svg in drawn.items():
         lines = svg.findall(f"{SVG}polyline")
         assert [len(line.attrib["points"].split()) for line in lines] == [5, 5], name
@@ -95,7 +96,7 @@ def test_every_plot_has_a_line_for_each_method_and_the_floor_where_there_is_one(
 
 def test_without_a_workload_there_is_no_q_error() -> None:
     page = render_comparison(comparison(workload=False))
-    assert list(plots(page)) == ["kld_2", "tvd_2", "cpu_seconds", "peak_bytes"]
+    assert list(plots(page)) == ["kld_2", "tvd_2", "cross_tvd", "fanout_tvd", "cpu_seconds", "peak_bytes"]
     assert "Q mean" not in page
 
 

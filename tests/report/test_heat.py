@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from privbench.encode.predicate import Between, In
-from privbench.report.drawn import network
-from privbench.report.heat import query_heat
+from privbench.report.heat import network, query_heat
 from privbench.report.report import render_report
 from privbench.spn.clique import CliqueTree, Conditional, Given
 from privbench.spn.infer import probability

@@ -1,5 +1,6 @@
 """What the page says, without a browser: verdicts, shares of real columns, the bars of the budget."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,14 +11,23 @@ from hypothesis import strategies as st
 from privbench.encode.codec import Codec, compile_codec
 from privbench.encode.predicate import Between, In, IsNull, Predicate, Prefix
 from privbench.errors import SpecError
-from privbench.evaluation.result import Distances, Histogram, Marginals, Measure, Quantiles, Summary, TableResult
-from privbench.report.drawn import MAX_NODES, network
-from privbench.report.heat import read_queries
+from privbench.evaluation.metrics import Limits, distance_metrics, query_metrics
+from privbench.evaluation.result import (
+    Bin,
+    BinKind,
+    Distance,
+    Histogram,
+    Marginals,
+    Measure,
+    Quantiles,
+    Summary,
+    TableResult,
+)
+from privbench.report.heat import MAX_NODES, network, read_queries, real_share
 from privbench.report.ledger import budget_bars
 from privbench.report.public import read_public
-from privbench.report.share import real_share
-from privbench.report.verdict import Grade, grade_distance, judge_queries, judge_table
-from privbench.schema.domain import Range, Values
+from privbench.report.summary import Grade, grade_measure, judge_queries, judge_table
+from privbench.schema.domain import Range, Scalar, Values
 from privbench.schema.types import parse_type
 from privbench.spn.nodes import Leaf, Product, Sum, walk
 
@@ -27,10 +37,23 @@ AGES = compile_codec("t.age", parse_type("SMALLINT"), nullable=True, domain=Rang
 CITIES = compile_codec("t.city", parse_type("VARCHAR"), nullable=False, domain=Values(values=("Bern", "Rom", "Ulm")))
 
 
+[TVD] = [m for m in distance_metrics() if m.name == "tvd"]
+[Q_ERROR] = query_metrics()
+NULL = Bin(kind=BinKind.NULL)
+
+
+def value(of: Scalar) -> Bin:
+    return Bin(kind=BinKind.VALUE, low=of)
+
+
+def span(low: Scalar, high: Scalar | None) -> Bin:
+    return Bin(kind=BinKind.RANGE, low=low, high=high)
+
+
 def shares(
-    counts: dict[str, int], predicates: list[Predicate], codec: Codec, model: list[float] | None = None
+    counts: dict[Bin, int], predicates: list[Predicate], codec: Codec, model: list[float] | None = None
 ) -> object:
-    histogram = Histogram(labels=tuple(counts), real=tuple(counts.values()), synthetic=(0,) * len(counts))
+    histogram = Histogram(bins=tuple(counts), real=tuple(counts.values()), synthetic=(0,) * len(counts))
     of_model = np.full(codec.size, 1 / codec.size) if model is None else np.array(model)
     return real_share(histogram, predicates, codec=codec, shares=of_model)
 
@@ -49,22 +72,42 @@ def shares(
     ],
 )
 def test_shares_of_numbers(predicates: list[Predicate], expected: float) -> None:
-    assert shares({"0 to 9": 10, "10": 5, "NULL": 5}, predicates, AGES) == pytest.approx(expected)
+    assert shares({span(0, 9): 10, value(10): 5, NULL: 5}, predicates, AGES) == pytest.approx(expected)
 
 
 def test_inside_a_bin_rows_lie_as_in_the_model() -> None:
     mostly_zero = [0.9, *[0.1 / 20] * 20]
-    assert shares({"0 to 19": 7}, [In(values=(0,))], AGES, mostly_zero) == pytest.approx(0.9 / (1 - 0.1 / 20), abs=1e-3)
+    assert shares({span(0, 19): 7}, [In(values=(0,))], AGES, mostly_zero) == pytest.approx(
+        0.9 / (1 - 0.1 / 20), abs=1e-3
+    )
 
 
-def test_shares_of_texts() -> None:
-    assert shares({"Ulm": 30, "Bern": 10}, [In(values=("Ulm",))], CITIES) == pytest.approx(0.75)
-    assert shares({"Ulm": 30, "Bern": 10}, [Prefix(text="B")], CITIES) == pytest.approx(0.25)
-    assert shares({"Ulm": 30, "2 other values": 10}, [In(values=("Rom",))], CITIES) == pytest.approx(0.125)
+def test_shares_of_strings() -> None:
+    ulm, bern, rest = value("Ulm"), value("Bern"), Bin(kind=BinKind.REST, values=2)
+    assert shares({ulm: 30, bern: 10}, [In(values=("Ulm",))], CITIES) == pytest.approx(0.75)
+    assert shares({ulm: 30, bern: 10}, [Prefix(text="B")], CITIES) == pytest.approx(0.25)
+    assert shares({ulm: 30, rest: 10}, [In(values=("Rom",))], CITIES) == pytest.approx(0.125)
+    beginning = Bin(kind=BinKind.PREFIX, low="Be")
+    assert shares({ulm: 30, beginning: 10}, [In(values=("Bern",))], CITIES) == pytest.approx(0.25)
 
 
-def test_shares_that_nobody_can_tell() -> None:
-    assert shares({"length 3 to 5": 4, "length 6": 1}, [In(values=("abc",))], CITIES) is None
+@pytest.mark.parametrize("name", ["1 to 2", "NULL", "7 other values", "length 3", "Be…", "NaN", "true"])
+def test_a_string_that_reads_like_a_bin_is_a_string(name: str) -> None:
+    codec = compile_codec("t.c", parse_type("VARCHAR"), nullable=True, domain=Values(values=(name, "Ulm")))
+    assert shares({value(name): 30, value("Ulm"): 10}, [In(values=(name,))], codec) == pytest.approx(0.75)
+    assert shares({value(name): 30, value("Ulm"): 10}, [IsNull()], codec) == 0
+
+
+def test_ranges_without_an_end() -> None:
+    for high in (None, "NaN", "Infinity"):
+        assert shares({span(0, 9): 10, span(10, high): 10}, [Between(low=15)], AGES) == pytest.approx(0.25)
+    assert shares({span("-Infinity", 9): 10, span(10, 19): 10}, [Between(high=4)], AGES) == pytest.approx(0.25)
+
+
+def test_shares_that_are_not_known() -> None:
+    lengths = {Bin(kind=BinKind.LENGTH, low=3, high=5): 4, Bin(kind=BinKind.LENGTH, low=6, high=6): 1}
+    assert shares(lengths, [In(values=("abc",))], CITIES) is None
+    assert shares({value("NaN"): 3}, [In(values=(3,))], AGES) is None
     assert shares({}, [IsNull()], AGES) is None
 
 
@@ -72,9 +115,17 @@ def test_shares_that_nobody_can_tell() -> None:
 def test_a_smaller_distance_is_never_graded_worse(one: float, other: float) -> None:
     order = list(Grade)
     worse, better = max(one, other), min(one, other)
+    similarity = replace(TVD, best=1.0, worst=0.0, limits=Limits(close=0.95, fair=0.8))
     for floor in (None, 0.01):
-        grades = [order.index(grade_distance(Measure(value=v, floor=floor))) for v in (better, worse)]
+        grades = [order.index(grade_measure(TVD, Measure(value=v, floor=floor))) for v in (better, worse)]
         assert grades[0] <= grades[1]
+        mirrored = None if floor is None else 1 - floor
+        grades = [order.index(grade_measure(similarity, Measure(value=1 - v, floor=mirrored))) for v in (better, worse)]
+        assert grades[0] <= grades[1]
+
+
+def test_a_metric_without_limits_is_not_graded() -> None:
+    assert grade_measure(replace(TVD, limits=None), Measure(value=0.9, floor=0.1)) is Grade.UNKNOWN
 
 
 def test_verdicts_say_what_is_missing() -> None:
@@ -97,13 +148,8 @@ def test_verdicts_say_what_is_missing() -> None:
     ],
 )
 def test_a_verdict_tells_of_rows_too_many_or_too_few(real: int, synthetic: int, told: str | None) -> None:
-    same = Measure(value=0.01)
-    pairs = Marginals(
-        ways=2,
-        counted=1,
-        total=1,
-        distances=Distances(kld_values=same, kld_codes=same, tvd_values=same, tvd_codes=same),
-    )
+    same = Distance(values=Measure(value=0.01), codes=Measure(value=0.01))
+    pairs = Marginals(ways=2, counted=1, total=1, distances={m.name: same for m in distance_metrics()})
     table = TableResult(name="t", private=True, real_rows=real, synthetic_rows=synthetic, marginals=(pairs,))
     sentence = judge_table(table).sentence
     assert sentence.endswith(told) if told else "It has" not in sentence
@@ -114,7 +160,7 @@ def test_queries_are_judged_by_median_and_tail() -> None:
         return Quantiles(queries=9, mean=2, median=median, p75=2, p90=2, p95=p95, p99=p95, max=p95)
 
     def grade(median: float, p95: float, floor: Quantiles | None = None) -> Grade:
-        return judge_queries(Summary(errors=errors(median, p95), floor=floor, cardinalities=(1, 9))).grade
+        return judge_queries(Q_ERROR, Summary(errors=errors(median, p95), floor=floor, cardinalities=(1, 9))).grade
 
     assert grade(1.1, 2) is Grade.CLOSE
     assert grade(1.1, 30) is Grade.FAIR

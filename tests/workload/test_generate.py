@@ -9,16 +9,21 @@ import pyarrow as pa
 import pytest
 
 from privbench.errors import SourceError, SpecError
+from privbench.fitting.draft import draft
+from privbench.fitting.fit import fit
 from privbench.generation.generate import generate
 from privbench.io.base import Format
 from privbench.io.open import open_source
+from privbench.model.file import save_model
 from privbench.model.model import Model
+from privbench.privacy.noise import TestEntropy as FixedEntropy
 from privbench.workload import generate as generating
+from privbench.workload.estimate import estimate_cardinality
 from privbench.workload.generate import Style, generate_workload
-from privbench.workload.join_size import JoinSizes, Step
 from privbench.workload.query import Literals, Workload
-from privbench.workload.sampling import random_rows, rows_with_keys
+from privbench.workload.source_rows import JoinSizes, Step, random_rows, rows_with_keys
 from privbench.workload.sql import parse_workload, workload_text
+from privbench.workload.translate import translate
 
 
 def made(location: Path, *, n: int = 60, seed: int = 3, style: Style = Style.MSCN) -> Workload:
@@ -52,12 +57,60 @@ def test_queries_ask_for_values_and_not_for_keys(source: Path) -> None:
     assert all(1 <= len(s.query.filters) <= 5 for s in made(source).statements if s.query)
 
 
-def test_the_header_says_real_for_a_source_and_synthetic_for_a_bundle(source: Path, bundle: Path) -> None:
+def test_literals_of_a_source_are_real_and_those_of_a_bundle_the_models(source: Path, bundle: Path) -> None:
     assert made(source, n=1).literals is Literals.REAL
-    assert made(bundle, n=1).literals is Literals.SYNTHETIC
-    assert generate_workload(source, n=1, seed=0, style=Style.SAM, literals=Literals.SYNTHETIC).literals is (
-        Literals.SYNTHETIC
+    assert made(bundle, n=1).literals is Literals.MODEL
+    assert workload_text(made(source, n=1)).startswith("-- privbench: literals=real\n-- PRIVATE")
+
+
+def test_a_model_draws_rows_for_its_queries_itself(model: Model, source: Path, tmp_path: Path) -> None:
+    save_model(model, tmp_path / "m.model")
+    drawn = made(tmp_path / "m.model")
+    assert drawn.literals is Literals.MODEL
+    assert drawn == made(tmp_path / "m.model")
+    mails = {f.predicate for s in drawn.statements if s.query for f in s.query.filters if f.column.column == "mail"}
+    assert mails
+    assert not any("secret" in str(mail) for mail in mails)
+    assert all(estimate_cardinality(model, s.query) > 0 for s in drawn.statements if s.query and "mail" not in s.sql)
+
+
+def test_a_large_model_is_drawn_at_a_smaller_scale(
+    model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_model(model, tmp_path / "m.model")
+    monkeypatch.setattr(generating, "MOST_DRAWN", 1000)
+    scales = []
+    write = generating.write_bundle
+    monkeypatch.setattr(
+        generating, "write_bundle", lambda *a, scale, **k: scales.append(scale) or write(*a, scale=scale, **k)
     )
+    assert len(made(tmp_path / "m.model", n=5).statements) == 5
+    assert scales == [pytest.approx(1000 / sum(t.rows for t in model.tables.values()))]
+
+
+ODD = ['a"b', "x\n; DROP TABLE y; --", "*/ q /*", "it's -- here", "city #named after"]
+
+
+def test_names_that_look_like_sql_stay_names(tmp_path: Path) -> None:
+    folder = tmp_path / "db"
+    folder.mkdir()
+    quoted = ['"' + name.replace('"', '""') + '"' for name in ODD]
+    with duckdb.connect(str(folder / "odd.duckdb")) as con:
+        con.execute(
+            f"CREATE TABLE {quoted[1]} ({quoted[0]} INTEGER PRIMARY KEY, {quoted[2]} INTEGER, {quoted[3]} VARCHAR)"
+        )
+        con.execute(f"INSERT INTO {quoted[1]} SELECT range, range % 7, 'v' || range % 5 FROM range(50)")
+        con.execute(f"CREATE TABLE {quoted[4]} ({quoted[0]} INTEGER REFERENCES {quoted[1]}, {quoted[2]} INTEGER)")
+        con.execute(f"INSERT INTO {quoted[4]} SELECT range % 50, range % 3 FROM range(90)")
+    workload = made(folder / "odd.duckdb", n=30)
+    assert parse_workload(workload_text(workload)) == workload
+    with duckdb.connect(str(folder / "odd.duckdb"), read_only=True) as con:
+        assert all(con.execute(s.sql).fetchone()[0] > 0 for s in workload.statements)  # type: ignore[index]
+    model = fit(draft(folder / "odd.duckdb", domains="data", unit=ODD[1]), epsilon=100, entropy=FixedEntropy(1))
+    translated = translate(workload, model, seed=1).workload
+    assert len(translated.statements) == 30
+    assert parse_workload(workload_text(translated)) == translated
+    assert [s.query for s in translated.statements].count(None) == 0
 
 
 @pytest.mark.slow

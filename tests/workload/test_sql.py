@@ -12,8 +12,8 @@ from privbench.errors import SourceError, SpecError, TargetError
 from privbench.io.ddl import parse_ddl
 from privbench.workload.literal import QueryDialect
 from privbench.workload.query import ColumnRef, Filter, Join, Literals, Query, Statement, TableRef, Workload
-from privbench.workload.render import render
 from privbench.workload.sql import parse_workload, read_workload, workload_text, write_workload
+from privbench.workload.statement import render
 
 LINES = (Path(__file__).parent / "cases.sql").read_text(encoding="utf-8").splitlines()[1:]
 NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=8)
@@ -124,7 +124,34 @@ def test_the_header_says_where_literals_come_from(tmp_path: Path) -> None:
         workload = Workload(statements=(only("SELECT COUNT(*) FROM t"),), literals=literals)
         write_workload(workload, tmp_path / "w.sql", force=True)
         assert read_workload(tmp_path / "w.sql") == workload
-    assert "may be published" in (tmp_path / "w.sql").read_text()
+
+
+@pytest.mark.parametrize("literals", [Literals.MODEL, Literals.TRANSLATED])
+def test_a_file_that_was_changed_says_nothing_of_its_literals(literals: Literals) -> None:
+    text = workload_text(Workload(statements=(only("SELECT COUNT(*) FROM t"),), literals=literals))
+    assert parse_workload(text).literals is literals
+    for changed in (text + "SELECT 1;\n", text.replace("COUNT", "count"), "\n" + text, f"SELECT 1;\n{text}"):
+        assert parse_workload(changed).literals is None
+
+
+def test_real_literals_are_real_wherever_the_file_says_so() -> None:
+    real = workload_text(Workload(statements=(only("SELECT COUNT(*) FROM t"),), literals=Literals.REAL))
+    model = workload_text(Workload(statements=(only("SELECT COUNT(*) FROM t"),), literals=Literals.MODEL))
+    assert parse_workload(real + "SELECT 2;").literals is Literals.REAL
+    assert parse_workload(model + real).literals is Literals.REAL
+
+
+@settings(max_examples=60)
+@given(note=TEXT | st.sampled_from(["a\nDROP TABLE t;", "*/ DROP TABLE t; /*", "\r\nx", "\u2028x", "\x1b[31m", "\0"]))
+def test_a_note_is_one_comment_whatever_it_holds(note: str) -> None:
+    workload = Workload(statements=(only("SELECT COUNT(*) FROM t"),), literals=Literals.MODEL, notes=(note,))
+    text = workload_text(workload)
+    assert parse_workload(text) == workload
+    lines = text.splitlines()
+    assert lines[-1] == "SELECT COUNT(*) FROM t;"
+    assert all(line.startswith("-- ") for line in lines[:-1])
+    assert "*/" not in text
+    assert len(lines) == 4
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,49 @@ PLAIN = "SELECT COUNT(*) FROM pet"
 
 
 def published(model: Model, *statements: str, seed: int = 1) -> tuple[str, tuple[Change, ...]]:
-    workload, changes = translate(parse_workload("\n;\n".join([*statements, PLAIN])), model, seed=seed)
-    return workload_text(workload), changes
+    made = translate(parse_workload("\n;\n".join([*statements, PLAIN])), model, seed=seed)
+    return workload_text(made.workload), made.changes
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM person WHERE wage = 31337.42",
+        "SELECT COUNT(*) FROM person WHERE 31337.42 = wage AND (wage) <= (31337.42)",
+        "SELECT COUNT(*) FROM person WHERE wage IN (1, 31337.42, -31337.42)",
+        "SELECT COUNT(*) FROM person WHERE wage BETWEEN -31337 AND 31337.42",
+        "SELECT COUNT(*) FROM person WHERE NOT wage > 31337.42 OR wage <> 31337",
+        "SELECT COUNT(*) FROM person WHERE wage = '31337.42' OR wage > CAST('31337.42' AS DOUBLE)",
+        "SELECT COUNT(*) FROM person WHERE wage > CAST(31337.42 AS DECIMAL)",
+        "SELECT COUNT(*) FROM person WHERE wage > 3.133742e4",
+        "SELECT COUNT(*) FROM visit WHERE cost = 31337",
+        "SELECT COUNT(*) FROM person WHERE born = DATE '1977-05-13' OR born > CAST('1977-05-13' AS DATE)",
+        "SELECT COUNT(*) FROM person WHERE born BETWEEN '1977-05-13' AND '1977-05-13'",
+        "SELECT COUNT(*) FROM person WHERE mail = 'Mary.Smith@example.org' OR job = 'MARY'",
+        "SELECT COUNT(*) FROM person WHERE mail > 'Mary' AND mail LIKE 'Mary%' AND mail LIKE '%smith%'",
+        "SELECT COUNT(*) FROM person WHERE job LIKE '%mary' OR job LIKE 'mary' OR job NOT LIKE 'smi!_th%' ESCAPE '!'",
+        "SELECT COUNT(*) FROM person WHERE mail LIKE '%mary%smith_%'",
+        "SELECT job, COUNT(*) FROM person GROUP BY job HAVING job = 'Mary Smith'",
+        "SELECT job, COUNT(*) AS n FROM person GROUP BY job HAVING COUNT(*) > 31337 AND MAX(mail) = 'Mary'",
+        "SELECT job FROM person ORDER BY 1 LIMIT 31337 OFFSET 31337",
+        "SELECT age FROM (SELECT age FROM person LIMIT 31337) AS mary",
+        "SELECT COUNT(*) AS mary_smith FROM person AS smith31337 -- Mary 31337",
+        "31337||SELECT /* Mary 31337 */ COUNT(*) FROM person WHERE id = 31337 AND town_id = 31337",
+        "WITH mary AS (SELECT wage AS smith FROM person WHERE wage > 31337) SELECT 1 FROM mary WHERE smith < 31337.42",
+        "SELECT COUNT(*) FROM person WHERE EXISTS (SELECT 1 FROM visit WHERE cost > 31337 AND kind = 'Mary')",
+        "SELECT CASE WHEN job = 'Mary' THEN 31337 ELSE 0 END FROM person",
+        "SELECT 'Mary' || job, wage + 31337 FROM person",
+    ],
+)
+@pytest.mark.parametrize("public", [False, True])
+def test_a_rare_literal_is_in_no_form_in_the_output(model: Model, sql: str, public: bool) -> None:
+    """All domains of this model are from the data, so that nothing may stay, whatever the publisher says."""
+    workload = parse_workload(f"{sql}\n;\n{PLAIN}")
+    for seed in range(3):
+        made = translate(workload, model, seed=seed, literals_are_public=public)
+        text = workload_text(made.workload)
+        assert not re.search(r"31337|3\.1337|mary|smith|smi|1977-05-13", text, re.IGNORECASE), text
+        assert all(c.outcome is not Outcome.KEPT for c in made.changes)
 
 
 @pytest.mark.parametrize(
@@ -59,12 +100,12 @@ def test_what_could_carry_words_is_left_out(model: Model, sql: str) -> None:
     ("sql", "wanted"),
     [
         ("SELECT COUNT(*) FROM secretcat.secretdb.person", "SELECT COUNT(*) FROM person"),
-        ("SELECT COUNT(*) FROM secretdb.person WHERE secretdb.person.age > 30", "FROM person WHERE person.age > 30"),
+        ("SELECT COUNT(*) FROM secretdb.person WHERE secretdb.person.age > 30", "FROM person WHERE person.age > "),
         ("SELECT /* SECRETC */ COUNT(*) FROM person -- SECRETC2", "SELECT COUNT(*) FROM person"),
         ("SELECT COUNT(*) AS SECRETA FROM person AS SECRETB WHERE SECRETB.AGE > 30", "AS c1 FROM person AS t1"),
         (
-            'SELECT SUM(wage) AS "SECRETA", job FROM person GROUP BY job ORDER BY "SECRETA" LIMIT 3',
-            "SELECT SUM(wage) AS c1, job FROM person GROUP BY job ORDER BY c1 LIMIT 3",
+            'SELECT SUM(wage) AS "SECRETA", job FROM person GROUP BY job ORDER BY "SECRETA" LIMIT 10',
+            "SELECT SUM(wage) AS c1, job FROM person GROUP BY job ORDER BY c1 LIMIT 10",
         ),
         (
             "WITH SECRETCTE AS (SELECT age AS SECRETA FROM person) SELECT secretcte.secreta FROM SECRETCTE",
@@ -80,24 +121,27 @@ def test_names_are_numbered_anew(model: Model, sql: str, wanted: str) -> None:
     text, changes = published(model, sql)
     assert wanted in text.splitlines()[-2]
     assert not re.search("SECRET", text, re.IGNORECASE)
-    assert all(c.outcome is Outcome.KEPT for c in changes)
+    assert all(c.outcome is Outcome.TRANSLATED for c in changes)
 
 
 def test_a_bad_literal_leaves_out_its_own_statement_alone(model: Model) -> None:
     good = "SELECT COUNT(*) FROM visit WHERE cost > 1234"
     text, changes = published(model, good, "SELECT COUNT(*) FROM visit WHERE cost = 'notanumber'")
     assert text.count("cost") == 1
-    assert [(c.statement, c.outcome) for c in changes] == [(1, Outcome.MAPPED), (2, Outcome.LEFT_OUT)]
+    assert [(c.statement, c.outcome) for c in changes] == [(1, Outcome.TRANSLATED), (2, Outcome.LEFT_OUT)]
 
 
-@pytest.mark.slow
-def test_a_value_that_is_not_public_never_stays_by_chance(model: Model) -> None:
+def test_no_literal_comes_back_by_chance_where_values_are_many(model: Model) -> None:
     keys = [f"SELECT COUNT(*) FROM visit WHERE id = {key}" for key in range(1, 400)]
-    costs = [f"SELECT COUNT(*) FROM visit WHERE cost <= {cost}" for cost in range(1, 5000, 13)]
+    wages = [f"SELECT COUNT(*) FROM person WHERE wage <= {wage}.5" for wage in range(100, 5000, 13)]
     mails = [f"SELECT COUNT(*) FROM person WHERE mail LIKE '{c}%'" for c in "abcdefghijklmnopqrstuvwxyz"]
-    _, changes = published(model, *keys, *costs, *mails)
-    assert all(c.before != c.after for c in changes if c.outcome is Outcome.MAPPED)
-    assert {c.outcome for c in changes if c.column in ("visit.id", "person.mail")} == {Outcome.MAPPED}
+    text, changes = published(model, *keys, *wages, *mails)
+    assert {c.outcome for c in changes} == {Outcome.TRANSLATED}
+    for column in ("visit.id", "person.wage"):
+        before = {c.before for c in changes if c.column == column}
+        assert not before & {c.after for c in changes if c.column == column}
+    assert all(c.before != c.after for c in changes)
+    assert text.count("LIKE") == 26
 
 
 def test_nothing_left_is_an_error_with_reasons(model: Model) -> None:

@@ -20,11 +20,7 @@ from privbench.cli.flags import (
 )
 
 if TYPE_CHECKING:
-    from privbench.evaluation.comparison import Comparison, Figures
-
-DISTANCES = {f"{what} {ways}": f"{what.lower()}_{ways}" for what in ("KLD", "TVD") for ways in (1, 2, 3)}
-QUERIES = {"Q mean": "q_mean", "Q median": "q_median", "Q p95": "q_p95", "CPU-s": "cpu_seconds", "MB": "peak_bytes"}
-"""What two tables show: heads of columns (KLD 2: 2-way), and the figures in them."""
+    from privbench.evaluation.compare import Comparison, Figure, Figures
 
 
 @click.command(epilog=SOURCE_HELP)
@@ -60,52 +56,53 @@ def compare(source: str, methods: str, epsilons: str, out: Path, force: bool, as
     choices = draft_choices(source, **flags)
     check_planned(source, budgets, times=len(names) * given["runs"], neighbours=choices["neighbours"], limit=limit)
     with progress_line(quiet=as_json) as progress:
-        found = compare_methods(source, methods=names, epsilons=budgets, progress=progress, **given, **choices)
-    _write(found, out, force=force)
-    _show(found, out, as_json=as_json)
+        comparison = compare_methods(source, methods=names, epsilons=budgets, progress=progress, **given, **choices)
+    _write(comparison, out, force=force)
+    _show(comparison, out, as_json=as_json)
 
 
 def _listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _write(found: "Comparison", folder: Path, *, force: bool) -> None:
+def _write(comparison: "Comparison", folder: Path, *, force: bool) -> None:
     import json
 
-    from privbench.evaluation.comparison import comparison_csv, comparison_json
+    from privbench.evaluation.compare import comparison_csv, comparison_json
     from privbench.io.staging import staged
     from privbench.report.compare_page import render_comparison
 
     with staged(folder, force=force) as temp:
-        temp.mkdir()
-        text = json.dumps(comparison_json(found), indent=1, ensure_ascii=False, allow_nan=False)
+        temp.mkdir(mode=0o700)  # exact facts of the private data
+        text = json.dumps(comparison_json(comparison), indent=1, ensure_ascii=False, allow_nan=False)
         (temp / "compare.json").write_text(text + "\n", encoding="utf-8")
-        (temp / "compare.csv").write_text(comparison_csv(found), encoding="utf-8")
-        (temp / "compare.html").write_text(render_comparison(found), encoding="utf-8")
+        (temp / "compare.csv").write_text(comparison_csv(comparison), encoding="utf-8")
+        (temp / "compare.html").write_text(render_comparison(comparison), encoding="utf-8")
 
 
-def _show(found: "Comparison", folder: Path, *, as_json: bool) -> None:
+def _show(comparison: "Comparison", folder: Path, *, as_json: bool) -> None:
     from privbench.cli.output import echo, print_json, print_table
-    from privbench.evaluation.comparison import SPENDING, WARNING, comparison_json
+    from privbench.evaluation.compare import SPENDING, WARNING, comparison_json
 
     if as_json:
-        print_json(comparison_json(found))
+        print_json(comparison_json(comparison))
         return
-    settings = found.settings()
+    settings = comparison.settings()
     echo(f"Wrote {folder / 'compare.json'}, compare.csv and compare.html. {WARNING} {SPENDING}")
-    rows = [("floor", "", found.floor), *((s.method, s.epsilon, s.figures) for s in settings)]
-    for columns in (DISTANCES, QUERIES):
+    rows = [("floor", "", comparison.floor), *((s.method, s.epsilon, s.figures) for s in settings)]
+    groups: dict[str, list[Figure]] = {}
+    for figure in comparison.shown():
+        groups.setdefault(figure.group, []).append(figure)
+    for figures in groups.values():
         print_table(
-            ("method", "epsilon", *columns),
-            [(method, epsilon, *(_cell(f, name) for name in columns.values())) for method, epsilon, f in rows],
+            ("method", "epsilon", *(figure.head for figure in figures)),
+            [(method, epsilon, *(_cell(of, figure) for figure in figures)) for method, epsilon, of in rows],
         )
     for setting in settings:
         for error in setting.errors:
             echo(f"failed: {setting.method}, epsilon {setting.epsilon}: {error}")
 
 
-def _cell(figures: "Figures", name: str) -> str:
-    value = figures.get(name)
-    if value is None:
-        return "-"
-    return f"{value / 1e6:.0f}" if name == "peak_bytes" else f"{value:.3g}"
+def _cell(figures: "Figures", figure: "Figure") -> str:
+    value = figures.get(figure.name)
+    return "-" if value is None else f"{value / figure.scale:.3g}"

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from privbench.cli.output import echo, print_json, print_table
-from privbench.evaluation.result import Result
-from privbench.evaluation.result_json import WARNING, result_json
+from privbench.evaluation.metrics import distance_metrics, query_metrics
+from privbench.evaluation.result import WARNING, Measure, Result, result_json
 from privbench.io.staging import staged
 from privbench.model.model import Model
 from privbench.report.public import read_public
@@ -18,7 +18,7 @@ Row = tuple[str, str, str]
 def write_result(result: Result, folder: Path, *, model: Model | None, force: bool) -> None:
     """Write report.html and result.json into a new folder, whole or not at all."""
     with staged(folder, force=force) as temp:
-        temp.mkdir()
+        temp.mkdir(mode=0o700)  # exact facts of the private data
         text = json.dumps(result_json(result), indent=1, ensure_ascii=False, allow_nan=False)
         (temp / "result.json").write_text(text + "\n", encoding="utf-8")
         (temp / "report.html").write_text(render_report(result, model=model), encoding="utf-8")
@@ -44,24 +44,35 @@ def show_result(result: Result, folder: Path, *, as_json: bool) -> None:
         return
     echo(f"Wrote {folder / 'report.html'} and result.json. {WARNING}")
     print_table(("figure", "synthetic", "floor"), list(_rows(result)))
-    if result.q_errors is not None:
-        answered = sum(query.q_error is not None for query in result.queries)
-        echo(f"queries answered on both sides: {answered}, failed: {result.q_errors.failed}")
+    for metric in query_metrics():
+        if summary := result.workload.get(metric.name):
+            answered = len(result.queries) - summary.failed
+            echo(f"queries with a {metric.label}: {answered}, failed: {summary.failed}")
     for skip in result.skips:
         echo(f"skipped: {skip.what}: {skip.reason}")
 
 
 def _rows(result: Result) -> Iterator[Row]:
-    for ways, found in result.marginals.items():
-        yield f"{ways}-way KLD, on codes", _figure(found.kld_codes.value), _figure(found.kld_codes.floor)
-        yield f"{ways}-way TVD, on codes", _figure(found.tvd_codes.value), _figure(found.tvd_codes.floor)
-    yield "parent-child KLD, on codes", _figure(result.cross.kld_codes.value), _figure(result.cross.kld_codes.floor)
-    yield "fanout TVD", _figure(result.fanout_tvd.value), _figure(result.fanout_tvd.floor)
-    if result.q_errors is not None and result.q_errors.all is not None:
-        errors, floor = result.q_errors.all.errors, result.q_errors.all.floor
+    distances = distance_metrics()
+    for ways, of_ways in result.marginals.items():
+        for metric in distances:
+            yield _row(f"{ways}-way {metric.label}, on codes", of_ways[metric.name].codes)
+    for metric in distances:
+        yield _row(f"parent-child {metric.label}, on codes", result.cross[metric.name].codes)
+    for metric in distances:
+        yield _row(f"fanout {metric.label}", result.fanouts[metric.name])
+    for query_metric in query_metrics():
+        summary = result.workload.get(query_metric.name)
+        if summary is None or summary.all is None:
+            continue
+        errors, floor = summary.all.errors, summary.all.floor
         for name in ("mean", "median", "p95", "max"):
             best = None if floor is None else getattr(floor, name)
-            yield f"Q-error {name}", _figure(getattr(errors, name)), _figure(best)
+            yield _row(f"{query_metric.label} {name}", Measure(value=getattr(errors, name), floor=best))
+
+
+def _row(name: str, measure: Measure) -> Row:
+    return name, _figure(measure.value), _figure(measure.floor)
 
 
 def _figure(value: float | None) -> str:

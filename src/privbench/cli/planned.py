@@ -31,7 +31,7 @@ def _print_plan(plan: Plan) -> None:
     chance = f", delta {float(plan.delta):g}" if plan.delta else ""
     what = f"{REPLACING[plan.neighbours]} one entity of {plan.entity}"
     echo(f"Plan for epsilon {float(plan.epsilon):g}{chance} for {what}, method {plan.method}.")
-    echo(f"No data were read and nothing was spent. To spend: {plan.currency} {float(plan.budget):.4g}{_halved(plan)}.")
+    echo(f"No data were read and nothing was spent. To spend: {plan.measure} {float(plan.budget):.4g}{_halved(plan)}.")
     if plan.assumed:
         assumed = few([f"{name}={plan.rows[name]}" for name in plan.assumed])
         echo(f"Assumed rows: {assumed}. Say better with --rows {plan.assumed[0]}=N.")
@@ -50,11 +50,11 @@ def _print_plan(plan: Plan) -> None:
             f"Finding domains takes up to {share:.3g} % of the budget ({few(list(plan.domains.columns))})"
             f"{outside if plan.domains.seen else ''}. Declared domains cost nothing."
         )
-        if plan.domains.texts:
+        if plan.domains.strings:
             least = "none" if plan.domains.listed is None else f"those that about {plan.domains.listed:,} entities have"
-            echo(f"Texts that will be listed, and published as they are: {least} ({few(list(plan.domains.texts))}).")
+            echo(f"Texts that will be listed, and published as they are: {least} ({few(list(plan.domains.strings))}).")
     click.echo()
-    head: tuple[str, ...] = ("table", "share %", plan.currency, "rows", "columns", "forecast")
+    head: tuple[str, ...] = ("table", "share %", plan.measure, "rows", "columns", "forecast")
     print_table(head, (_table(plan, table) for table in plan.tables))
     click.echo("\nHow: r is entities per unit of noise")
     print_table(("table", "given", "r", "parents", "bins", "pairs", "single %", "choice %"), map(_how, plan.tables))

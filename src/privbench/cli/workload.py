@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from privbench.cli.flags import SOURCE_HELP, force_flag, json_flag, out_flag
+from privbench.cli.flags import force_flag, json_flag, out_flag
 
 dialect_flag = click.option(
     "--dialect",
@@ -22,11 +22,13 @@ def workload() -> None:
     """Make or translate a workload of queries.
 
     \b
-    Example: privbench workload generate shop/ -n 400 -o q.sql
+    Example: privbench workload generate shop.model -n 400 -o q.sql
     """
 
 
-@workload.command("generate", epilog=SOURCE_HELP)
+@workload.command(
+    "generate", epilog="SOURCE is a model file, a bundle, or a private database: a folder, a DuckDB or a SQLite file."
+)
 @click.argument("source")
 @click.option(
     "-n", "count", type=click.IntRange(1, 1_000_000), default=400, show_default=True, help="How many queries."
@@ -41,58 +43,72 @@ def workload() -> None:
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same queries.")
 @out_flag("Where to write the queries, such as q.sql.")
 @force_flag
-def generate(source: str, count: int, style: str, seed: int, out: Path, force: bool) -> None:
+@json_flag
+def generate(source: str, count: int, style: str, seed: int, out: Path, force: bool, as_json: bool) -> None:
     """Make COUNT(*) queries with literals from SOURCE.
 
-    The file says whether the literals are real, and stay with you, or synthetic (SOURCE is a bundle).
+    From a model or a bundle no private data are read. From a private database the file is private, too: its first
+    line says `literals=real`.
 
     \b
-    Example: privbench workload generate shop/ -n 400 -o q.sql
+    Examples: privbench workload generate shop.model -n 400 -o q.sql
+              privbench workload generate bundle -n 400 --style sam -o q.sql
+    Private:  privbench workload generate shop/ -n 400 -o private.sql
     """
+    from privbench.cli.workload_tables import show_generated
+    from privbench.io.staging import check_target
     from privbench.workload.generate import Style, generate_workload
     from privbench.workload.sql import write_workload
 
+    check_target(out, force=force)
     made = generate_workload(source, n=count, seed=seed, style=Style(style))
     write_workload(made, out, force=force)
-    literals = made.literals.value if made.literals else "unknown"
-    click.echo(f"Wrote {out}: {len(made.statements)} queries, literals: {literals}.")
+    show_generated(made, out, as_json=as_json)
 
 
 @workload.command("translate")
 @click.argument("queries", type=click.Path(path_type=Path))
 @click.option("--model", "model_path", required=True, type=click.Path(path_type=Path), help="The fitted model.")
+@click.option(
+    "--literals-are-public",
+    is_flag=True,
+    help="You say that no literal of the file comes from private data: those of declared domains are kept.",
+)
 @dialect_flag
 @out_flag("Where to write the translated queries.")
 @force_flag
 @json_flag
-def translate(queries: Path, model_path: Path, dialect: str, out: Path, force: bool, as_json: bool) -> None:
-    """Map the literals of QUERIES into the synthetic domain, so that they may be published.
+def translate(
+    queries: Path,
+    model_path: Path,
+    literals_are_public: bool,
+    dialect: str,
+    out: Path,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Put literals drawn from the model in the place of those of QUERIES.
 
-    The list of changes shows the original literals: it is printed for you alone.
+    What cannot be translated is left out and listed. `--json` prints the original literals as well: it is for you
+    alone.
 
     \b
-    Example: privbench workload translate q.sql --model shop.model -o published.sql
+    Example: privbench workload translate private.sql --model shop.model -o q.sql
     """
-    from privbench.cli.output import print_json, print_table
+    from privbench.cli.workload_tables import show_translation
+    from privbench.io.staging import check_target
     from privbench.model.file import load_model
     from privbench.workload.literal import QueryDialect
     from privbench.workload.sql import read_workload, write_workload
     from privbench.workload.translate import translate as translate_workload
 
+    check_target(out, force=force)
     spoken = QueryDialect(dialect)
     model = load_model(model_path)
     given = read_workload(queries, dialect=spoken, schema=model.protection.schema)
-    translated, changes = translate_workload(given, model, dialect=spoken)
-    write_workload(translated, out, force=force)
-    rows = [
-        (c.statement, c.outcome.value, c.column or "", c.before or "", c.after or "", c.reason or "") for c in changes
-    ]
-    if as_json:
-        head = ("statement", "outcome", "column", "before", "after", "reason")
-        print_json({"queries": str(out), "changes": [dict(zip(head, row, strict=True)) for row in rows]})
-        return
-    print_table(("query", "outcome", "column", "before", "after", "reason"), rows)
-    click.echo(f"Wrote {out}: {len(translated.statements)} queries. Keep the list above: it shows real literals.")
+    translation = translate_workload(given, model, literals_are_public=literals_are_public, dialect=spoken)
+    write_workload(translation.workload, out, force=force)
+    show_translation(given, translation, model, out, dialect=spoken, as_json=as_json)
 
 
 @click.command()
@@ -101,37 +117,30 @@ def translate(queries: Path, model_path: Path, dialect: str, out: Path, force: b
 @dialect_flag
 @json_flag
 def estimate(model_path: Path, queries: Path, dialect: str, as_json: bool) -> None:
-    """Estimate the cardinality of QUERIES straight from MODEL.
+    """Estimate the cardinality of QUERIES straight from MODEL. Exit 2 if it can answer none of them.
 
     \b
     Example: privbench estimate shop.model q.sql
     """
-    from privbench.cli.output import print_json, print_table
+    from privbench.cli.workload_tables import show_estimates
     from privbench.errors import SpecError
     from privbench.model.file import load_model
-    from privbench.workload.estimate import estimate_cardinality
+    from privbench.workload.estimate import estimate_statements
     from privbench.workload.literal import QueryDialect
     from privbench.workload.sql import read_workload
 
+    spoken = QueryDialect(dialect)
     model = load_model(model_path)
-    found = []
-    given = read_workload(queries, dialect=QueryDialect(dialect), schema=model.protection.schema)
-    for statement in given.statements:
-        estimated, reason = None, statement.reason
-        if statement.query is not None:
-            try:
-                estimated = estimate_cardinality(model, statement.query)
-            except SpecError as error:
-                reason = str(error)
-        found.append({"query": statement.number, "estimate": estimated, "reason": reason, "sql": statement.sql})
-    if as_json:
-        print_json({"estimates": found})
-        return
-    rows = [
-        (f["query"], "" if f["estimate"] is None else f"{f['estimate']:,.1f}", f["reason"] or "", f["sql"])
-        for f in found
-    ]
-    print_table(("query", "estimate", "left out because", "sql"), rows)
+    given = read_workload(queries, dialect=spoken, schema=model.protection.schema)
+    estimates = estimate_statements(model, given.statements)
+    if all(e.rows is None for e in estimates):
+        first = estimates[0]
+        raise SpecError(
+            f"{queries}: the model can answer none of its {len(estimates)} queries. Query {first.statement.number}: "
+            f"{str(first.reason).rstrip('.')}. A model answers SELECT COUNT(*) with joins along foreign keys and "
+            "conditions on single columns, joined by AND."
+        )
+    show_estimates(estimates, dialect=spoken, as_json=as_json)
 
 
 @click.command()

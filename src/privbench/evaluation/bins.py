@@ -2,7 +2,8 @@
 
 All values if there are few of them; else 32 ranges of about equally many real rows; text with mostly distinct
 values goes by its length. NULL is a bin of its own, and so are values that the real column does not have.
-The values come as a dictionary: codes 0..n-1 in the order of the values, NULL as the last code n.
+The values come as a dictionary: codes 0..n-1 in the order of the values, NULL as the last code n. A bin is known by
+its bounds; whoever shows it writes the label.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,29 +12,34 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.evaluation.result import Histogram
+from privbench.evaluation.result import Bin, BinKind, Histogram
+from privbench.schema.domain import Scalar
 
 FEW_VALUES = 50
-MANY_TEXTS = 2000
+"""Up to this many values each is a bin."""
+MANY_STRINGS = 2000
+"""Text with more distinct values goes by its length."""
 RANGES = 32
 PLOTTED = 40
-_LABEL = 30  # letters of a value that are shown
+"""A histogram has at most this many bins."""
+MAX_TEXT = 30
+"""Of a longer string the beginning is kept."""
 
 Counts = NDArray[np.int64]
-Texts = Callable[[Sequence[int]], list[str]]
-"""The values of some codes as text."""
+ReadValues = Callable[[Sequence[int]], list[Scalar]]
+"""The values of some codes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Dictionary:
-    """The distinct values of a column: how often each side has them; `lengths` of texts only."""
+    """The distinct values of a column: how often each side has them; `lengths` of text only."""
 
     real: Counts
     synthetic: Counts
     """Both with the count of NULLs as the last element."""
     ordered: bool
     lengths: Counts | None
-    texts: Texts
+    read: ReadValues
 
     @property
     def values(self) -> int:
@@ -46,13 +52,13 @@ class Bins:
     """`of_code[c]` is the bin of code c; NULL is the last but one bin, values unknown to the real side the last."""
 
     of_code: NDArray[np.uint16]
-    labels: tuple[str, ...]
+    bins: tuple[Bin, ...]
     ordered: bool
 
     @property
     def size(self) -> int:
         """How many bins there are."""
-        return len(self.labels)
+        return len(self.bins)
 
     @property
     def one_to_one(self) -> bool:
@@ -64,13 +70,14 @@ def make_bins(dictionary: Dictionary) -> Bins:
     """Choose the bins of a column."""
     real = dictionary.real[:-1]
     known = np.flatnonzero(real)
-    if dictionary.lengths is not None and len(known) > min(MANY_TEXTS, real.sum() // 2):
+    if dictionary.lengths is not None and len(known) > min(MANY_STRINGS, real.sum() // 2):
         return _by_length(dictionary, dictionary.lengths)
     if dictionary.ordered and len(known) > FEW_VALUES:
         return _by_range(dictionary, real)
     of_code = np.full(dictionary.values, len(known) + 1, np.uint16)
     of_code[known] = np.arange(len(known))
-    return _bins(of_code, _texts(dictionary, known.tolist()), ordered=dictionary.ordered)
+    bins = [_of_value(value) for value in dictionary.read(known.tolist())]
+    return _with_others(of_code, bins, ordered=dictionary.ordered)
 
 
 def histogram(bins: Bins, dictionary: Dictionary) -> Histogram:
@@ -83,19 +90,26 @@ def histogram(bins: Bins, dictionary: Dictionary) -> Histogram:
         groups = _neighbours(known) if bins.ordered else _frequent(real[:known])
     groups += [[at] for at in (known, known + 1) if real[at] or synthetic[at]]
     return Histogram(
-        labels=tuple(_label(bins, group) for group in groups),
+        bins=tuple(_joined([bins.bins[at] for at in group], ordered=bins.ordered) for group in groups),
         real=tuple(int(real[g].sum()) for g in groups),
         synthetic=tuple(int(synthetic[g].sum()) for g in groups),
     )
+
+
+def range_bin(low: Scalar, high: Scalar | None, kind: BinKind = BinKind.RANGE) -> Bin:
+    """The bin of the values from low to high, both included; without high there is no end."""
+    if kind is BinKind.RANGE and low == high:
+        return Bin(kind=BinKind.VALUE, low=low)
+    return Bin(kind=kind, low=low, high=high)
 
 
 def _by_range(dictionary: Dictionary, real: Counts) -> Bins:
     of_code = _equal_shares(real)
     firsts = np.flatnonzero(np.diff(of_code, prepend=-1))
     lasts = np.append(firsts[1:], dictionary.values) - 1
-    texts = _texts(dictionary, [*firsts.tolist(), *lasts.tolist()])
-    labels = [_range(a, b) for a, b in zip(texts[: len(firsts)], texts[len(firsts) :], strict=True)]
-    return _bins(of_code, labels, ordered=True)
+    ends = dictionary.read([*firsts.tolist(), *lasts.tolist()])
+    pairs = zip(ends[: len(firsts)], ends[len(firsts) :], strict=True)
+    return _with_others(of_code, [range_bin(low, high) for low, high in pairs], ordered=True)
 
 
 def _by_length(dictionary: Dictionary, lengths: Counts) -> Bins:
@@ -103,8 +117,9 @@ def _by_length(dictionary: Dictionary, lengths: Counts) -> Bins:
     of_length = _equal_shares(real)
     firsts = np.flatnonzero(np.diff(of_length, prepend=-1))
     lasts = np.append(firsts[1:], len(real)) - 1
-    labels = [f"length {_range(str(a), str(b))}" for a, b in zip(firsts, lasts, strict=True)]
-    return _bins(of_length[lengths], labels, ordered=True)
+    pairs = zip(firsts.tolist(), lasts.tolist(), strict=True)
+    bins = [range_bin(shortest, longest, BinKind.LENGTH) for shortest, longest in pairs]
+    return _with_others(of_length[lengths], bins, ordered=True)
 
 
 def _equal_shares(real: Counts) -> NDArray[np.int64]:
@@ -116,9 +131,17 @@ def _equal_shares(real: Counts) -> NDArray[np.int64]:
     return np.searchsorted(starts, np.arange(len(real)), side="right")
 
 
-def _bins(of_code: NDArray[np.integer], labels: list[str], *, ordered: bool) -> Bins:
-    with_null = np.append(of_code, len(labels)).astype(np.uint16)
-    return Bins(of_code=with_null, labels=(*labels, "NULL", "not in the real data"), ordered=ordered)
+def _of_value(value: Scalar) -> Bin:
+    if isinstance(value, str) and len(value) > MAX_TEXT:
+        return Bin(kind=BinKind.PREFIX, low=value[: MAX_TEXT - 1])
+    return Bin(kind=BinKind.VALUE, low=value)
+
+
+def _with_others(of_code: NDArray[np.integer], bins: list[Bin], *, ordered: bool) -> Bins:
+    """The bins, then those of NULL and of unknown values."""
+    with_null = np.append(of_code, len(bins)).astype(np.uint16)
+    others = (Bin(kind=BinKind.NULL), Bin(kind=BinKind.UNKNOWN))
+    return Bins(of_code=with_null, bins=(*bins, *others), ordered=ordered)
 
 
 def _neighbours(known: int) -> list[list[int]]:
@@ -130,17 +153,11 @@ def _frequent(real: Counts) -> list[list[int]]:
     return [*([at] for at in sorted(order[: PLOTTED - 3].tolist())), order[PLOTTED - 3 :].tolist()]
 
 
-def _label(bins: Bins, group: list[int]) -> str:
+def _joined(group: list[Bin], *, ordered: bool) -> Bin:
+    first, last = group[0], group[-1]
     if len(group) == 1:
-        return bins.labels[group[0]]
-    if not bins.ordered:
-        return f"{len(group)} other values"
-    return _range(bins.labels[group[0]].split(" to ")[0], bins.labels[group[-1]].split(" to ")[-1])
-
-
-def _texts(dictionary: Dictionary, codes: Sequence[int]) -> list[str]:
-    return [text if len(text) <= _LABEL else f"{text[: _LABEL - 1]}…" for text in dictionary.texts(codes)]
-
-
-def _range(first: str, last: str) -> str:
-    return first if first == last else f"{first} to {last}"
+        return first
+    if not ordered or first.low is None or last.low is None:
+        return Bin(kind=BinKind.REST, values=len(group))
+    kind = BinKind.LENGTH if first.kind is BinKind.LENGTH else BinKind.RANGE
+    return range_bin(first.low, last.low if last.kind is BinKind.VALUE else last.high, kind)

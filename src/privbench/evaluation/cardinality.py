@@ -1,4 +1,4 @@
-"""Cardinalities of the statements of a workload on one side, by DuckDB.
+"""Cardinalities of the statements of a workload, by DuckDB, and the summaries of their errors.
 
 A statement that counts gives its count, any other the number of rows it returns. What goes wrong with a statement
 (a missing table, a value that cannot be cast, too long a run) is recorded with it and never raised.
@@ -10,14 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import duckdb
+import numpy as np
 import sqlglot
 from sqlglot import exp
 
 from privbench.errors import first_line
-from privbench.evaluation.database import Database, Side
+from privbench.evaluation.databases import Database, Side
+from privbench.evaluation.result import Quantiles, QueryResult, QuerySummary, Summary
 from privbench.methods.method import Progress
 from privbench.workload.query import Statement
 
+CLASSES = ("low", "medium", "high")
+"""Thirds of the queries by their real cardinality."""
 _SELECT = duckdb.StatementType.SELECT
 
 
@@ -34,15 +38,15 @@ def count_all(
     database: Database, side: Side, statements: Sequence[Statement], *, timeout: float, progress: Progress
 ) -> list[Cardinality]:
     """Run every statement on one side, each for at most `timeout` seconds."""
-    found = []
+    cardinalities = []
     database.connection.execute(f"SET schema = '{side.value}'")
     try:
         for at, statement in enumerate(statements):
             progress(f"queries, {side.value}", at, len(statements))
-            found.append(_count(database.connection, statement, timeout))
+            cardinalities.append(_count(database.connection, statement, timeout))
     finally:
         database.connection.execute("SET schema = 'main'")
-    return found
+    return cardinalities
 
 
 def joins_of(statement: Statement) -> int | None:
@@ -88,3 +92,44 @@ def _counts(sql: str) -> bool:
     if not isinstance(tree, exp.Select) or tree.args.get("group") or len(tree.selects) != 1:
         return False
     return isinstance(tree.selects[0].unalias(), exp.Count)
+
+
+def summarise(queries: Sequence[QueryResult], metric: str) -> QuerySummary:
+    """All answered queries by one metric, by number of joins, and by thirds of the real cardinality."""
+    answered = [q for q in queries if q.figures[metric].value is not None]
+    joins = sorted({q.joins for q in answered if q.joins is not None})
+    ranked = sorted(answered, key=lambda q: (q.real or 0, q.number))
+    cuts = [round(len(ranked) * part / 3) for part in range(4)]
+    thirds = {name: ranked[a:b] for name, a, b in zip(CLASSES, cuts[:-1], cuts[1:], strict=True)}
+    return QuerySummary(
+        all=_summary(answered, metric) if answered else None,
+        by_joins={count: _summary([q for q in answered if q.joins == count], metric) for count in joins},
+        by_cardinality={name: _summary(part, metric) for name, part in thirds.items() if part},
+        failed=len(queries) - len(answered),
+    )
+
+
+def quantiles(errors: Sequence[float]) -> Quantiles:
+    """Mean, quantiles (interpolated between neighbours) and maximum of the figures of at least one query."""
+    median, p75, p90, p95, p99 = np.quantile(errors, [0.5, 0.75, 0.9, 0.95, 0.99]).tolist()
+    return Quantiles(
+        queries=len(errors),
+        mean=float(np.mean(errors)),
+        median=median,
+        p75=p75,
+        p90=p90,
+        p95=p95,
+        p99=p99,
+        max=max(errors),
+    )
+
+
+def _summary(queries: Sequence[QueryResult], metric: str) -> Summary:
+    measures = [q.figures[metric] for q in queries]
+    floors = [m.floor for m in measures if m.floor is not None]
+    counts = [q.real or 0 for q in queries]
+    return Summary(
+        errors=quantiles([m.value for m in measures if m.value is not None]),
+        floor=quantiles(floors) if floors else None,
+        cardinalities=(min(counts), max(counts)),
+    )

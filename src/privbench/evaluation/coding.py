@@ -2,22 +2,26 @@
 
 DuckDB makes a dictionary of the distinct values of each column, in their order, and joins it to the rows; codes
 come back in row order. Only dictionaries' counts and the codes are held here, large ones in files of the folder.
-Of a table with very many rows only a sample is coded (`row_sample.py`).
+What only one side has, or what is a key, is not compared; all but keys is noted as left out.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.errors import first_line
 from privbench.evaluation.bins import Bins, Dictionary, make_bins
-from privbench.evaluation.database import Database, Side
-from privbench.evaluation.distance import Codes, Paired
-from privbench.evaluation.row_sample import Positions, draw_rows, sample_table
-from privbench.io.names import quote_sql
-from privbench.schema.tables import Column
+from privbench.evaluation.databases import Database, Positions, Side, draw_rows, sample_table
+from privbench.evaluation.marginals import Codes, Paired
+from privbench.io.names import find_name, quote_sql
+from privbench.methods.method import Progress
+from privbench.schema.domain import Scalar
+from privbench.schema.tables import Column, Schema
 from privbench.schema.types import Kind
 
 SIDES = (Side.REAL, Side.SYNTHETIC)
@@ -26,6 +30,7 @@ _BLOCK = 1 << 22  # rows coded at a time
 _JOINED = 16  # dictionaries joined in one query
 _COMPARABLE = ({Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL}, {Kind.DATE, Kind.TIMESTAMP})
 _UNORDERED = (Kind.TEXT, Kind.BOOLEAN)
+_NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,6 +81,52 @@ class CodedTable:
 def _pair(codes: Mapping[Side, Codes], other: Side | NDArray[np.int64], size: int) -> Paired:
     real = codes[Side.REAL]
     return Paired(real=real, other=codes[other] if isinstance(other, Side) else real[other], size=size)
+
+
+def code_tables(database: Database, schema: Schema, progress: Progress, *, seed: int) -> dict[str, CodedTable]:
+    """Code the tables that both sides have; `schema` says which columns are keys."""
+    coded = {}
+    loaded = database.tables[Side.REAL]
+    for at, name in enumerate(loaded):
+        progress("coding", at, len(loaded))
+        columns = _compared(database, schema, name)
+        if columns:
+            try:
+                coded[name] = code_table(database, name, columns, seed=seed)
+            except duckdb.Error as error:
+                database.skip(name, f"cannot be compared ({first_line(error)})")
+                continue
+            for side, rows in coded[name].rows.items():
+                if not rows:
+                    database.skip(name, f"{side.value}: has no row, so there is no distance")
+                if coded[name].drawn[side] is not None:
+                    whole = database.size(side, name)
+                    database.skip(name, f"{side.value}: columns are compared on {rows:,} of {whole:,} rows, by seed")
+    return coded
+
+
+def _compared(database: Database, schema: Schema, name: str) -> list[tuple[Column, Column]]:
+    """The columns to compare: those of both sides that are no keys."""
+    real, synthetic = (database.find(side, name) for side in (Side.REAL, Side.SYNTHETIC))
+    if real is None or synthetic is None:
+        database.skip(name, "not in the synthetic database")
+        return []
+    declared = find_name(name, [t.name for t in schema.tables])
+    table = real.table if declared is None else schema.table(declared)
+    others = {c.name: c for c in synthetic.table.columns}
+    compared = []
+    for column in real.table.columns:
+        other = find_name(column.name, others)
+        if other is None:
+            database.skip(f"{name}.{column.name}", "not in the synthetic database")
+        elif find_name(column.name, table.surrogate_columns) is None:
+            compared.append((column, others[other]))
+            if others[other].type != column.type:
+                types = f"{column.type.sql} in the real database, {others[other].type.sql} in the synthetic one"
+                database.skip(f"{name}.{column.name}", f"compared, but the types differ: {types}")
+    if not compared:
+        database.skip(name, "no column to compare: all are keys or not in the synthetic database")
+    return compared
 
 
 def code_table(database: Database, name: str, columns: Sequence[tuple[Column, Column]], *, seed: int) -> CodedTable:
@@ -142,25 +193,40 @@ def _read_dictionary(
 ) -> Dictionary:
     text = as_text or column.type.kind is Kind.TEXT
     length = "length(v)" if text else "0"
-    found = database.connection.execute(
+    columns = database.connection.execute(
         f"SELECT CAST(r AS BIGINT) AS r, CAST(s AS BIGINT) AS s, CAST({length} AS BIGINT) AS l "  # noqa: S608
         f"FROM coding.d{at} ORDER BY code"
     ).fetchnumpy()
-    real, synthetic, lengths = (np.asarray(found[name], np.int64) for name in "rsl")
+    real, synthetic, lengths = (np.asarray(columns[name], np.int64) for name in "rsl")
 
-    def texts(codes: Sequence[int]) -> list[str]:
+    def read(codes: Sequence[int]) -> list[Scalar]:
         wanted = ", ".join(str(code) for code in codes) or "NULL"
         query = f"SELECT code, CAST(v AS VARCHAR) FROM coding.d{at} WHERE code IN ({wanted})"  # noqa: S608
-        labels = dict(database.rows(query))
-        return [labels[code] for code in codes]
+        strings = dict(database.rows(query))
+        return [_scalar(strings[code], Kind.TEXT if text else column.type.kind) for code in codes]
 
     return Dictionary(
         real=np.append(real, rows[Side.REAL] - real.sum()),
         synthetic=np.append(synthetic, rows[Side.SYNTHETIC] - synthetic.sum()),
         ordered=not text and column.type.kind not in _UNORDERED,
         lengths=lengths if text else None,
-        texts=texts,
+        read=read,
     )
+
+
+def _scalar(text: str, kind: Kind) -> Scalar:
+    """A value from how DuckDB writes it: numbers and booleans as such, all else as the text."""
+    if kind is Kind.BOOLEAN:
+        return text == "true"
+    if kind not in _NUMBERS:
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+    if math.isnan(number):
+        return "NaN"
+    return number if math.isfinite(number) else "Infinity" if number > 0 else "-Infinity"
 
 
 def _codes(

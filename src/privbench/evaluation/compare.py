@@ -1,34 +1,165 @@
 """Compare synthesizers on one database: each makes bundles at each budget, and `evaluate` scores them all alike.
 
-One floor stands beside all of them. Bundles are thrown away: what stays are figures, for the publisher alone.
+One floor stands beside all of them. Bundles are thrown away: what stays are figures, for the publisher alone, also as
+JSON and CSV (docs/compare.md has the keys).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from privbench.errors import SpecError
-from privbench.evaluation.comparison import WAYS, Comparison, Figures, Run, figures_of, floor_of
 from privbench.evaluation.evaluate import evaluate
-from privbench.evaluation.synthesizer import OwnMethod, Synthesizer
+from privbench.evaluation.measured_run import OwnMethod, Synthesizer
+from privbench.evaluation.metrics import distance_metrics, query_metrics
+from privbench.evaluation.result import Measure, QuerySummary, Result
 from privbench.fitting.domains import check_wanted
 from privbench.fitting.draft import draft
 from privbench.fitting.promise import Number, parse_delta, parse_epsilon
 from privbench.io.staging import private_folder
 from privbench.methods.method import Progress, silent
-from privbench.methods.registry import METHODS
+from privbench.methods.registry import BUILT_IN, method_names
 from privbench.schema.choices import closest
 from privbench.schema.spec import Spec
 from privbench.workload.sql import read_workload
+
+VERSION = 1
+WARNING = "This comparison holds exact facts of the private data: it is for the publisher and not for publishing."
+SPENDING = (
+    "Every run spends its own epsilon: publish the bundle of one run at most, and choosing it by these figures is "
+    "not covered by its receipt."
+)
+
+WAYS = (1, 2, 3)
+PLOTTED_WAYS = 2
+QUANTILES = {"mean": True, "median": True, "p95": False}
+"""What is compared of the figures of queries, and whether it is plotted."""
+
+Figures = Mapping[str, float | None]
+"""Figures by name; None where one could not be computed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A figure that is compared: its key, its name in tables and above its plot."""
+
+    name: str
+    head: str
+    title: str
+    group: str
+    """Figures of one group stand in one table of the terminal."""
+    plotted: bool = True
+    of_queries: bool = False
+    """There is none without a workload."""
+    scale: float = 1.0
+    """Figures are shown divided by this."""
+    lower_is_better: bool = True
+
+
+COSTS = (
+    Figure(name="cpu_seconds", head="CPU-s", title="CPU-seconds", group="queries"),
+    Figure(name="peak_bytes", head="MB", title="Peak memory, MB", group="queries", scale=1e6),
+)
+
+
+def compared_figures() -> tuple[Figure, ...]:
+    """What is compared: every metric on codes, and the costs of a run."""
+    distances, queries = distance_metrics(), query_metrics()
+    marginals = [
+        Figure(
+            name=f"{m.name}_{ways}",
+            head=f"{m.label} {ways}",
+            title=f"{ways}-way {m.label} on codes",
+            group="marginals",
+            plotted=ways == PLOTTED_WAYS,
+            lower_is_better=m.lower_is_better,
+        )
+        for m in distances
+        for ways in WAYS
+    ]
+    keys = [
+        Figure(
+            name=f"{of}_{m.name}",
+            head=f"{of} {m.label}",
+            title=title.format(m.label),
+            group="keys",
+            plotted=bool(m.plots),
+            lower_is_better=m.lower_is_better,
+        )
+        for of, title in (("cross", "Parent-child {} on codes"), ("fanout", "Fanout {}"))
+        for m in distances
+    ]
+    of_queries = [
+        Figure(
+            name=f"{m.compared_as}_{quantile}",
+            head=f"{m.compared_as.capitalize()} {quantile}",
+            title=f"{m.label}, {quantile}",
+            group="queries",
+            plotted=plotted,
+            of_queries=True,
+            lower_is_better=m.lower_is_better,
+        )
+        for m in queries
+        for quantile, plotted in QUANTILES.items()
+    ]
+    return (*marginals, *keys, *of_queries, *COSTS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of a method; without figures where `error` says why."""
+
+    method: str
+    epsilon: str
+    number: int
+    figures: Figures
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A method with a budget: medians over the runs that worked, and the errors of the others."""
+
+    method: str
+    epsilon: str
+    runs: int
+    figures: Figures
+    errors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """All runs, and the figures of a resample of the real data."""
+
+    source: str
+    delta: str
+    workload: str | None
+    seed: int
+    runs: tuple[Run, ...]
+    floor: Figures
+
+    def shown(self) -> tuple[Figure, ...]:
+        """The figures that this comparison has."""
+        return tuple(f for f in compared_figures() if self.workload is not None or not f.of_queries)
+
+    def settings(self) -> tuple[Setting, ...]:
+        """Medians by method and budget, in the order of the runs."""
+        grouped: dict[tuple[str, str], list[Run]] = {}
+        for run in self.runs:
+            grouped.setdefault((run.method, run.epsilon), []).append(run)
+        return tuple(_setting(method, epsilon, runs) for (method, epsilon), runs in grouped.items())
 
 
 def compare(
     source: Path | str,
     *,
-    methods: Sequence[str | Synthesizer] = tuple(METHODS),
+    methods: Sequence[str | Synthesizer] = tuple(BUILT_IN),
     epsilons: Sequence[Number],
     delta: Number = 0,
     runs: int = 3,
@@ -39,36 +170,36 @@ def compare(
 ) -> Comparison:
     """Run each method `runs` times at each epsilon, with one delta for all; `choices` are those of `draft`.
 
-    Raises for arguments that cannot be used. What goes wrong in a run is told in the comparison.
+    Raises for arguments that cannot be used. What goes wrong in a run is part of the comparison.
     """
     if runs < 1:
         raise SpecError(f"runs is {runs}: it must be at least 1.")
     synthesizers = [_synthesizer(method) for method in methods]
     budgets = [(str(epsilon), parse_epsilon(epsilon)) for epsilon in epsilons]
-    chance = parse_delta(delta)
+    exact_delta = parse_delta(delta)
     if workload is not None:
         read_workload(workload)
     spec = draft(source, progress=progress, **choices)
-    check_wanted(spec, spec.protection(), chance)
-    jury = _Jury(spec=spec, source=str(source), delta=chance, workload=workload, seed=seed)
+    check_wanted(spec, spec.protection(), exact_delta)
+    scorer = _Scorer(spec=spec, source=str(source), delta=exact_delta, workload=workload, seed=seed)
     plan = list(product(synthesizers, budgets, range(1, runs + 1)))
-    found = []
-    for done, (synthesizer, (said, epsilon), number) in enumerate(plan):
-        progress(f"{synthesizer.name}, epsilon {said}", done, len(plan))
-        figures, error = jury.score(synthesizer, epsilon, number)
-        found.append(Run(method=synthesizer.name, epsilon=said, number=number, figures=figures, error=error))
+    scored = []
+    for done, (synthesizer, (written, epsilon), number) in enumerate(plan):
+        progress(f"{synthesizer.name}, epsilon {written}", done, len(plan))
+        figures, error = scorer.score(synthesizer, epsilon, number)
+        scored.append(Run(method=synthesizer.name, epsilon=written, number=number, figures=figures, error=error))
     return Comparison(
         source=str(source),
         delta=str(delta),
         workload=None if workload is None else str(workload),
         seed=seed,
-        runs=tuple(found),
-        floor=jury.floor,
+        runs=tuple(scored),
+        floor=scorer.floor,
     )
 
 
 @dataclass(slots=True, kw_only=True)
-class _Jury:
+class _Scorer:
     """Scores bundles of one database; keeps the floor of the first that could be scored."""
 
     spec: Spec
@@ -91,13 +222,76 @@ class _Jury:
                 )
             except Exception as error:
                 return {}, " ".join(str(error).split()) or type(error).__name__
-        self.floor = self.floor or floor_of(result)
+        self.floor = self.floor or figures_of(result, floor=True)
         return {**figures_of(result), "cpu_seconds": cost.cpu_seconds, "peak_bytes": cost.peak_bytes}, None
 
 
 def _synthesizer(method: str | Synthesizer) -> Synthesizer:
     if not isinstance(method, str):
         return method
-    if method not in METHODS:
-        raise SpecError(f"method {method!r}: there is no such method. {closest(method, METHODS)}")
+    if method not in method_names():
+        raise SpecError(f"method {method!r}: there is no such method. {closest(method, method_names())}")
     return OwnMethod(name=method)
+
+
+def figures_of(result: Result, *, floor: bool = False) -> dict[str, float | None]:
+    """The figures of a result that are compared, or their floors."""
+
+    def side(measure: Measure) -> float | None:
+        return measure.floor if floor else measure.value
+
+    distances = distance_metrics()
+    marginals = {f"{m.name}_{ways}": side(result.marginals[ways][m.name].codes) for m in distances for ways in WAYS}
+    cross = {f"cross_{m.name}": side(result.cross[m.name].codes) for m in distances}
+    fanout = {f"fanout_{m.name}": side(result.fanouts[m.name]) for m in distances}
+    queries = {
+        f"{m.compared_as}_{quantile}": _quantile(result.workload.get(m.name), quantile, floor=floor)
+        for m in query_metrics()
+        for quantile in QUANTILES
+    }
+    return marginals | cross | fanout | queries
+
+
+def _quantile(summary: QuerySummary | None, quantile: str, *, floor: bool) -> float | None:
+    whole = None if summary is None else summary.all
+    quantiles = None if whole is None else whole.floor if floor else whole.errors
+    return None if quantiles is None else float(getattr(quantiles, quantile))
+
+
+def comparison_json(comparison: Comparison) -> dict[str, Any]:
+    """Everything, medians first."""
+    return {
+        "version": VERSION,
+        "warning": WARNING,
+        "spending": SPENDING,
+        "source": comparison.source,
+        "delta": comparison.delta,
+        "workload": comparison.workload,
+        "seed": comparison.seed,
+        "floor": dict(comparison.floor),
+        "settings": [asdict(setting) for setting in comparison.settings()],
+        "runs": [asdict(run) for run in comparison.runs],
+    }
+
+
+def comparison_csv(comparison: Comparison) -> str:
+    """The medians as a table, the floor in its first line."""
+    names = [figure.name for figure in compared_figures()]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("method", "epsilon", "runs", *names, "errors"))
+    writer.writerow(("floor", "", "", *(comparison.floor.get(name) for name in names), ""))
+    for setting in comparison.settings():
+        figures = (setting.figures.get(name) for name in names)
+        writer.writerow((setting.method, setting.epsilon, setting.runs, *figures, "; ".join(setting.errors)))
+    return text.getvalue()
+
+
+def _setting(method: str, epsilon: str, runs: list[Run]) -> Setting:
+    worked = [run for run in runs if run.error is None]
+    figures: dict[str, float | None] = {}
+    for figure in compared_figures():
+        values = [value for run in worked if (value := run.figures.get(figure.name)) is not None]
+        figures[figure.name] = median(values) if values else None
+    errors = tuple(dict.fromkeys(run.error for run in runs if run.error is not None))
+    return Setting(method=method, epsilon=epsilon, runs=len(worked), figures=figures, errors=errors)

@@ -10,22 +10,30 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from privbench.errors import SpecError
-from privbench.evaluation.assemble import key_results, mean_distances, mean_measure, query_results, table_results
-from privbench.evaluation.cardinality import Cardinality, count_all
-from privbench.evaluation.database import Database, Side, open_pair
-from privbench.evaluation.distribution import Sample
-from privbench.evaluation.floor import MAX_ROWS, Floor, score_floor
-from privbench.evaluation.floor_file import fingerprint, read_floor, write_floor
-from privbench.evaluation.matching import code_tables, link_keys
-from privbench.evaluation.owning import Owning, find_owning
-from privbench.evaluation.q_error import summarise
+from privbench.evaluation.cardinality import count_all, summarise
+from privbench.evaluation.coding import code_tables
+from privbench.evaluation.databases import Database, Side, open_pair
+from privbench.evaluation.floors import find_floor
+from privbench.evaluation.links import link_keys
+from privbench.evaluation.marginals import Sample
+from privbench.evaluation.metrics import distance_metrics, query_metrics
+from privbench.evaluation.resample import find_ownership
 from privbench.evaluation.result import Result
-from privbench.evaluation.scoring import Compared, make_plan, score_synthetic
+from privbench.evaluation.scoring import (
+    Compared,
+    Floor,
+    key_results,
+    make_plan,
+    mean_distances,
+    mean_measure,
+    query_results,
+    score_synthetic,
+    table_results,
+)
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
 from privbench.model.model import Model
 from privbench.schema.tables import Schema
-from privbench.workload.query import Statement
 from privbench.workload.sql import read_workload
 
 MAX_WAYS = 8
@@ -57,9 +65,10 @@ def evaluate(
     ways = {1, 2, *lambdas}
     seconds: dict[str, float] = {}
     with _timed(seconds, "total"), open_pair(real, synthetic, progress) as database:
-        owning = find_owning(database.schemas[Side.REAL], database.schemas[Side.SYNTHETIC], synthetic, model)
+        ownership = find_ownership(database.schemas[Side.REAL], database.schemas[Side.SYNTHETIC], synthetic, model)
         with _timed(seconds, "code"):
-            tables, keys = code_tables(database, owning, progress, seed=seed), link_keys(database, owning)
+            tables = code_tables(database, ownership.schema, progress, seed=seed)
+            keys = link_keys(database, ownership.schema)
             if not tables:
                 raise SpecError(_nothing_shared(real, synthetic, database))
             plan = make_plan(tables, keys, ways=ways, sample=sample or Sample(), seed=seed)
@@ -75,29 +84,28 @@ def evaluate(
         if floor:
             with _timed(seconds, "floor"):
                 both = list(zip(statements, answers, strict=True))
-                floors = _floor(
-                    database, owning, compared, both, cache=cache, seed=seed, timeout=timeout, progress=progress
+                floors = find_floor(
+                    database, ownership, compared, both, cache=cache, seed=seed, timeout=timeout, progress=progress
                 )
-        found_tables = table_results(database, owning, compared, scores, floors)
-        found_keys = key_results(owning, compared, scores, floors)
+        table_parts = table_results(database, ownership, compared, scores, floors)
+        key_parts = key_results(ownership, compared, scores, floors)
         queries = query_results(statements, answers, others, floors)
-    private = [table for table in found_tables if table.private]
-    linking = [key for key in found_keys if key.private]
+    private = [table for table in table_parts if table.private]
+    linking = [key for key in key_parts if key.private]
     return Result(
         real=str(real),
         synthetic=str(synthetic),
         seed=seed,
-        tables=found_tables,
-        keys=found_keys,
+        tables=table_parts,
+        keys=key_parts,
         marginals={
             count: mean_distances([m.distances for table in private for m in table.marginals if m.ways == count])
             for count in sorted(ways)
         },
         cross=mean_distances([key.cross for key in linking]),
-        fanout_kld=mean_measure([key.fanout_kld for key in linking]),
-        fanout_tvd=mean_measure([key.fanout_tvd for key in linking]),
+        fanouts={m.name: mean_measure([key.fanouts[m.name] for key in linking]) for m in distance_metrics()},
         queries=queries,
-        q_errors=None if workload is None else summarise(queries),
+        workload={} if workload is None else {m.name: summarise(queries, m.name) for m in query_metrics()},
         skips=tuple(database.skips),
         seconds=seconds,
     )
@@ -118,31 +126,3 @@ def _timed(seconds: dict[str, float], step: str) -> Iterator[None]:
     start = time.perf_counter()
     yield
     seconds[step] = time.perf_counter() - start
-
-
-def _floor(
-    database: Database,
-    owning: Owning,
-    compared: Compared,
-    workload: Sequence[tuple[Statement, Cardinality]],
-    *,
-    cache: Path | None,
-    seed: int,
-    timeout: float,
-    progress: Progress,
-) -> Floor:
-    """Take the floor that was kept, or score a resample of the real data."""
-    if sum(loaded.rows for loaded in database.tables[Side.REAL].values()) > MAX_ROWS:
-        database.skip("floor", f"the real database has more than {MAX_ROWS:,} rows: no resample is scored")
-        return Floor()
-    if any(table.drawn[Side.REAL] is not None for table in compared.tables.values()):
-        database.skip("floor", "a real table is compared on a sample of its rows: no resample is scored")
-        return Floor()
-    settings = [compared.described(), [s.sql for s, _ in workload], repr(owning.owners), seed, timeout]
-    name = fingerprint(database, settings)
-    kept = read_floor(cache, name)
-    if kept is not None:
-        return kept
-    floor = score_floor(database, owning, compared, workload, seed=seed, timeout=timeout, progress=progress)
-    write_floor(cache, name, floor)
-    return floor

@@ -1,27 +1,116 @@
-"""A bootstrap of the real database: entities drawn with replacement, each copy with all its rows.
+"""A resample of the real database: entities drawn with replacement, each copy with all its rows.
 
-Rows that belong to no entity are drawn among themselves. A copy's keys point at rows of the same copy where they
-did so before, else at some copy of the row they named, else (it was not drawn) at any row. Keys that are only
-numbers are numbered anew, so that two copies of an entity are two entities. Not private: it is a yardstick.
+Whose row is whose comes from the model, from the bundle's receipt, or from the keys alone. Rows that belong to no
+entity are drawn among themselves. A copy's keys point at rows of the same copy where they did so before, else at some
+copy of the row they referenced, else (it was not drawn) at any row. Keys that are only numbers are numbered anew, so
+that two copies of an entity are two entities. A resample is not private: it is what figures are compared with.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from privbench.evaluation.database import Database, Loaded, Side, qualified
-from privbench.evaluation.owning import Owner, Owning
+from privbench.errors import PrivBenchError
+from privbench.evaluation.databases import Database, Loaded, Positions, Side, qualified
 from privbench.io.names import quote_sql
+from privbench.model.model import Model
 from privbench.schema.tables import ForeignKey, Schema, Table
 from privbench.schema.types import Kind
+from privbench.schema.unit import Protection, Role, protect
 
-Positions = NDArray[np.signedinteger]
 Links = Mapping[tuple[str, ForeignKey], Positions]
 """The parent's position for each row, by table and key; -1 where there is none."""
 _NUMBERS = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """A table's rows belong to rows of `table`: through a key of theirs or, for a lookup, of that table's."""
+
+    table: str
+    key: ForeignKey
+    lookup: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ownership:
+    """The schema whose keys count, and the owner of each table: None for a table whose rows stand for themselves."""
+
+    schema: Schema
+    owners: Mapping[str, Owner | None]
+    """Owners before what they own. Public tables are not here: they are never resampled."""
+
+    def private(self, table: str) -> bool:
+        """Whether a table is protected; all are where it is not known which are public."""
+        return table in self.owners
+
+
+def find_ownership(real: Schema, synthetic: Schema, location: Path | str, model: Model | None) -> Ownership:
+    """Take ownership from the model, else from the receipt beside the synthetic data, else follow the first keys."""
+    protection = model.protection if model is not None else _of_receipt(Path(location) / "receipt.json", synthetic)
+    return _by_keys(real) if protection is None else _by_protection(protection)
+
+
+def _of_receipt(path: Path, schema: Schema) -> Protection | None:
+    """Read who is protected from a bundle; None where there is no receipt or it does not fit the schema."""
+    try:
+        unit = json.loads(path.read_text(encoding="utf-8"))["unit"]
+        return _protection(unit, schema)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, PrivBenchError):
+        return None
+
+
+def _protection(unit: dict[str, Any], schema: Schema) -> Protection:
+    tables = unit["tables"]
+    public = [t.name for t in schema.tables if t.name not in tables or tables[t.name]["role"] == Role.PUBLIC.value]
+    return protect(
+        schema,
+        entity=unit["entity"],
+        owners={t: tuple(e["key"]) for t, e in tables.items() if e["role"] == Role.OWNED.value and e["key"]},
+        public=public,
+        lookups={t: e["owner"] for t, e in tables.items() if e["role"] == Role.LOOKUP.value},
+    )
+
+
+def _by_protection(protection: Protection) -> Ownership:
+    owners: dict[str, Owner | None] = {}
+    for table in protection.order:
+        if table in protection.lookups:
+            owner, key = protection.lookups[table]
+            owners[table] = Owner(table=owner, key=key, lookup=True)
+        elif table in protection.owners:
+            owners[table] = Owner(table=protection.owners[table].table, key=protection.owners[table])
+        else:
+            owners[table] = None
+    return Ownership(schema=protection.schema, owners=owners)
+
+
+def _by_keys(schema: Schema) -> Ownership:
+    """A table belongs to the table of its first key that closes no circle; the others are roots."""
+    above: dict[str, Owner] = {}
+    for table in schema.tables:
+        for key in table.foreign_keys:
+            if table.name not in _ancestors(key.table, above):
+                above[table.name] = Owner(table=key.table, key=key)
+                break
+    order = [t.name for t in schema.tables if t.name not in above]
+    for name in order:
+        order += [t.name for t in schema.tables if t.name in above and above[t.name].table == name]
+    return Ownership(schema=schema, owners={name: above.get(name) for name in order})
+
+
+def _ancestors(table: str, above: Mapping[str, Owner]) -> set[str]:
+    """A table and everything it belongs to."""
+    ancestors = {table}
+    while table in above:
+        table = above[table].table
+        ancestors.add(table)
+    return ancestors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,10 +121,10 @@ class Resample:
     links: Links
 
 
-def resample(owning: Owning, sizes: Mapping[str, int], links: Links, *, seed: int) -> Resample:
+def resample(ownership: Ownership, sizes: Mapping[str, int], links: Links, *, seed: int) -> Resample:
     """Draw entities with replacement; `sizes` are the tables' rows, public tables stay as they are."""
     rng = np.random.default_rng(seed)
-    entities, strata = _entities(owning, sizes, links)
+    entities, strata = _entities(ownership, sizes, links)
     count = strata[-1][1] if strata else 0
     drawn = np.concatenate([rng.integers(a, b, b - a) for a, b in strata] or [np.zeros(0, np.int64)])
     rows = {table: np.arange(size) for table, size in sizes.items()}
@@ -53,38 +142,38 @@ def resample(owning: Owning, sizes: Mapping[str, int], links: Links, *, seed: in
 
 
 def _entities(
-    owning: Owning, sizes: Mapping[str, int], links: Links
+    ownership: Ownership, sizes: Mapping[str, int], links: Links
 ) -> tuple[dict[str, Positions], list[tuple[int, int]]]:
     """The entity of each row, and the ranges of entity numbers that are drawn among themselves."""
-    found: dict[str, Positions] = {}
+    entities: dict[str, Positions] = {}
     strata: list[tuple[int, int]] = []
     free = 0
-    for table, owner in owning.owners.items():
+    for table, owner in ownership.owners.items():
         if table not in sizes:
             continue
         above = _rows_above(table, owner, sizes[table], links)
-        upper = found[owner.table] if owner and owner.table in found else np.zeros(0, np.int64)
-        found[table], following = _belonging(above, upper, free)
+        upper = entities[owner.table] if owner and owner.table in entities else np.zeros(0, np.int64)
+        entities[table], following = _belonging(above, upper, free)
         if following > free:
             strata.append((free, following))
         free = following
-    return found, strata
+    return entities, strata
 
 
 def _rows_above(table: str, owner: Owner | None, rows: int, links: Links) -> Positions:
     """The owner's row of each row; -1 where there is none or the key could not be followed."""
     if owner is None:
         return np.full(rows, -1)
-    found = links.get((owner.table if owner.lookup else table, owner.key), np.full(rows, -1))
-    return _first_holders(found, rows) if owner.lookup else found
+    linked = links.get((owner.table if owner.lookup else table, owner.key), np.full(rows, -1))
+    return _first_holders(linked, rows) if owner.lookup else linked
 
 
 def _belonging(above: Positions, entities: Positions, free: int) -> tuple[Positions, int]:
     """The entities of rows by those of the rows above them; rows without one are entities numbered from `free`."""
     alone = np.flatnonzero(above < 0)
-    found = np.append(entities, 0)[above]
-    found[alone] = free + np.arange(len(alone))
-    return found, free + len(alone)
+    belonging = np.append(entities, 0)[above]
+    belonging[alone] = free + np.arange(len(alone))
+    return belonging, free + len(alone)
 
 
 def _first_holders(references: Positions, rows: int) -> Positions:
@@ -119,12 +208,12 @@ def _moved(
     by_row = np.argsort(rows, kind="stable")
     how_often = np.bincount(rows, minlength=size)
     firsts = np.cumsum(how_often) - how_often
-    named = np.maximum(old, 0)
-    some = firsts[named] + (rng.random(len(old)) * how_often[named]).astype(np.int64)
+    parents = np.maximum(old, 0)
+    some = firsts[parents] + (rng.random(len(old)) * how_often[parents]).astype(np.int64)
     other = by_row[np.minimum(some, len(rows) - 1)]
     anywhere = rng.integers(0, len(rows), len(old))
-    found = np.where(same, order[at], np.where(how_often[named] > 0, other, anywhere))
-    return np.where(old < 0, -1, found)
+    new = np.where(same, order[at], np.where(how_often[parents] > 0, other, anywhere))
+    return np.where(old < 0, -1, new)
 
 
 def write_resample(database: Database, schema: Schema, sample: Resample) -> None:
@@ -174,6 +263,6 @@ def _key_numbers(
 
 
 def _numbered(schema: Schema, table: Table, column: str) -> bool:
-    """Whether a column is a key by itself and its values mean nothing else: the primary key, or named by a key."""
-    named = any(key.table == table.name and key.references == (column,) for _, key in schema.foreign_keys())
-    return table.primary_key == (column,) or named
+    """Whether a column is a key by itself and its values mean nothing else: the primary key, or referenced by a key."""
+    referenced = any(key.table == table.name and key.references == (column,) for _, key in schema.foreign_keys())
+    return table.primary_key == (column,) or referenced

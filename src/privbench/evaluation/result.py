@@ -1,11 +1,19 @@
-"""What an evaluation found, as plain values: the report draws it, `result_json.py` writes it.
+"""What an evaluation found, as plain values, and as the JSON of docs/result.md.
 
-It holds exact facts of the private data (counts, literals of queries), so it is for the publisher only. A figure
-that could not be computed is None, and a `Skip` says why.
+It holds exact facts of the private data (counts, values, literals of queries), so it is for the publisher only. A
+figure that could not be computed is None, and a `Skip` says why. Figures are kept by the name of their metric.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from typing import Any
+
+from privbench.evaluation.metrics import distance_metrics, query_metrics
+from privbench.schema.domain import Scalar
+
+VERSION = 2
+WARNING = "This file holds exact facts of the private data. It is for the publisher and not for publishing."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,25 +26,28 @@ class Skip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """A figure, and what a resample of the real data would score (None if that was not asked for)."""
+    """A figure, and its floor (None where there is none or it was not asked for)."""
 
     value: float | None
     floor: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Distances:
-    """KLD (nats) and TVD on raw values and on codes (evaluation bins), each a mean over marginals."""
+class Distance:
+    """One distance on raw values and on codes (evaluation bins)."""
 
-    kld_values: Measure
-    kld_codes: Measure
-    tvd_values: Measure
-    tvd_codes: Measure
+    values: Measure
+    codes: Measure
+
+
+Distances = Mapping[str, Distance]
+"""By the name of the metric."""
+Matrix = tuple[tuple[float | None, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marginals:
-    """The distances of one table over `counted` of its `total` marginals of `ways` columns."""
+    """The mean distances of one table over `counted` of its `total` marginals of `ways` columns."""
 
     ways: int
     counted: int
@@ -44,13 +55,63 @@ class Marginals:
     distances: Distances
 
 
+class BinKind(Enum):
+    """Which values are in a bin."""
+
+    VALUE = "value"
+    PREFIX = "prefix"
+    """Text too long to be kept: this is its beginning."""
+    RANGE = "range"
+    LENGTH = "length"
+    """Text by its number of characters."""
+    REST = "rest"
+    """All values that no other bin holds."""
+    NULL = "null"
+    UNKNOWN = "unknown"
+    """Values that the real column does not have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bin:
+    """The values of one bin: from `low` to `high`, both included. VALUE and PREFIX have `low` alone.
+
+    Numbers are numbers, dates and times are ISO text; floats that JSON does not have are NaN, Infinity and -Infinity
+    as text. A RANGE without `high` has no end. REST says how many values it joins.
+    """
+
+    kind: BinKind
+    low: Scalar | None = None
+    high: Scalar | None = None
+    values: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields that this kind of bin has."""
+        match self.kind:
+            case BinKind.VALUE | BinKind.PREFIX:
+                return {"kind": self.kind.value, "value": self.low}
+            case BinKind.RANGE | BinKind.LENGTH:
+                return {"kind": self.kind.value, "low": self.low, "high": self.high}
+            case BinKind.REST:
+                return {"kind": self.kind.value, "values": self.values}
+            case _:
+                return {"kind": self.kind.value}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histogram:
     """Counts of both sides in the same at most 40 bins, for a plot."""
 
-    labels: tuple[str, ...]
+    bins: tuple[Bin, ...]
     real: tuple[int, ...]
     synthetic: tuple[int, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The bins, and the counts of both sides."""
+        return {
+            "bins": [each.to_json() for each in self.bins],
+            "real": list(self.real),
+            "synthetic": list(self.synthetic),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +132,7 @@ class ColumnResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableResult:
-    """One table. `pair_tvd[i][j]` is the 2-way TVD on codes of columns i and j; None on the diagonal or not counted."""
+    """One table; those that could not be compared have their sizes alone."""
 
     name: str
     private: bool
@@ -81,7 +142,8 @@ class TableResult:
     sampled_rows: tuple[int | None, int | None] = (None, None)
     """How many real and synthetic rows the columns were compared on, where that is not all of them."""
     columns: tuple[ColumnResult, ...] = ()
-    pair_tvd: tuple[tuple[float | None, ...], ...] = ()
+    pairs: Mapping[str, Matrix] = field(default_factory=dict)
+    """By metric: the distance on codes of columns i and j; None on the diagonal and where it was not counted."""
     marginals: tuple[Marginals, ...] = ()
 
 
@@ -98,10 +160,10 @@ class KeyResult:
     total: int
     cross: Distances
     fanout: Histogram
-    fanout_kld: Measure
-    fanout_tvd: Measure
+    fanouts: Mapping[str, Measure]
+    """The distance of the numbers of children per parent, by metric."""
     real_unlinked: int
-    """Rows whose key is NULL or names no row."""
+    """Rows whose key is NULL or references no row."""
     synthetic_unlinked: int
 
     @property
@@ -112,7 +174,7 @@ class KeyResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryResult:
-    """One query of the workload. `q_error` is None where `error` says which side could not answer it and why."""
+    """One query of the workload. Its figures are None where `error` says which side could not answer it and why."""
 
     number: int
     sql: str
@@ -120,9 +182,8 @@ class QueryResult:
     """None for a query outside the class of select-project-join counts."""
     real: int | None
     synthetic: int | None
-    q_error: float | None
-    floor: float | None
-    """The Q-error of the same query on a resample of the real data."""
+    figures: Mapping[str, Measure]
+    """By metric; the floor is the figure of the same query on a resample of the real data."""
     error: str | None
     real_seconds: float
     synthetic_seconds: float
@@ -130,7 +191,7 @@ class QueryResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantiles:
-    """Q-errors of `queries` queries."""
+    """The figures of `queries` queries."""
 
     queries: int
     mean: float
@@ -144,7 +205,7 @@ class Quantiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Q-errors beside those of a resample; `cardinalities` are the least and greatest of the real counts."""
+    """Figures beside those of a resample; `cardinalities` are the least and greatest of the real counts."""
 
     errors: Quantiles
     floor: Quantiles | None
@@ -152,8 +213,8 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QErrors:
-    """The workload: all answered queries together, by number of joins and by thirds of real cardinality."""
+class QuerySummary:
+    """The workload by one metric: all answered queries, by number of joins and by thirds of real cardinality."""
 
     all: Summary | None
     by_joins: Mapping[int, Summary]
@@ -163,7 +224,7 @@ class QErrors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """Everything `evaluate` found."""
+    """Everything that `evaluate` computed."""
 
     real: str
     synthetic: str
@@ -174,10 +235,98 @@ class Result:
     """By number of columns: the mean over private tables of their means over marginals."""
     cross: Distances
     """The mean over keys that a private table is part of."""
-    fanout_kld: Measure
-    fanout_tvd: Measure
+    fanouts: Mapping[str, Measure]
+    """The same mean of the distances of children per parent."""
     queries: tuple[QueryResult, ...] = ()
-    q_errors: QErrors | None = None
+    workload: Mapping[str, QuerySummary] = field(default_factory=dict)
+    """By metric; empty without a workload."""
     skips: tuple[Skip, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Wall time by step."""
+
+
+def result_json(result: Result) -> dict[str, Any]:
+    """Everything of a result, with its figures on top and each figure's floor beside it."""
+    distances = {
+        **{
+            m.name: {str(ways): _distance(d[m.name]) for ways, d in result.marginals.items()}
+            for m in distance_metrics()
+        },
+        **{f"cross_{m.name}": _distance(result.cross[m.name]) for m in distance_metrics()},
+        **{f"fanout_{m.name}": asdict(result.fanouts[m.name]) for m in distance_metrics()},
+    }
+    workload = {m.name: _workload(result.workload.get(m.name)) for m in query_metrics()}
+    return {
+        "version": VERSION,
+        "warning": WARNING,
+        "real": result.real,
+        "synthetic": result.synthetic,
+        "seed": result.seed,
+        **distances,
+        **workload,
+        "tables": [_table(table) for table in result.tables],
+        "keys": [_key(key) for key in result.keys],
+        "queries": [_query(query) for query in result.queries],
+        "skips": [asdict(skip) for skip in result.skips],
+        "seconds": dict(result.seconds),
+    }
+
+
+def _distance(distance: Distance) -> dict[str, Any]:
+    values, codes = distance.values, distance.codes
+    return {"values": values.value, "codes": codes.value, "floor": {"values": values.floor, "codes": codes.floor}}
+
+
+def _distances(distances: Distances) -> dict[str, Any]:
+    return {name: _distance(distance) for name, distance in distances.items()}
+
+
+def _table(table: TableResult) -> dict[str, Any]:
+    matrices = {f"pair_{name}": matrix for name, matrix in table.pairs.items()}
+    return {
+        "name": table.name,
+        "private": table.private,
+        "real_rows": table.real_rows,
+        "synthetic_rows": table.synthetic_rows,
+        "sampled_rows": table.sampled_rows,
+        "columns": [_column(column) for column in table.columns],
+        **matrices,
+        "marginals": {
+            str(m.ways): {"counted": m.counted, "total": m.total, **_distances(m.distances)} for m in table.marginals
+        },
+    }
+
+
+def _column(column: ColumnResult) -> dict[str, Any]:
+    return asdict(column) | {
+        "histogram": column.histogram.to_json(),
+        "distances": _distances(column.distances),
+    }
+
+
+def _key(key: KeyResult) -> dict[str, Any]:
+    plain = {name: value for name, value in asdict(key).items() if name != "fanouts"}
+    fanouts = {f"fanout_{name}": asdict(measure) for name, measure in key.fanouts.items()}
+    return {"name": key.name, **plain, "cross": _distances(key.cross), "fanout": key.fanout.to_json(), **fanouts}
+
+
+def _query(query: QueryResult) -> dict[str, Any]:
+    plain = {name: value for name, value in asdict(query).items() if name != "figures"}
+    values = {name: measure.value for name, measure in query.figures.items()}
+    return {**plain, **values, "floor": {name: measure.floor for name, measure in query.figures.items()}}
+
+
+def _workload(summary: QuerySummary | None) -> dict[str, Any] | None:
+    if summary is None:
+        return None
+    whole = {"queries": 0, "floor": None} if summary.all is None else _summary(summary.all)
+    return whole | {
+        "failed": summary.failed,
+        "by_joins": {str(joins): _summary(part) for joins, part in summary.by_joins.items()},
+        "by_cardinality": {name: _summary(part) for name, part in summary.by_cardinality.items()},
+    }
+
+
+def _summary(summary: Summary) -> dict[str, Any]:
+    floor = None if summary.floor is None else asdict(summary.floor)
+    return asdict(summary.errors) | {"cardinalities": list(summary.cardinalities), "floor": floor}

@@ -1,24 +1,15 @@
 """Between reading and learning: find the domains that the spec leaves to the budget, and code their columns.
 
-Raw values go into a vault of their own, on the ledger that the method goes on with. What comes out is a spec in which
-every domain is known, with its origin, and the tables with all of their codes.
+What comes out is a spec in which every domain is known, with its origin, and the tables with all of their codes.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 
-import pyarrow as pa
-
-from privbench.encode.codec import Codec
-from privbench.encode.coded import CodedTable
 from privbench.errors import SpecError
-from privbench.fitting.reading import Codecs, ReadDatabase
+from privbench.methods.domains.columns import Place
 from privbench.methods.domains.find import find_domains
-from privbench.privacy.domain_vault import DomainVault, Place
-from privbench.privacy.ledger import Ledger
-from privbench.privacy.noise import Entropy
-from privbench.privacy.raw import RawColumn
+from privbench.privacy.vault import Vault
 from privbench.schema.domain import Origin
 from privbench.schema.spec import Spec
 from privbench.schema.types import Kind, SqlType
@@ -53,29 +44,10 @@ def wanted_types(spec: Spec, protection: Protection) -> dict[Place, SqlType]:
     return {(t, c): protection.schema.table(t).column(c).type for t, c in spec.wanted(protection)}
 
 
-def open_domain_vault(
-    types: Mapping[Place, SqlType], read: ReadDatabase, *, ledger: Ledger, entropy: Entropy
-) -> DomainVault:
-    """Lock the raw columns away."""
-    data = {(t, c): RawColumn(kind, read.raw[t][c], read.private[t].entities) for (t, c), kind in types.items()}
-    return DomainVault(types, data, ledger=ledger, entropy=entropy)
-
-
-def with_found(spec: Spec, protection: Protection, vault: DomainVault) -> Spec:
+def with_found(spec: Spec, protection: Protection, vault: Vault, types: Mapping[Place, SqlType]) -> Spec:
     """The spec with every domain that was to be found. Sees noisy answers alone."""
-    found = find_domains(vault, modelled=sum(len(protection.attributes(table)) for table in protection.order))
+    modelled = sum(len(protection.attributes(table)) for table in protection.order)
+    found = find_domains(vault, types, modelled=modelled)
     return spec.with_domains(
         {place: (f.domain, Origin.PRIVATE if f.paid else Origin.SCHEMA) for place, f in found.items()}
     )
-
-
-def with_codes(read: ReadDatabase, codecs: Codecs) -> ReadDatabase:
-    """What was read, with raw columns in codes."""
-    private = {name: _coded(table, read.raw[name], codecs[name]) for name, table in read.private.items()}
-    return replace(read, private=private, raw={})
-
-
-def _coded(table: CodedTable, raw: Mapping[str, pa.Array], codecs: Mapping[str, Codec]) -> CodedTable:
-    """A table with all of its codes, in the order of its columns."""
-    codes = {name: codec.encode(raw[name]) if name in raw else table.codes[name] for name, codec in codecs.items()}
-    return CodedTable(codes=codes, keys=table.keys, entities=table.entities)

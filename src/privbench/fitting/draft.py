@@ -21,7 +21,8 @@ from privbench.methods.method import Progress, silent
 from privbench.model.arguments import check_lists
 from privbench.schema.choices import Place, closest, flag, leave_out
 from privbench.schema.domain import Domain, Origin, Text
-from privbench.schema.spec import ColumnSpec, ForeignKeySpec, IndexSpec, Orphans, Spec, TableSpec
+from privbench.schema.spec import Orphans, Spec
+from privbench.schema.table_spec import ColumnSpec, ForeignKeySpec, IndexSpec, TableSpec
 from privbench.schema.tables import Column, Schema, Table
 from privbench.schema.types import Kind
 from privbench.schema.unit import Neighbours, Protection, Role, protect

@@ -1,7 +1,8 @@
 """Fit on one screen: spec and source to codes, codes into the vault, the method on the vault, the model out.
 
 Start reading here. Everything above the ledger runs before a budget exists and may tell the publisher what is wrong
-with the data; everything below it sees noisy answers alone. Domains that the spec leaves to the budget come first.
+with the data; everything below it sees noisy answers alone: candidate dependencies are tested first, then domains are
+found that the spec leaves to the budget, then the method learns.
 """
 
 from fractions import Fraction
@@ -11,27 +12,21 @@ from typing import Any
 from privbench import __version__
 from privbench.errors import SpecError
 from privbench.fitting.budget_record import check_limit, open_account, parse_limit
-from privbench.fitting.derived import check_counted, claims_to_test, places_of, with_tested
-from privbench.fitting.domains import (
-    check_wanted,
-    open_domain_vault,
-    threshold_part,
-    wanted_types,
-    with_codes,
-    with_found,
-)
-from privbench.fitting.facts import known_rows, public_facts, sizes_are_public
-from privbench.fitting.method import Chosen, method_settings, with_method
+from privbench.fitting.derived import candidates_to_test, check_counted, places_of, with_tested
+from privbench.fitting.domains import check_wanted, threshold_part, wanted_types, with_found
 from privbench.fitting.plan import check_budget
 from privbench.fitting.promise import check_method, parse_delta, parse_epsilon
-from privbench.fitting.reading import ReadDatabase, read_database
+from privbench.fitting.reading import read_database
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
-from privbench.methods.tree.method import TREE
 from privbench.model.arguments import find_source, spec_of
+from privbench.model.chosen import Chosen, method_settings, with_method
+from privbench.model.facts import known_rows, public_facts, sizes_are_public, stated_facts
 from privbench.model.model import Model, compile_codecs
 from privbench.model.order import generation_order
 from privbench.model.public_counts import count_bins
+from privbench.privacy.engine import NumpyEngine
+from privbench.privacy.facts import Facts
 from privbench.privacy.noise import Entropy, OsEntropy
 from privbench.privacy.receipt import PublicFacts, make_receipt, open_ledger
 from privbench.privacy.vault import Vault
@@ -45,9 +40,9 @@ def fit(
     epsilon: Fraction | float | str,
     delta: Fraction | float | str = 0,
     method: str | None = None,
-    entropy: Entropy | None = None,
     budget_limit: Fraction | float | str | None = None,
     out: Path | str | None = None,
+    entropy: Entropy | None = None,
     progress: Progress = silent,
 ) -> Model:
     """Learn a model of the database that a spec or spec file describes, spending epsilon.
@@ -73,11 +68,11 @@ def fit(
     protection = spec.protection()
     check_wanted(spec, protection, chance)
     wanted = wanted_types(spec, protection)
-    generation_order(spec, protection, born=chosen.method is TREE)
+    generation_order(spec, protection, born=chosen.method.children_with_owner)
     check_counted(spec, protection)
-    claims = claims_to_test(spec, protection, chosen)
-    raw = {*wanted, *places_of(protection, claims)}
-    codecs = compile_codecs(spec, protection, without=raw)
+    candidates = candidates_to_test(spec, protection, chosen)
+    uncoded = {*wanted, *places_of(candidates)}
+    codecs = compile_codecs(spec, protection, without=uncoded)
     if source is None:
         if spec.source is None:
             raise SpecError("no source: the spec names none. Give one with `--source`.")
@@ -92,60 +87,47 @@ def fit(
     ledger = open_ledger(budget, chance, protection.neighbours, thresholds=thresholds)
     check_budget(spec, protection, chosen, ledger, known_rows(protection, read.rows, public_sizes=public_sizes))
     entropy = entropy or OsEntropy()
-    if claims:
+    vault = Vault(NumpyEngine(read.private, raw=read.raw, entropy=entropy), ledger=ledger, entropy=entropy)
+    if candidates:
         progress("testing what columns equal", 0, 1)
-        spec = with_tested(spec, protection, claims, read, ledger=ledger, entropy=entropy)
+        spec = with_tested(spec, candidates, vault, entities=read.rows[protection.entity])
         protection = spec.protection()
         wanted = wanted_types(spec, protection)
     if wanted:
         progress("finding domains", 0, 1)
-        spec = with_found(spec, protection, open_domain_vault(wanted, read, ledger=ledger, entropy=entropy))
-    if raw:
+        spec = with_found(spec, protection, vault, wanted)
+    if uncoded:
         codecs = compile_codecs(spec, protection)
-        read = with_codes(read, codecs)
+        vault.encode(codecs)
     counts = count_bins(protection, read.public, read.entity_keys)
     facts = public_facts(spec, protection, codecs, read.rows, public_sizes=public_sizes, public_counts=counts)
-    vault = Vault(facts, read.private, ledger=ledger, entropy=entropy)
-    model = release(vault, spec, read, chosen=chosen, epsilon=budget, delta=chance, progress=progress)
-    account.append(model.receipt, out=out)
-    return model
+    tables = chosen.method.learn(vault, facts, chosen.settings, progress)
+    receipt = receipt_of(vault, facts, spec, chosen=chosen, epsilon=budget, delta=chance)
+    account.append(receipt, out=out)
+    return Model(
+        spec=spec.published(), tables=tables, public=read.public, entity_keys=read.entity_keys, receipt=receipt
+    )
 
 
-def release(
-    vault: Vault,
-    spec: Spec,
-    read: ReadDatabase,
-    *,
-    chosen: Chosen,
-    epsilon: Fraction,
-    delta: Fraction = Fraction(0),
-    progress: Progress,
-) -> Model:
-    """Run the method on the vault and put the model together. Reads public parts of `read` alone."""
-    tables = chosen.method.learn(vault, chosen.settings, progress)
+def receipt_of(
+    vault: Vault, facts: Facts, spec: Spec, *, chosen: Chosen, epsilon: Fraction, delta: Fraction
+) -> dict[str, Any]:
+    """The receipt of what a method has spent."""
     protection = spec.protection()
-    receipt = make_receipt(
+    return make_receipt(
         protection=protection,
         facts=PublicFacts(
-            domains={f"{t}.{c}": origin for (t, c), origin in spec.origins(protection).items()},
-            sizes={t: f.rows for t, f in vault.facts.tables.items() if f.rows is not None},
-            rows_per_entity={t: vault.cap_or_none(t) for t in vault.facts.tables},
-            declared_caps=[t for t, f in vault.facts.tables.items() if f.cap is not None],
-            orphans=spec.orphans.value,
+            **stated_facts(spec, protection),
+            sizes={name: table.rows for name, table in facts.tables.items() if table.rows is not None},
+            rows_per_entity={name: vault.cap_or_none(name) for name in facts.tables},
+            declared_caps=[name for name, table in facts.tables.items() if table.cap is not None],
             parameters={"method": chosen.method.name, **_plain(chosen.settings)},
         ),
         epsilon=epsilon,
         delta=delta,
         ledger=vault.ledger,
-        entropy=vault.entropy,
+        private_noise=vault.noise_is_private,
         software=f"privbench {__version__}",
-    )
-    return Model(
-        spec=spec.published(),
-        tables=tables,
-        public=read.public,
-        entity_keys=read.entity_keys,
-        receipt=receipt,
     )
 
 

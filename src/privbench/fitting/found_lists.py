@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from privbench.methods.domains.forecast import TEXT_REMEDIES
+from privbench.methods.domains.budget import STRING_REMEDIES
 from privbench.model.model import Model
 from privbench.schema.domain import Domain, Origin, Values
 from privbench.schema.types import Kind
@@ -27,7 +27,7 @@ def list_warnings(model: Model) -> list[str]:
         said.append(f"Too few entities share a text for a list of {', '.join(made_up)}: texts there are made up.")
     if poor:
         said.append(f"Lists that were found leave out a good part, for which texts are made up: {', '.join(poor)}.")
-    return [*said, TEXT_REMEDIES] if said else []
+    return [*said, STRING_REMEDIES] if said else []
 
 
 def _texts(model: Model) -> Iterator[tuple[str, str, Domain]]:

@@ -10,17 +10,19 @@ from fractions import Fraction
 from pathlib import Path
 
 from privbench.errors import BudgetError, SpecError
-from privbench.fitting.derived import check_counted, claims_to_test, derived_columns
+from privbench.fitting.derived import candidates_to_test, check_counted, derived_columns
 from privbench.fitting.domains import check_wanted, threshold_part, wanted_types
-from privbench.fitting.facts import public_facts, sizes_are_public
-from privbench.fitting.method import Chosen, method_settings, with_method
 from privbench.fitting.promise import Number, check_method, parse_delta, parse_epsilon
+from privbench.methods.domains.budget import POOR, STRING_REMEDIES, DomainForecast, forecast_domains
 from privbench.methods.domains.coarse import coarse_domain
-from privbench.methods.domains.forecast import POOR, TEXT_REMEDIES, DomainForecast, forecast_domains
+from privbench.methods.domains.columns import SCOPE as DOMAINS
 from privbench.methods.forecast import REMEDIES, Forecast, PlanInput, TableForecast
-from privbench.methods.registry import METHODS
-from privbench.methods.tree.derived import SCOPE, ClaimForecast, forecast_tests
+from privbench.methods.registry import BUILT_IN
+from privbench.methods.tree.derived import SCOPE as TESTS
+from privbench.methods.tree.derived import DependencyForecast, forecast_tests
 from privbench.model.arguments import spec_of
+from privbench.model.chosen import Chosen, method_settings, with_method
+from privbench.model.facts import public_facts, sizes_are_public
 from privbench.model.model import Model, compile_codecs
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.receipt import open_ledger
@@ -37,14 +39,15 @@ ASSUMED_PUBLIC = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a fit is going to do. Amounts are in the currency of the ledger: epsilon, or rho where there is a delta."""
+    """What a fit is going to do. Amounts are in its privacy measure: epsilon, or rho where there is a delta."""
 
     method: str
     epsilon: Fraction
     delta: Fraction
     neighbours: str
     entity: str
-    currency: str
+    measure: str
+    """What the budget counts: epsilon, or rho where there is a delta."""
     budget: Fraction
     """What the ledger may spend: under `replace` half of epsilon, since replacing is removing and adding."""
     rows: Mapping[str, int]
@@ -53,7 +56,7 @@ class Plan:
     """The tables whose rows nobody has said."""
     derived: tuple[str, ...]
     """Columns that are worked out from the rows around them, by the spec, and what they equal."""
-    tests: ClaimForecast | None
+    tests: DependencyForecast | None
     """What may be spent on finding more such columns; None if nothing is."""
     domains: DomainForecast | None
     tables: tuple[TableForecast, ...]
@@ -97,9 +100,9 @@ def plan(
     check_counted(spec, protection)
     domains, tests = _domains(spec, protection, ledger), _tests(spec, protection, chosen, ledger, rows=every)
     left = ledger.budget - (domains.amount if domains else 0) - (tests.least if tests else 0)
-    forecast = _foresee(spec, protection, chosen, ledger, left=left, rows=every)
+    forecast = _forecast(spec, protection, chosen, ledger, left=left, rows=every)
     if forecast is None:
-        planning = ", ".join(f"`--method {name}`" for name, other in METHODS.items() if other.forecast)
+        planning = ", ".join(f"`--method {name}`" for name, other in BUILT_IN.items() if other.forecast)
         raise SpecError(
             f"method {chosen.method.name} has no plan to show: it decides while it spends. Only {planning} plans ahead."
         )
@@ -112,7 +115,7 @@ def plan(
         delta=chance,
         neighbours=protection.neighbours.value,
         entity=protection.entity,
-        currency=ledger.currency.word,
+        measure=ledger.measure.word,
         budget=ledger.budget,
         rows=every,
         assumed=tuple(name for name in every if name not in said),
@@ -133,7 +136,7 @@ def check_budget(spec: Spec, protection: Protection, chosen: Chosen, ledger: Led
         return
     domains = _domains(spec, protection, ledger)
     left = ledger.budget - (domains.amount if domains else 0)
-    forecast = _foresee(spec, protection, chosen, ledger, left=left, rows=_with_assumed(known, protection))
+    forecast = _forecast(spec, protection, chosen, ledger, left=left, rows=_with_assumed(known, protection))
     if forecast is not None and forecast.refusal is not None:
         raise BudgetError(forecast.refusal)
 
@@ -148,10 +151,10 @@ def forecast_of(model: Model) -> Forecast | None:
         thresholds=Fraction(receipt["budget"].get("thresholds", 0)),
     )
     nodes = receipt["ledger"]["nodes"]
-    searches = [n for n in nodes if n["parent"] == 0 and n.get("label") in ("domains", SCOPE)]
+    searches = [n for n in nodes if n["parent"] == 0 and n.get("label") in (DOMAINS, TESTS)]
     before = sum((Fraction(node["total"]) for node in searches), Fraction(0))
     rows = {name: round(table.rows) for name, table in model.tables.items()}
-    return _foresee(
+    return _forecast(
         model.spec,
         protection,
         method_settings(model.spec),
@@ -161,7 +164,7 @@ def forecast_of(model: Model) -> Forecast | None:
     )
 
 
-def _foresee(
+def _forecast(
     spec: Spec, protection: Protection, chosen: Chosen, ledger: Ledger, *, left: Fraction, rows: Mapping[str, int]
 ) -> Forecast | None:
     """The forecast of the method for what is left of the budget. Domains yet to be found are taken from the types."""
@@ -171,7 +174,7 @@ def _foresee(
     spec = spec.with_domains({place: (coarse_domain(kind), Origin.PRIVATE) for place, kind in wanted.items()})
     codecs = compile_codecs(spec, protection)
     facts = public_facts(spec, protection, codecs, rows, public_sizes=sizes_are_public(spec, chosen.settings))
-    plan_input = PlanInput(facts=facts, budget=left, currency=ledger.currency, rows=rows)
+    plan_input = PlanInput(facts=facts, budget=left, measure=ledger.measure, rows=rows)
     return chosen.method.forecast(plan_input, chosen.settings)
 
 
@@ -182,23 +185,23 @@ def _domains(spec: Spec, protection: Protection, ledger: Ledger) -> DomainForeca
 
 def _tests(
     spec: Spec, protection: Protection, chosen: Chosen, ledger: Ledger, *, rows: Mapping[str, int]
-) -> ClaimForecast | None:
-    claims = claims_to_test(spec, protection, chosen)
-    return forecast_tests(claims, ledger.budget, ledger.currency, entities=rows[protection.entity])
+) -> DependencyForecast | None:
+    candidates = candidates_to_test(spec, protection, chosen)
+    return forecast_tests(candidates, ledger.budget, ledger.measure, entities=rows[protection.entity])
 
 
 def _of_domains(domains: DomainForecast | None, entities: int) -> tuple[str, ...]:
     if domains is None:
         return ()
     said = []
-    if domains.texts and (domains.listed is None or domains.listed > POOR * entities):
+    if domains.strings and (domains.listed is None or domains.listed > POOR * entities):
         said.append(
-            f"Hardly any list will be found for {', '.join(domains.texts)}: a text is only listed if about "
-            f"{domains.listed or entities:,} of {entities:,} entities have it. {TEXT_REMEDIES}"
+            f"Hardly any list will be found for {', '.join(domains.strings)}: a string is only listed if about "
+            f"{domains.listed or entities:,} of {entities:,} entities have it. {STRING_REMEDIES}"
         )
     if domains.seen <= POOR * entities:
         return tuple(said)
-    numbers = [name for name in domains.columns if name not in domains.texts]
+    numbers = [name for name in domains.columns if name not in domains.strings]
     said.append(
         f"The domains of {', '.join(numbers)} will be found with little budget: what fewer than about "
         f"{min(domains.seen, entities):,.0f} of {entities:,} entities have may lie outside. Declare them in the spec "

@@ -6,7 +6,7 @@ from typing import Any
 
 from privbench.errors import SpecError
 from privbench.methods.method import Method
-from privbench.methods.registry import METHODS
+from privbench.methods.registry import BUILT_IN
 
 LEAST_EPSILON, LARGEST_EPSILON = Fraction(1, 10**6), Fraction(10**6)
 LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**30), Fraction(1, 10**3)
@@ -47,11 +47,11 @@ def parse_delta(delta: Number) -> Fraction:
 
 
 def check_method(method: Method[Any], delta: Fraction) -> None:
-    """Refuse a delta for a method that parts the rows of a table: rho does not compose in parallel."""
-    if delta and method.parts_rows:
-        others = ", ".join(f"`--method {name}`" for name, other in METHODS.items() if not other.parts_rows)
+    """Refuse a delta for a method that charges blocks of rows in parallel: rho does not compose so."""
+    if delta and method.parallel_composition:
+        others = ", ".join(f"`--method {name}`" for name, other in BUILT_IN.items() if not other.parallel_composition)
         raise SpecError(
-            f"method {method.name} takes no delta: it parts the rows of a table and charges the parts in parallel, "
+            f"method {method.name} takes no delta: it splits the rows of a table and charges the parts in parallel, "
             f"which only pure epsilon allows. Leave delta out, or use {others}."
         )
 

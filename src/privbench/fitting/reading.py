@@ -23,7 +23,7 @@ from privbench.errors import DataError, SourceError
 from privbench.fitting.entities import KeyPositions, RawTable, assign_entities
 from privbench.io.base import Source
 from privbench.methods.method import Progress
-from privbench.model.order import is_numbered
+from privbench.model.order import ids_are_public
 from privbench.privacy.facts import SIZE_LIMIT
 from privbench.schema.tables import Schema, Table
 from privbench.schema.unit import Link, LinkKind, Protection, Role
@@ -232,13 +232,6 @@ def _check_orphans(name: str, link: Link, positions: NDArray[np.int64], *, as_nu
             f"take the column out of `key` under {link.table} in the spec."
         )
     _logger.warning("%s: they are kept, with a NULL key. This number is for you alone; it is not published.", lost)
-
-
-def ids_are_public(protection: Protection) -> bool:
-    """Whether public tables name the entity table by its numbered key, so that its ids are kept."""
-    entity = protection.schema.table(protection.entity)
-    inbound = [k.key for k in protection.links if k.kind is LinkKind.INBOUND and k.key.table == entity.name]
-    return any(is_numbered(entity, key.references) for key in inbound)
 
 
 def _sort_public_keys(

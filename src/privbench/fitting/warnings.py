@@ -4,6 +4,7 @@ Everything is computed from what was released (the receipt's events, noisy sizes
 be published.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from statistics import median
@@ -11,11 +12,11 @@ from typing import Any
 
 from privbench.fitting.found_lists import list_warnings
 from privbench.fitting.plan import forecast_of
-from privbench.methods.domains.forecast import POOR, SEEN
+from privbench.methods.domains.budget import POOR, SEEN
 from privbench.methods.forecast import REMEDIES
 from privbench.model.model import Model
-from privbench.privacy.domain_vault import magnitudes_query
-from privbench.schema.unit import Link
+from privbench.privacy.receipt import display_name, link_json
+from privbench.schema.unit import Link, LinkKind
 from privbench.spn.links import DegreeCounts
 
 NOISY = 0.5
@@ -29,12 +30,12 @@ SMALL_SHARE = 0.01
 
 def fit_warnings(model: Model) -> list[str]:
     """Say which tables and keys are in good part noise, with the remedies; and if epsilon protects little."""
-    noise = _noise(model.receipt)
+    noise = _row_noise(model.receipt)
     forecast = forecast_of(model)
     said = [line for name in model.protection.order for line in _of_table(model, name, noise)]
     said += forecast.warnings if forecast is not None else ()
     if said:
-        said.append(f"Remedies for noise: {', '.join(_ways(model))}.")
+        said.append(f"Remedies for noise: {', '.join(_remedies(model))}.")
     said += _of_domains(model)
     said += list_warnings(model)
     epsilon = Fraction(model.receipt["epsilon"])
@@ -54,13 +55,14 @@ def fit_warnings(model: Model) -> list[str]:
 
 def _of_domains(model: Model) -> list[str]:
     """Say which domains were found with so much noise that good parts of a column may lie outside."""
-    queries = {(t, magnitudes_query(c)): f"{t}.{c}" for t in model.protection.order for c in model.codecs[t]}
-    entities, unit = model.tables[model.protection.entity].rows, model.receipt["unit"].get("units_per_entity", 1)
+    entities, unit = model.tables[model.protection.entity].rows, model.receipt["unit"]["weight"]
     unseen: dict[str, float] = {}
-    for node in model.receipt["ledger"]["nodes"]:
-        place = (node.get("table"), node.get("query"))
-        if node["kind"] == "event" and place in queries:
-            unseen[queries[place]] = SEEN * float(Fraction(node["scale"]) / unit)
+    for event in _events(model.receipt):
+        query = event["query"]
+        for axis in query.get("axes", ()):
+            if axis["feature"]["kind"] == "magnitude":
+                name = display_name(query["table"], axis["feature"]["column"])
+                unseen[name] = SEEN * float(Fraction(event["scale"]) / unit)
     poor = {name: most for name, most in unseen.items() if most > POOR * entities}
     if not poor:
         return []
@@ -72,46 +74,55 @@ def _of_domains(model: Model) -> list[str]:
     ]
 
 
-def _noise(receipt: Mapping[str, Any]) -> dict[tuple[str, str], float]:
-    """The expected sum of absolute noise of each query of each table, over all blocks of rows."""
+def _events(receipt: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    return (node for node in receipt["ledger"]["nodes"] if node["kind"] == "event")
+
+
+def _row_noise(receipt: Mapping[str, Any]) -> dict[tuple[str, str], float]:
+    """The expected sum of absolute noise of histograms of rows, by table and the last of their features."""
     noise: dict[tuple[str, str], float] = {}
-    for node in receipt["ledger"]["nodes"]:
-        if node["kind"] == "event" and node["mechanism"] in MEAN_NOISE:
-            place = node["table"], node["query"]
-            unit = receipt["unit"]["units_per_entity"] if node.get("weighted") else 1
-            mean = MEAN_NOISE[node["mechanism"]] * float(Fraction(node["scale"]) / unit)
-            noise[place] = noise.get(place, 0.0) + mean * node["draws"]
+    for event in _events(receipt):
+        query = event["query"]
+        if query["kind"] == "histogram" and query["counts"] == "rows" and query["axes"]:
+            place = query["table"], json.dumps(query["axes"][-1]["feature"], sort_keys=True)
+            mean = MEAN_NOISE[event["mechanism"]] * float(Fraction(event["scale"]))
+            noise[place] = noise.get(place, 0.0) + mean * event["draws"]
     return noise
 
 
 def _of_table(model: Model, name: str, noise: Mapping[tuple[str, str], float]) -> Iterator[str]:
     rows = model.tables[name].rows
-    columns = [noise.get((name, f"histogram of {column}"), 0.0) for column in model.codecs[name]]
+    columns = [_noise_of(noise, name, {"kind": "column", "column": column}) for column in model.codecs[name]]
     typical = median(columns) if columns else 0.0
     if typical > NOISY * rows:
         much = "mostly" if typical > rows else "in good part"
         yield f"{name}: its columns are {much} noise: about {typical:,.0f} rows in a typical one, of {rows:,.0f}."
-    for link in (k for k in model.protection.links if k.table == name):
-        if found := _of_key(model, link, noise):
-            yield f"{name}: {found}."
+    for link in model.protection.links_of(name):
+        if problem := _of_key(model, link, noise):
+            yield f"{name}: {problem}."
 
 
 def _of_key(model: Model, link: Link, noise: Mapping[tuple[str, str], float]) -> str | None:
-    counts, rows, target = model.tables[link.table].links[link.name], model.tables[link.table].rows, link.key.table
-    key = ", ".join(link.key.columns)
-    if not isinstance(counts, DegreeCounts):
-        if noise.get((link.table, f"rows per key of {link.name}"), 0.0) > NOISY * rows:
-            return f"how its rows are spread over {target} by the key {key} is in good part noise"
-        return None
-    if noise.get((link.table, f"rows of {target} by number of {link.name}"), 0.0) > NOISY * model.tables[target].rows:
-        return f"how many rows name the same row of {target} by the key {key} is in good part noise"
-    unsure = noise.get((link.table, f"NULL keys of {link.name}"), 0.0)
-    if unsure > max(counts.null_share, SMALL_SHARE) * rows:
+    counts, rows, target = model.tables[link.table].links[link.name], model.tables[link.table].rows, link.target
+    key, described = ", ".join(link.key.columns), {"link": link_json(link)}
+    if _noise_of(noise, link.table, {"kind": "key slot", **described}) > NOISY * rows:
+        return f"how its rows are spread over {target} by the key {key} is in good part noise"
+    degrees = "fanout" if link.kind is LinkKind.OWNER else "in-degree"
+    if target in model.tables and (
+        _noise_of(noise, target, {"kind": degrees, **described}) > NOISY * model.tables[target].rows
+    ):
+        return f"how many rows reference the same row of {target} by the key {key} is in good part noise"
+    unsure = _noise_of(noise, link.table, {"kind": "null key", **described})
+    if isinstance(counts, DegreeCounts) and unsure > max(counts.null_share, SMALL_SHARE) * rows:
         return f"the share of NULL in the key {key} ({counts.null_share:.0%}) is within its noise"
     return None
 
 
-def _ways(model: Model) -> list[str]:
+def _noise_of(noise: Mapping[tuple[str, str], float], table: str, feature: Mapping[str, Any]) -> float:
+    return noise.get((table, json.dumps(feature, sort_keys=True)), 0.0)
+
+
+def _remedies(model: Model) -> list[str]:
     unit = model.receipt["unit"]["tables"]
     chosen = [name for name, said in unit.items() if said["rows_per_entity_from"] == "chosen"]
     return [*REMEDIES, f"a declared `rows_per_entity` ({', '.join(chosen)})"] if chosen else list(REMEDIES)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
-from privbench.privacy.events import Currency
+from privbench.privacy.events import PrivacyMeasure
 from privbench.privacy.facts import Facts
 
 REMEDIES = ("a larger epsilon", "fewer tables and columns (`drop`)", "domains with fewer cells")
@@ -27,7 +27,7 @@ class PlanInput:
 
     facts: Facts
     budget: Fraction
-    currency: Currency
+    measure: PrivacyMeasure
     rows: Mapping[str, int]
     """Tables that are not named are taken to be as large as the entity table."""
 
@@ -78,7 +78,7 @@ class TableForecast:
 
     table: str
     amount: Fraction
-    """What it may spend, in the currency of the ledger."""
+    """What it may spend, in the privacy measure of the ledger."""
     entities: int
     """At most so many have rows here."""
     given: tuple[str, ...]

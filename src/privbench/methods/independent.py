@@ -2,7 +2,7 @@
 
 A table is the product of its columns. All of its budget goes to one histogram per column of several codes, in equal
 parts, and the histograms are denoised and scaled to the size of the table. Caps, sizes and keys are those of the
-other methods.
+other methods that count rows.
 """
 
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from privbench.methods.database import learn_database
-from privbench.methods.denoise import denoise, scaled
-from privbench.methods.method import Learnt, Method, Progress, TableModel
+from privbench.methods.capped import Learnt, Size, column_histogram, implied_by_counts, learn_database, pooled
+from privbench.methods.denoise import denoise
+from privbench.methods.method import Implied, Method, Progress, TableModel
 from privbench.methods.settings import check_share, declared_settings
-from privbench.methods.size import Size, pooled
-from privbench.privacy.partition import Block
+from privbench.privacy.blocks import Block
+from privbench.privacy.facts import Facts
 from privbench.privacy.vault import Vault
 from privbench.spn.links import COMPONENT
 from privbench.spn.nodes import Leaf, Product
@@ -44,33 +44,38 @@ def independent_settings(declared: Mapping[str, Any]) -> IndependentSettings:
     return declared_settings(IndependentSettings, "independent", declared)
 
 
-def learn(vault: Vault, settings: IndependentSettings, progress: Progress) -> dict[str, TableModel]:
+def learn(vault: Vault, facts: Facts, settings: IndependentSettings, progress: Progress) -> dict[str, TableModel]:
     """Learn every private table, spending at most the ledger's budget."""
 
-    def learn_table(block: Block, size: Size, epsilon: Fraction) -> Learnt:
-        return learn_columns(vault, block, size, epsilon=epsilon, progress=progress)
+    def learn_table(block: Block, size: Size, budget: Fraction) -> Learnt:
+        return learn_columns(vault, facts, block, size, budget=budget, progress=progress)
 
-    return learn_database(vault, learn_table, network_share=settings.network_share, progress=progress)
+    return learn_database(vault, facts, learn_table, network_share=settings.network_share, progress=progress)
 
 
-def learn_columns(vault: Vault, block: Block, size: Size, *, epsilon: Fraction, progress: Progress) -> Learnt:
+def learn_columns(
+    vault: Vault, facts: Facts, block: Block, size: Size, *, budget: Fraction, progress: Progress
+) -> Learnt:
     """A product of all columns of a table. Its size is pooled from `size` and the totals of the histograms."""
-    columns, cap = vault.facts.tables[block.table].columns, vault.cap(block.table)
+    columns = facts.tables[block.table].columns
     several = [name for name, column in columns.items() if column.size > 1]
-    measured = several or list(columns)[:1]  # one of a single code still says how many rows there are
-    share = epsilon / len(measured)
-    noisy = {}
-    for at, column in enumerate(measured):
-        progress(f"learning {block.table}", at, len(measured))
-        noisy[column] = vault.histogram(block, column, epsilon=share)
-    noise = vault.noise(share, sensitivity=cap, additive=True, unit=1)
-    total = pooled([Size(rows=float(y.sum()), variance=len(y) * noise.variance) for y in noisy.values()])
+    asked = several or list(columns)[:1]  # one of a single code still says how many rows there are
+    progress(f"learning {block.table}", 0, 1)
+    queries = [(column_histogram(facts, block, column), budget / len(asked)) for column in asked]
+    measured = dict(zip(asked, vault.measure_all(queries), strict=True))
+    total = pooled([Size(rows=m.total, variance=len(m.values) * m.noise.variance) for m in measured.values()])
     rows = max(pooled([size, total]).rows, 0.0)
-    denoised = {c: denoise(y, noise.scale, gaussian=noise.gaussian) for c, y in noisy.items()}
-    leaves = (Leaf(column=c, counts=scaled(y, rows)) for c, y in denoised.items())
-    constants = (Leaf(column=c, counts=np.ones(1)) for c in (*columns, COMPONENT) if c not in measured)
-    network = Product(children=(*leaves, *constants))
-    return Learnt(network=network, size=total, parts=(block,))
+    leaves = (
+        Leaf(column=name, counts=denoise(m.counts, m.noise, rows, smooth=columns[name].ordered))
+        for name, m in measured.items()
+    )
+    constants = (Leaf(column=name, counts=np.ones(1)) for name in (*columns, COMPONENT) if name not in asked)
+    return Learnt(network=Product(children=(*leaves, *constants)), size=total, parts=(block,))
 
 
-INDEPENDENT = Method(name="independent", read_settings=independent_settings, learn=learn)
+def implied(facts: Facts, tables: Mapping[str, TableModel], _settings: IndependentSettings) -> Implied:
+    """What released tables must have cost."""
+    return implied_by_counts(facts, tables)
+
+
+INDEPENDENT = Method(name="independent", read_settings=independent_settings, learn=learn, implied=implied)

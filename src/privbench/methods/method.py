@@ -1,12 +1,16 @@
-"""What a method is: from a vault and settings to one model per private table. All methods share these values."""
+"""What a method is: from a vault and settings to one model per private table. All methods share these values.
 
+A method is a value with capabilities: what generic code needs to know of it is a field, so that a method may come from
+anywhere (`registry.py`).
+"""
+
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from privbench.methods.forecast import Forecast, PlanInput
-from privbench.methods.size import Size
-from privbench.privacy.partition import Block
+from privbench.privacy.facts import Facts
 from privbench.privacy.vault import Vault
 from privbench.spn.nodes import Node
 from privbench.spn.tree_links import LinkModel
@@ -28,15 +32,6 @@ class TableModel:
     links: Mapping[str, LinkModel] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Learnt:
-    """A network, the estimate of its rows, and the blocks of its parts (the rows behind each COMPONENT code)."""
-
-    network: Node
-    size: Size
-    parts: tuple[Block, ...]
-
-
 class Settings(Protocol):
     """What the settings of every method say; the fields of a method's own settings stand in the receipt."""
 
@@ -49,14 +44,32 @@ S = TypeVar("S", bound=Settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Implied:
+    """What the tables of a model must have cost at least: queries as the receipt describes them, each so many times."""
+
+    queries: tuple[Mapping[str, Any], ...]
+    """Noisy counts without which the model could not have come out as it did."""
+    kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By kind of query and table, for choices and the like: how many there were at least."""
+    foreign: tuple[str, ...] = ()
+    """Tables that hold what the method does not make: nobody could say what that has cost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Method(Generic[S]):
     """A way to learn all private tables, spending at most the ledger's budget."""
 
     name: str
     read_settings: Callable[[Mapping[str, Any]], S]
     """The settings that a spec declares; SpecError for one that the method does not have."""
-    learn: Callable[[Vault, S, Progress], dict[str, TableModel]]
-    parts_rows: bool = False
-    """Whether it charges disjoint blocks of rows in parallel, which only pure epsilon allows."""
+    learn: Callable[[Vault, Facts, S, Progress], dict[str, TableModel]]
+    implied: Callable[[Facts, Mapping[str, TableModel], S], Implied]
+    """What released tables must have cost: the verifier of models holds it against the receipt."""
     forecast: Callable[[PlanInput, S], Forecast] | None = None
     """How it is going to divide a budget, and what will come of it; None: it decides while it spends."""
+    parallel_composition: bool = False
+    """Whether it charges disjoint blocks of rows in parallel, which only pure epsilon allows: it takes no delta."""
+    children_with_owner: bool = False
+    """Whether child rows are made with their owner row, which must then be made first."""
+    derives_columns: bool = False
+    """Whether it works out derived columns from the rows around them, and looks for them if its settings say so."""

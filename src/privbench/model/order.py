@@ -140,3 +140,10 @@ def _check_self_references(spec: Spec, protection: Protection) -> None:
 def _made_unique(spec: Spec, table: Table, column: str) -> bool:
     domain = spec.column(table.name, column).domain
     return column in table.attributes and never_repeats(domain)
+
+
+def ids_are_public(protection: Protection) -> bool:
+    """Whether public tables name the entity table by its numbered key, so that its ids are kept."""
+    entity = protection.schema.table(protection.entity)
+    inbound = [k.key for k in protection.links if k.kind is LinkKind.INBOUND and k.key.table == entity.name]
+    return any(is_numbered(entity, key.references) for key in inbound)

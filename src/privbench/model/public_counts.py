@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from privbench.encode.keys import rows_named
 from privbench.model.model import Model
 from privbench.model.order import names_entity
+from privbench.privacy.facts import PublicCounts
+from privbench.privacy.receipt import link_json
 from privbench.schema.unit import Protection
 from privbench.spn.fanouts import MANY, bin_of, fanout_edges
 from privbench.spn.feature_names import PUBLIC
@@ -22,20 +24,26 @@ def public_counts(model: Model, table: str) -> dict[str, NDArray[np.uint16]]:
     if table != model.protection.entity:
         return {}
     asked = {given.column: len(given.bins) for given in given_columns(model.tables[table].network)}
-    found = count_bins(model.protection, model.public, model.entity_keys)
-    return {name: np.minimum(bins, asked[name] - 1) for name, bins in found.items() if name in asked}
+    counts = count_bins(model.protection, model.public, model.entity_keys)
+    return {c.name: np.minimum(c.codes, asked[c.name] - 1) for c in counts if c.name in asked}
+
+
+def public_rows(public: Mapping[str, bytes]) -> dict[str, int]:
+    """How many rows each public table has."""
+    return {name: pq.ParquetFile(io.BytesIO(content)).metadata.num_rows for name, content in public.items()}
 
 
 def count_bins(
     protection: Protection, public: Mapping[str, bytes], entity_keys: pa.Table | None
-) -> dict[str, NDArray[np.uint16]]:
+) -> tuple[PublicCounts, ...]:
     """For each key of a public table that names entities by their public ids, the bins of all ids, in their order."""
-    found: dict[str, NDArray[np.uint16]] = {}
+    found = []
     for link in protection.links:
         if entity_keys is None or not names_entity(protection, link):
             continue
         content = pq.read_table(io.BytesIO(public[link.table]), columns=list(link.key.columns))
         named = rows_named(content.columns, [entity_keys.column(c) for c in link.key.references])
         counts = np.bincount(named[named >= 0], minlength=len(entity_keys))
-        found[f"{PUBLIC}{link.name}"] = bin_of(counts, fanout_edges(MANY))
-    return found
+        bins = bin_of(counts, fanout_edges(MANY))
+        found.append(PublicCounts(name=f"{PUBLIC}{link.name}", link=link_json(link), codes=bins))
+    return tuple(found)

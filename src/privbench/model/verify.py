@@ -1,24 +1,29 @@
 """Verify what was published: a bundle, a model file or a receipt alone."""
 
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from privbench.errors import ModelError
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from privbench.errors import ModelError, PrivBenchError
+from privbench.io.open import open_source
 from privbench.model.file import load_unverified
 from privbench.model.receipt_check import verify_model
-from privbench_verify.checksums import CHECKSUMS, RECEIPT, wrong_checksums
-from privbench_verify.receipt import Verdict, verify_receipt
+from privbench_verify.bundle import Manifest, verify_bundle, verify_file
+from privbench_verify.checksums import RECEIPT
+from privbench_verify.receipt import Verdict
 from privbench_verify.strict_json import read_json
-
-MAX_RECEIPT = 2**28
 
 
 def verify(path: Path | str) -> Verdict:
-    """Add a receipt up again, and check a bundle's files against its checksums, a model against its receipt.
+    """Add a receipt up again, and check that the pieces belong together.
 
-    This is arithmetic: it does not show who made the files. `path` is a bundle folder, a model file or a
-    receipt.json. Raises ModelError if it is none of these.
+    Of a bundle: checksums, manifest, receipt, and the tables, columns and rows of its data. Of a model: that its
+    receipt accounts for everything in it. `verified` means that the arithmetic and the pieces fit, not that the
+    publisher ran what the receipt says. `path` is a bundle folder, a model file or a receipt.json; ModelError if it is
+    none of these.
 
     Example::
 
@@ -28,28 +33,48 @@ def verify(path: Path | str) -> Verdict:
     if not path.exists():
         raise ModelError(f"{path}: there is no such file or folder.")
     if not path.is_dir():
-        return verify_receipt(read_receipt(path)) if path.suffix == ".json" else verify_model(load_unverified(path))
+        return verify_file(path) if path.suffix == ".json" else verify_model(load_unverified(path))
     if not (path / RECEIPT).is_file():
         raise ModelError(f"{path}: is not a bundle: it has no {RECEIPT}.")
-    verdict = verify_receipt(read_receipt(path / RECEIPT))
-    if not (path / CHECKSUMS).is_file():
-        return _failed(verdict, [f"{CHECKSUMS} is missing"])
-    wrong = wrong_checksums(path)
-    problems = [f"{name}: is missing, was changed or added, or is a link" for name in wrong]
-    return _failed(verdict, problems) if wrong else verdict
-
-
-def _failed(verdict: Verdict, problems: list[str]) -> Verdict:
-    return replace(verdict, status="failed", problems=(*verdict.problems, *problems))
+    checks = {"parquet": _parquet_problems, "duckdb": _database_problems, "sqlite": _database_problems}
+    return verify_bundle(path, checks)
 
 
 def read_receipt(path: Path) -> Any:
     """Read a receipt.json; ModelError if it is none."""
     try:
-        if path.stat().st_size > MAX_RECEIPT:
-            raise ModelError(f"is larger than {MAX_RECEIPT // 2**20} MB, which no receipt is.")
-        return read_json(path.read_text(encoding="utf-8"))
-    except ModelError as error:
-        raise ModelError(f"{path}: {error}") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: cannot be read as JSON ({type(error).__name__}).") from error
+        return read_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path}: cannot be read as a receipt ({type(error).__name__}).") from error
+
+
+def _parquet_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
+    """What Parquet files hold otherwise than the manifest says."""
+    for name, table in manifest.tables.items():
+        try:
+            files = [pq.ParquetFile(folder / file) for file in table.files]
+        except (pa.ArrowException, OSError, ValueError) as error:
+            yield f"{name}: its Parquet file cannot be read ({type(error).__name__})"
+            continue
+        if any(file.schema_arrow.names != [column.name for column in table.columns] for file in files):
+            yield f"{name}: the columns of its file are not those of the manifest"
+        if (rows := sum(file.metadata.num_rows for file in files)) != table.rows:
+            yield f"{name}: has {rows} rows, but the manifest says {table.rows}"
+
+
+def _database_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
+    """What a database file holds otherwise than the manifest says."""
+    files = {file for table in manifest.tables.values() for file in table.files}
+    if len(files) != 1:
+        yield "the tables are not in one database file"
+        return
+    try:
+        with open_source(folder / files.pop()) as source:
+            columns = {table.name: [column.name for column in table.columns] for table in source.schema().tables}
+            for name, table in manifest.tables.items():
+                if columns.get(name) != [column.name for column in table.columns]:
+                    yield f"{name}: its columns in the database are not those of the manifest"
+                elif (rows := source.rows(name)) != table.rows:
+                    yield f"{name}: has {rows} rows, but the manifest says {table.rows}"
+    except PrivBenchError as error:
+        yield f"the database cannot be read: {error}"

@@ -1,4 +1,4 @@
-"""What a derived column would be, and where a column equals it. Exact, for the vault's eyes alone.
+"""What a derived column would be, and where a column equals it. Exact, for the engine alone.
 
 All of it is a function of the rows of the row's own entity: its value, the rows that it owns, its owner row, its
 place among the rows of the same owner (docs/proofs/tree.md). Two NULLs are the same; a row without owner has nothing
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.encode.grid import one_array
-from privbench.privacy import queries, weighted_counts
+from privbench.privacy.exact import degrees, place_in_group
 
 Integers = NDArray[np.int64]
 
@@ -25,7 +25,7 @@ def rows_owned(owned: Integers, rows: int) -> pa.Array:
     >>> rows_owned(np.array([0, 0, 2, -1]), 3).to_pylist()
     [2, 0, 1]
     """
-    return pa.array(queries.degrees(owned, rows))
+    return pa.array(degrees(owned, rows))
 
 
 def ranks(owners: Integers, *, first: int) -> pa.Array:
@@ -34,7 +34,7 @@ def ranks(owners: Integers, *, first: int) -> pa.Array:
     >>> ranks(np.array([7, 5, 7, -1]), first=1).to_pylist()
     [1, 1, 2, None]
     """
-    return pa.array(weighted_counts.place_in_group(owners) + first, mask=owners < 0)
+    return pa.array(place_in_group(owners) + first, mask=owners < 0)
 
 
 def owners_values(owners: Integers, above: pa.Array) -> pa.Array:
@@ -60,5 +60,4 @@ def compared(values: pa.Array, expected: pa.Array, *, plain: float | None = None
         values, expected = pc.index_in(values, value_set=expected.dictionary), expected.indices
     same = one_array(pc.equal(values.cast(expected.type), expected)).fill_null(False)
     codes = pc.if_else(pc.or_(same, both), pc.if_else(idle, IDLE, AGREES), DIFFERS).cast(pa.uint8())
-    found: NDArray[np.uint8] = one_array(codes).to_numpy(zero_copy_only=False)
-    return found
+    return np.asarray(one_array(codes).to_numpy(zero_copy_only=False), np.uint8)

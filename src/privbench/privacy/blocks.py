@@ -1,122 +1,111 @@
-"""How the rows of a table are parted into disjoint blocks, in terms of what is public or was released.
+"""Blocks: sets of rows of one table, described by what was released, and row splits by released centres.
 
-Both ways give each row to at most one block by looking at that row alone, which is what lets queries on the blocks
-run in parallel: by boxes over public codes, or by the nearest of some released centres (docs/proofs/composition.md).
+A split is a public function of a row's own codes, so that its two sides are disjoint. The distance of a row to a centre
+is the sum over columns of |x - c| for ordered columns and of 1 - c[x] for unordered ones, where c[x] is the share of
+code x in the cluster; all in integers, so that every machine splits alike. Ties go left.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from itertools import combinations, pairwise
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-Interval = tuple[int, int]
-"""Codes from the first to the last, both included."""
-Box = Mapping[str, tuple[Interval, ...]]
-"""Per column the codes a row may have there; a column that is not named may have any."""
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.privacy.exact import Codes, coordinates
+from privbench.privacy.facts import ColumnFacts
+from privbench.privacy.ledger import Scope
+from privbench.privacy.partitions import Centres
+
+Coordinates = NDArray[np.int64]
+ColumnSplit = tuple[tuple[str, ...], tuple[str, ...]]
+"""The columns of a block in two halves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CentrePair:
+    """A left and a right centre: per column, one coordinate (ordered) or a share per code (unordered) on each side.
+
+    Coordinates lie in -COORDINATE .. COORDINATE, shares in 0 .. 2 * COORDINATE.
+    """
+
+    columns: Mapping[str, Coordinates]  # (2,) or (2, codes)
+
+    def parting(self, table: str, rows_per_entity: int) -> Centres:
+        """The split by these centres as the ledger records it."""
+        sides = tuple(
+            {name: tuple(int(x) for x in np.atleast_1d(both[side])) for name, both in self.columns.items()}
+            for side in (0, 1)
+        )
+        return Centres(table=table, rows_per_entity=rows_per_entity, centres=sides)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Boxes:
-    """One block per box; boxes must be pairwise disjoint. `rows_per_entity` bounds the rows of one entity."""
+class Side:
+    """One side of a split. Without centres the split is that of the paper as published, which only the vault knows."""
 
-    table: str
-    rows_per_entity: int
-    boxes: tuple[Box, ...]
-
-    def __post_init__(self) -> None:
-        _check_rows_per_entity(self.table, self.rows_per_entity)
-        for box in self.boxes:
-            for column, intervals in box.items():
-                _check_intervals(f"{self.table}.{column}", intervals)
-        if not _disjoint(self.boxes):
-            raise ValueError(f"{self.table}: two boxes overlap, so their queries cannot run in parallel")
-
-    def __len__(self) -> int:
-        return len(self.boxes)
-
-    def json(self) -> dict[str, Any]:
-        """Say how the rows are parted, as the receipt does."""
-        return {"by": "boxes"}
-
-    def part_json(self, at: int) -> dict[str, Any]:
-        """Say which rows one part holds, as the receipt does."""
-        return {"box": {column: [list(i) for i in intervals] for column, intervals in self.boxes[at].items()}}
+    split: int
+    """A number that no other split has."""
+    right: bool
+    centres: CentrePair | None = field(default=None, repr=False)
+    columns: Mapping[str, ColumnFacts] | None = field(default=None, repr=False, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Centres:
-    """One block per released centre: a row belongs to the nearest, the first of equals.
+class Block:
+    """The rows of a table of which an entity has at most `cap`, on one side of each of some splits.
 
-    A centre has integer coordinates per column: one for an ordered column, one per code for an unordered one.
+    What is asked of it is charged to `scope`.
     """
 
     table: str
-    rows_per_entity: int
-    centres: tuple[Mapping[str, tuple[int, ...]], ...]
+    cap: int
+    scope: Scope = field(hash=False, compare=False, repr=False)
+    path: tuple[Side, ...] = ()
 
-    def __post_init__(self) -> None:
-        _check_rows_per_entity(self.table, self.rows_per_entity)
-        if any(centre.keys() != self.centres[0].keys() for centre in self.centres):
-            raise ValueError(f"{self.table}: all centres need the same columns")
-
-    def __len__(self) -> int:
-        return len(self.centres)
-
-    def json(self) -> dict[str, Any]:
-        """Say how the rows are parted, as the receipt does."""
-        centres = [
-            {"label": str(i), "at": {column: list(xs) for column, xs in centre.items()}}
-            for i, centre in enumerate(self.centres)
-        ]
-        return {"by": "centres", "centres": centres}
-
-    def part_json(self, at: int) -> dict[str, Any]:
-        """Say which rows one part holds, as the receipt does."""
-        return {"centre": str(at)}
+    @property
+    def trail(self) -> tuple[tuple[int, bool], ...]:
+        """The splits it comes from, and which side of each it is."""
+        return tuple((side.split, side.right) for side in self.path)
 
 
-def intervals(codes: Iterable[int]) -> tuple[Interval, ...]:
-    """Codes as the fewest intervals.
+def disjoint(blocks: Sequence[Block]) -> bool:
+    """Whether no row can be in two of the blocks, going by how they came about.
 
-    >>> intervals([4, 0, 1, 2])
-    ((0, 2), (4, 4))
+    That is so if the first difference between two trails is the side of one split.
     """
-    found: list[Interval] = []
-    for code in sorted(set(codes)):
-        if found and found[-1][1] == code - 1:
-            found[-1] = (found[-1][0], code)
-        else:
-            found.append((code, code))
-    return tuple(found)
+    parted: dict[tuple[tuple[int, bool], ...], int] = {}
+    ends: set[tuple[tuple[int, bool], ...]] = set()
+    for block in blocks:
+        for depth, (split, _) in enumerate(block.trail):
+            before = block.trail[:depth]
+            if before in ends or parted.setdefault(before, split) != split:
+                return False
+        if block.trail in ends or block.trail in parted:
+            return False
+        ends.add(block.trail)
+    return len({block.table for block in blocks}) <= 1
 
 
-def inside(inner: Box, outer: Box) -> bool:
-    """Whether every row of the inner box is in the outer one."""
-    return all(
-        column in inner and all(any(a <= low and high <= b for a, b in limits) for low, high in inner[column])
-        for column, limits in outer.items()
-    )
+def leaning(codes: Mapping[str, Codes], facts: Mapping[str, ColumnFacts], centres: CentrePair) -> Coordinates:
+    """For each row, its distance to the left centre minus its distance to the right one."""
+    rows = len(next(iter(codes.values())))
+    total = np.zeros(rows, np.int64)
+    for name, column in codes.items():
+        total += _leaning_by_code(facts[name], centres.columns[name])[column]
+    return total
 
 
-def _disjoint(boxes: tuple[Box, ...]) -> bool:
-    if len(boxes) < 2:
-        return True
-    shared = frozenset.intersection(*(frozenset(box) for box in boxes))
-    if any(_apart(i for box in boxes for i in box[column]) for column in shared):
-        return True  # one column tells all boxes apart: no need to look at pairs
-    return all(any(_apart((*a[c], *b[c])) for c in a.keys() & b.keys()) for a, b in combinations(boxes, 2))
+def nearer_right(
+    codes: Mapping[str, Codes], facts: Mapping[str, ColumnFacts], centres: CentrePair
+) -> NDArray[np.bool_]:
+    """Which rows are nearer to the right centre."""
+    return leaning(codes, facts, centres) > 0
 
 
-def _apart(parts: Iterable[Interval]) -> bool:
-    return all(before[1] < after[0] for before, after in pairwise(sorted(parts)))
-
-
-def _check_intervals(where: str, parts: tuple[Interval, ...]) -> None:
-    ordered = all(0 <= low <= high for low, high in parts)
-    if not parts or not ordered or not all(a[1] + 1 < b[0] for a, b in pairwise(parts)):
-        raise ValueError(f"{where}: {parts} are not ascending intervals of codes with gaps between them")
-
-
-def _check_rows_per_entity(table: str, rows: int) -> None:
-    if rows < 1:
-        raise ValueError(f"{table}: rows per entity must be at least 1, not {rows}")
+def _leaning_by_code(facts: ColumnFacts, centres: Coordinates) -> Coordinates:
+    if not facts.ordered:
+        difference: Coordinates = centres[1] - centres[0]
+        return difference
+    at = coordinates(np.arange(facts.size, dtype=np.uint16), facts.size)
+    leans: Coordinates = np.abs(at - centres[0]) - np.abs(at - centres[1])
+    return leans

@@ -1,7 +1,8 @@
 """What a method may know about the private database without paying: shapes, links, declared limits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,13 +43,31 @@ class LinkFacts:
 
     name: str
     table: str
+    columns: tuple[str, ...]
     target: str
     kind: LinkKind
     slots: int | None
     nullable: bool
+    """Whether a row may have no target, by the schema or because keys to missing rows count as NULL."""
     unique: bool
     counted: bool = False
     """Whether derived columns are numbers of its rows, or of their places, so that numbers matter one by one."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Name the key as the receipt does."""
+        return {"table": self.table, "columns": list(self.columns), "target": self.target}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PublicCounts:
+    """How many rows of a public table reference each entity by a key: known to all, as the ids are."""
+
+    name: str
+    """The column that the network of the entity table has for it."""
+    link: Mapping[str, Any]
+    """The key, as the receipt names it."""
+    codes: NDArray[np.uint16]
+    """The bin of that number for each entity, in the order of ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +80,9 @@ class Facts:
     links: tuple[LinkFacts, ...]
     public_ids: bool = False
     """Whether the ids of the entity table are public, so that its rows stand in their order."""
-    public_counts: Mapping[str, NDArray[np.uint16]] = field(default_factory=dict)
-    """By name of a given column: the bin of how many rows of a public table name each entity, in the order of ids."""
-    strays: bool = False
+    public_counts: tuple[PublicCounts, ...] = ()
+    """How many rows of public tables reference each entity."""
+    orphans: bool = False
     """Whether rows may lack an owner even where the schema says NOT NULL: keys to missing rows count as NULL."""
 
     def links_of(self, table: str) -> tuple[LinkFacts, ...]:
@@ -73,6 +92,10 @@ class Facts:
     def owner_link(self, table: str) -> LinkFacts | None:
         """The owner key of a table; None for the entity table and for lookups."""
         return next((link for link in self.links_of(table) if link.kind is LinkKind.OWNER), None)
+
+    def links_to(self, table: str) -> tuple[LinkFacts, ...]:
+        """The keys that reference one table."""
+        return tuple(link for link in self.links if link.target == table)
 
     def most_rows(self, table: str, cap: int) -> int:
         """A public bound on the rows that are kept of a table of which each entity keeps `cap`."""
@@ -87,7 +110,7 @@ class Facts:
         """Whether rows of a table that do not reach the entity table may be kept."""
         while table != self.entity:
             link = self.owner_link(table)
-            if link is None or link.nullable or self.strays:
+            if link is None or link.nullable or self.orphans:
                 return True
             table = link.target
         return False

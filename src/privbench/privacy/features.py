@@ -1,18 +1,23 @@
-"""What a row can be measured by, with the weights of method `tree`: its own columns, and what its entity says of it.
+"""What a row can be counted by: its own columns, and what the rows of its entity say of it.
 
-A feature is a public description; its codes stay behind the vault's door. Every feature but `Named` is a function of
-the rows of the row's own entity, so that a weighted histogram of such features is a sum over entities
-(docs/proofs/tree.md). The name of a feature is the column that the table's network has for it
-(`spn/feature_names.py`).
+A feature is a public description; its codes stay behind the vault. Every feature but `InDegree` is a function of the
+rows of the row's own entity, so that a histogram of such features is a sum over entities (docs/proofs/tree.md). The
+name of a feature is the column that the table's network has for it (`spn/feature_names.py`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.privacy.facts import LinkFacts
+from privbench.encode.grid import Grid
+from privbench.encode.magnitude import Magnitudes, steps_of
+from privbench.privacy.blocks import Block, CentrePair
+from privbench.privacy.facts import ColumnFacts, LinkFacts
+from privbench.schema.derived import Derived
+from privbench.schema.types import SqlType
 from privbench.spn.fanouts import RANK_EDGES, Edges
 from privbench.spn.feature_names import (
     FIRST,
@@ -31,37 +36,61 @@ class Own:
     """A column of the table."""
 
     column: str
+    kind: ClassVar = "column"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """How many rows of another table name this row by their owner key, in bins."""
+class Fanout:
+    """How many rows of another table this row owns through their owner key, in bins; with `cap`, of those kept."""
 
     link: LinkFacts
     edges: Edges
+    cap: int | None = None
+    kind: ClassVar = "fanout"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Named:
-    """How many rows name this row by a reference key, in bins. Of each entity one key counts, chosen by a hash."""
+class InDegree:
+    """How many rows reference this row by a key, in bins.
+
+    With `cap`, the rows per entity of the table that holds the key, all keys of the rows that are kept count; without
+    one, of each entity a single key counts, chosen by a public hash.
+    """
 
     link: LinkFacts
     edges: Edges
+    cap: int | None = None
+    kind: ClassVar = "in-degree"
 
 
 @dataclass(frozen=True, slots=True)
 class NullKey:
-    """Whether a key is NULL."""
+    """Whether a key is NULL: code 1."""
 
     link: LinkFacts
+    kind: ClassVar = "null key"
 
 
 @dataclass(frozen=True, slots=True)
 class KeyBlock:
-    """Which block of the rows of a public table a key names; NULL is the last code where the key may be NULL."""
+    """Which block of the rows of a public table a key references; NULL is the last code where the key may be NULL."""
 
     link: LinkFacts
     blocks: int
+    kind: ClassVar = "key block"
+
+
+@dataclass(frozen=True, slots=True)
+class KeySlot:
+    """Which row a key references, NULL first; a key to a missing row has no code.
+
+    Rows of the entity table stand in a secret random order if `shuffled`, so that an entity that is replaced by another
+    may stand anywhere in its table.
+    """
+
+    link: LinkFacts
+    shuffled: bool
+    kind: ClassVar = "key slot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +98,8 @@ class OfOwner:
     """A feature of the owner row; a row without owner has a code of its own, the last."""
 
     feature: "Feature"
+    link: LinkFacts
+    kind: ClassVar = "owner"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +107,16 @@ class OfFirst:
     """A feature of the first row of the same owner; that row itself, and rows without owner, have the last code."""
 
     feature: "Feature"
+    link: LinkFacts
+    kind: ClassVar = "first"
 
 
 @dataclass(frozen=True, slots=True)
 class Rank:
     """The place of the row among the rows of its owner, in bins."""
+
+    link: LinkFacts
+    kind: ClassVar = "rank"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,17 +124,108 @@ class EntityRows:
     """How many rows the entity has in this table, in bins."""
 
     edges: Edges
+    kind: ClassVar = "entity rows"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublicRows:
-    """How many rows of a public table name this row, in bins: known to all, as its id is."""
+    """How many rows of a public table reference this row, in bins: known to all, as its id is."""
 
+    link: Mapping[str, Any]
+    """The key of the public table, as the receipt names it."""
     codes: NDArray[np.uint16]
     """By row of the entity table, in the order of ids."""
+    kind: ClassVar = "public rows"
 
 
-Source = Own | Rows | Named | NullKey | KeyBlock | OfOwner | OfFirst | Rank | EntityRows | PublicRows
+@dataclass(frozen=True, slots=True)
+class Magnitude:
+    """The order of magnitude of a column that has no codes yet; NULL has no code."""
+
+    column: str
+    type: SqlType
+    kind: ClassVar = "magnitude"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The coarsest step that a value lies on, the last code for none; zero and NULL have no code."""
+
+    column: str
+    type: SqlType
+    kind: ClassVar = "step"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The cell of ticks that a value lies in, from each start to the next, the last one to `last`; some left out."""
+
+    column: str
+    grid: Grid
+    starts: tuple[int, ...]
+    last: int
+    without: tuple[int, ...]
+    kind: ClassVar = "cell"
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """Whether a column that has no codes yet has a value: one code; NULL has none."""
+
+    column: str
+    kind: ClassVar = "present"
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Whether a column equals what the rows around it say: the codes of `privacy/agreement.py`."""
+
+    column: str
+    derived: Derived
+    plain: float | None
+    """The number that unrelated columns may well agree in."""
+    link: LinkFacts
+    """The owner key that leads to those rows: of the counted table, or of the column's own."""
+    kind: ClassVar = "agreement"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Which of several disjoint blocks a row is in; a row in none has no code."""
+
+    blocks: tuple[Block, ...]
+    kind: ClassVar = "part"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cluster:
+    """Which of two released centres a row is nearer to."""
+
+    centres: CentrePair
+    columns: Mapping[str, ColumnFacts]
+    kind: ClassVar = "cluster"
+
+
+Source = (
+    Own
+    | Fanout
+    | InDegree
+    | NullKey
+    | KeyBlock
+    | KeySlot
+    | OfOwner
+    | OfFirst
+    | Rank
+    | EntityRows
+    | PublicRows
+    | Magnitude
+    | Step
+    | Cell
+    | Present
+    | Agreement
+    | Part
+    | Cluster
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -112,31 +239,54 @@ class Feature:
     apart: bool = False
 
     @property
-    def touches(self) -> int:
+    def in_degree(self) -> InDegree | None:
+        """The in-degree behind it, which the keys of other entities move; None for what is a function of the entity."""
+        if isinstance(self.source, OfOwner | OfFirst):
+            return self.source.feature.in_degree
+        return self.source if isinstance(self.source, InDegree) else None
+
+    @property
+    def sensitivity_factor(self) -> int:
         """By how many times an entity's weight one entity can move a weighted histogram of this feature.
 
-        Once by its own rows; where other entities' keys are counted, twice more by the one key that counts of its own.
+        Once by its own rows; where keys of other entities are counted, twice more by its one key that counts.
         """
-        if isinstance(self.source, OfOwner | OfFirst):
-            return self.source.feature.touches
-        return 3 if isinstance(self.source, Named) else 1
+        return 1 if self.in_degree is None else 3
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe the feature as the receipt does."""
+        source = self.source
+        described: dict[str, Any] = {"kind": source.kind}
+        if isinstance(source, OfOwner | OfFirst):
+            described["feature"] = source.feature.to_json()
+        elif isinstance(source, Cluster):
+            described["columns"] = list(source.columns)
+        elif isinstance(source, Agreement):
+            described |= {"column": source.column, "equals": source.derived.words()}
+        elif isinstance(source, Own | Magnitude | Step | Cell | Present):
+            described["column"] = source.column
+        elif isinstance(source, PublicRows):
+            described["link"] = dict(source.link)
+        elif isinstance(source, Fanout | InDegree | NullKey | KeyBlock | KeySlot):
+            described["link"] = source.link.to_json()
+        return described
 
 
-def touches_of(features: Iterable[Feature]) -> int:
-    """The same for several features at once: an entity has one key that counts for each of those that count keys."""
-    return 1 + sum(feature.touches - 1 for feature in features)
+def own(name: str, facts: ColumnFacts) -> Feature:
+    """A column of the table."""
+    return Feature(name=name, size=facts.size, ordered=facts.ordered, source=Own(name), apart=facts.null)
 
 
-def fanout(link: LinkFacts, edges: Edges) -> Feature:
+def fanout(link: LinkFacts, edges: Edges, *, cap: int | None = None) -> Feature:
     """Rows that an owner has through a key."""
     name = rows_column(link.name)
-    return Feature(name=name, size=len(edges) - 1, ordered=True, source=Rows(link, edges))
+    return Feature(name=name, size=len(edges) - 1, ordered=True, source=Fanout(link, edges, cap))
 
 
-def named(link: LinkFacts, edges: Edges) -> Feature:
-    """Keys that name a row."""
+def in_degree(link: LinkFacts, edges: Edges, *, cap: int | None = None) -> Feature:
+    """Keys that reference a row."""
     name = in_degree_column(link.name)
-    return Feature(name=name, size=len(edges) - 1, ordered=True, source=Named(link, edges))
+    return Feature(name=name, size=len(edges) - 1, ordered=True, source=InDegree(link, edges, cap))
 
 
 def null_key(link: LinkFacts) -> Feature:
@@ -145,43 +295,40 @@ def null_key(link: LinkFacts) -> Feature:
 
 
 def key_block(link: LinkFacts, blocks: int) -> Feature:
-    """The block of public rows that a key names."""
+    """The block of public rows that a key references."""
     size = max(blocks + link.nullable, 1)
     source = KeyBlock(link, blocks)
     return Feature(name=key_column(link.name), size=size, ordered=False, source=source, apart=link.nullable)
 
 
-def of_owner(feature: Feature) -> Feature:
+def key_slot(link: LinkFacts, *, shuffled: bool) -> Feature:
+    """The row that a key references, NULL first."""
+    if link.slots is None:
+        raise ValueError(f"{link.name}: the rows it can reference are private")
+    return Feature(name=key_column(link.name), size=link.slots + 1, ordered=False, source=KeySlot(link, shuffled))
+
+
+def of_owner(feature: Feature, link: LinkFacts) -> Feature:
     """A feature of the owner row."""
-    return Feature(
-        name=f"{OWNER}{feature.name}",
-        size=feature.size + 1,
-        ordered=feature.ordered,
-        source=OfOwner(feature),
-        apart=True,
-    )
+    name = f"{OWNER}{feature.name}"
+    return Feature(name=name, size=feature.size + 1, ordered=feature.ordered, source=OfOwner(feature, link), apart=True)
 
 
-def of_first(feature: Feature) -> Feature:
+def of_first(feature: Feature, link: LinkFacts) -> Feature:
     """A feature of the first row of the same owner."""
-    return Feature(
-        name=f"{FIRST}{feature.name}",
-        size=feature.size + 1,
-        ordered=feature.ordered,
-        source=OfFirst(feature),
-        apart=True,
-    )
+    name = f"{FIRST}{feature.name}"
+    return Feature(name=name, size=feature.size + 1, ordered=feature.ordered, source=OfFirst(feature, link), apart=True)
 
 
-def public_rows(name: str, codes: NDArray[np.uint16]) -> Feature:
-    """How many public rows name an entity."""
+def public_rows(name: str, link: Mapping[str, Any], codes: NDArray[np.uint16]) -> Feature:
+    """How many public rows reference an entity."""
     size = int(codes.max(initial=0)) + 1
-    return Feature(name=name, size=size, ordered=True, source=PublicRows(codes))
+    return Feature(name=name, size=size, ordered=True, source=PublicRows(link, codes))
 
 
-def rank() -> Feature:
+def rank(link: LinkFacts) -> Feature:
     """The place among the owner's rows."""
-    return Feature(name=RANK, size=len(RANK_EDGES) - 1, ordered=True, source=Rank())
+    return Feature(name=RANK, size=len(RANK_EDGES) - 1, ordered=True, source=Rank(link))
 
 
 def entity_rows(edges: Edges) -> Feature:
@@ -189,9 +336,41 @@ def entity_rows(edges: Edges) -> Feature:
     return Feature(name=STRATUM, size=len(edges) - 1, ordered=True, source=EntityRows(edges))
 
 
+def magnitude(column: str, kind: SqlType) -> Feature:
+    """Orders of magnitude of a column."""
+    size = Magnitudes(type=kind).size
+    return Feature(name=column, size=size, ordered=True, source=Magnitude(column, kind))
+
+
+def step(column: str, kind: SqlType) -> Feature:
+    """The steps that values of a column lie on."""
+    return Feature(name=column, size=len(steps_of(kind)) + 1, ordered=True, source=Step(column, kind))
+
+
+def cell(column: str, grid: Grid, starts: Sequence[int], last: int, without: Sequence[int] = ()) -> Feature:
+    """Cells of ticks of a column."""
+    source = Cell(column, grid, tuple(starts), last, tuple(without))
+    return Feature(name=column, size=len(starts), ordered=True, source=source)
+
+
+def present(column: str) -> Feature:
+    """Whether a column has a value."""
+    return Feature(name=column, size=1, ordered=False, source=Present(column))
+
+
+def part(blocks: Sequence[Block]) -> Feature:
+    """Which of several disjoint blocks a row is in."""
+    return Feature(name="part", size=len(blocks), ordered=False, source=Part(tuple(blocks)))
+
+
+def cluster(centres: CentrePair, columns: Mapping[str, ColumnFacts]) -> Feature:
+    """Which of two centres a row is nearer to."""
+    return Feature(name="cluster", size=2, ordered=False, source=Cluster(centres, columns))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Axis:
-    """A feature in coarse bins: `bins[code]`, numbered from 0. Public."""
+    """A feature in coarse bins: `bins[code]`, numbered from 0; rows of a code with bin -1 are not counted. Public."""
 
     feature: Feature
     bins: NDArray[np.int64]
@@ -201,25 +380,16 @@ class Axis:
         """How many bins there are."""
         return int(self.bins.max()) + 1
 
+    @property
+    def whole(self) -> bool:
+        """Whether every code is a bin of its own."""
+        return bool(np.array_equal(self.bins, np.arange(self.feature.size)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe the axis as the receipt does."""
+        return {"bins": self.size, "feature": self.feature.to_json()}
+
 
 def whole_axis(feature: Feature) -> Axis:
     """Every code a bin of its own."""
     return Axis(feature, np.arange(feature.size))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Pair:
-    """Two axes of which is asked how far they are from a public table of expected weights, less a public penalty.
-
-    All in units: `expected` by bins of the first and second axis.
-    """
-
-    first: Axis
-    second: Axis
-    expected: NDArray[np.int64]
-    penalty: int
-
-    @property
-    def touches(self) -> int:
-        """By how many times an entity's weight one entity can move the table of the two."""
-        return touches_of([self.first.feature, self.second.feature])

@@ -1,10 +1,10 @@
 """The ledger: what was spent on what, and a budget that cannot be passed.
 
 Charges form a tree. What runs on the same rows one after the other adds up; what runs on disjoint blocks of one
-table costs as much as its dearest block. A charge that would lift the total above the budget is refused before
+table costs the maximum of its blocks. A charge that would lift the total above the budget is refused before
 anything changes, so the budget holds whatever a method decides on the way (docs/proofs/composition.md). All amounts
-are in the ledger's currency. Thresholds have an account of their own: deltas, which add up. A charge costs one step
-per level of the tree.
+are in the ledger's privacy measure. Thresholds have an account of their own: deltas, which add up. A charge costs
+one step per level of the tree.
 """
 
 import math
@@ -12,22 +12,20 @@ from fractions import Fraction
 from typing import Any
 
 from privbench.errors import BudgetError
-from privbench.privacy.blocks import Box, Boxes, Centres, inside
-from privbench.privacy.events import Currency, Event, Mechanism, rational
-
-_NOISY_COUNTS = (Mechanism.DISCRETE_GAUSSIAN, Mechanism.FREQUENT_VALUES)
+from privbench.privacy.events import Event, Mechanism, PrivacyMeasure, rational
+from privbench.privacy.partitions import Box, Boxes, Centres, inside
 
 
 class Ledger:
-    """A budget in some currency, and the tree of what was charged to it."""
+    """A budget in some privacy measure, and the tree of what was charged to it."""
 
     def __init__(
-        self, budget: Fraction, currency: Currency = Currency.EPSILON, *, thresholds: Fraction = Fraction(0)
+        self, budget: Fraction, measure: PrivacyMeasure = PrivacyMeasure.EPSILON, *, thresholds: Fraction = Fraction(0)
     ) -> None:
         if budget <= 0:
             raise BudgetError(f"the privacy budget must be positive, not {budget}. Give an epsilon above 0.")
         self.budget = budget
-        self.currency = currency
+        self.measure = measure
         self.thresholds = thresholds
         """The delta that thresholds may spend together."""
         self.delta = Fraction(0)
@@ -47,8 +45,11 @@ class Ledger:
 
     def to_json(self) -> dict[str, Any]:
         """Total and tree as docs/receipt.md describes them; every node comes after its parent."""
-        delta = {"delta": rational(self.delta)} if self.thresholds else {}
-        return {"total": rational(self.total), **delta, "nodes": [node.json(self.currency) for node in self._nodes]}
+        return {
+            "total": rational(self.total),
+            "delta": rational(self.delta),
+            "nodes": [node.json(self.measure) for node in self._nodes],
+        }
 
     def _add(self, parent: "_Node | None", kind: str, facts: dict[str, Any]) -> "_Node":
         node = _Node(len(self._nodes), parent, kind, facts)
@@ -56,15 +57,15 @@ class Ledger:
         return node
 
     def _charge(self, scope: "_Node", event: Event) -> None:
-        if event.currency is not self.currency:
-            raise ValueError(f"{event}: costs {event.currency.value}, but the ledger counts {self.currency.value}")
-        steps = int(event.amount * self.currency.grid)
+        if event.measure is not self.measure:
+            raise ValueError(f"{event}: costs {event.measure.value}, but the ledger counts {self.measure.value}")
+        steps = int(event.amount * self.measure.grid)
         rises = _rises(scope, scope.steps + steps)
         top, total = rises[-1]
-        if top is self._nodes[0] and total > math.floor(self.budget * self.currency.grid):
+        if top is self._nodes[0] and total > math.floor(self.budget * self.measure.grid):
             left = self.budget - self.total
             raise BudgetError(
-                f"{event}: would spend {self.currency.word} {float(event.amount):.6g}, but only {float(left):.6g} of "
+                f"{event}: would spend {self.measure.word} {float(event.amount):.6g}, but only {float(left):.6g} of "
                 f"{float(self.budget):.6g} is left. Nothing was drawn. Raise epsilon, or measure less."
             )
         if self.delta + event.delta > self.thresholds:
@@ -75,7 +76,7 @@ class Ledger:
         for node, risen in rises:
             node.steps = risen
         self.delta += event.delta
-        self._add(scope, "event", _event_json(event)).steps = steps
+        self._add(scope, "event", event.to_json()).steps = steps
 
 
 class Scope:
@@ -103,7 +104,7 @@ class Scope:
     @property
     def total(self) -> Fraction:
         """What was charged here and below, as the tree composes it."""
-        return Fraction(self._node.steps, self._ledger.currency.grid)
+        return Fraction(self._node.steps, self._ledger.measure.grid)
 
     def sequential(self, label: str) -> "Scope":
         """Open a named scope on the same rows; its total adds to this one's."""
@@ -117,7 +118,7 @@ class Scope:
         entity, for the rows of one entity may lie in different blocks. Boxes stay inside the box of this scope.
         Only epsilon composes so: rho goes with the square of what an entity moves, which blocks would share.
         """
-        if self._ledger.currency is not Currency.EPSILON:
+        if self._ledger.measure is not PrivacyMeasure.EPSILON:
             raise ValueError(f"{by.table}: blocks cannot be charged in parallel where rho is counted")
         boxes = by.boxes if isinstance(by, Boxes) else (self._box,) * len(by)
         self._check_partition(by, boxes, parts)
@@ -158,12 +159,12 @@ class _Node:
         self.kind = kind
         self.facts = facts
         self.steps = 0
-        """What it cost, in steps of the currency's grid."""
+        """What it cost, in steps of the measure's grid."""
 
-    def json(self, currency: Currency) -> dict[str, Any]:
-        cost = currency.word if self.kind == "event" else "total"
+    def json(self, measure: PrivacyMeasure) -> dict[str, Any]:
+        cost = measure.word if self.kind == "event" else "total"
         parent = None if self.parent is None else self.parent.index
-        return {"kind": self.kind, "parent": parent, **self.facts, cost: rational(Fraction(self.steps, currency.grid))}
+        return {"kind": self.kind, "parent": parent, **self.facts, cost: rational(Fraction(self.steps, measure.grid))}
 
 
 def _rises(node: _Node, steps: int) -> list[tuple[_Node, int]]:
@@ -179,27 +180,12 @@ def _rises(node: _Node, steps: int) -> list[tuple[_Node, int]]:
 
 
 def _check_rows(event: Event, by: Boxes | Centres) -> None:
-    if event.weighted:
-        raise ValueError(f"{event}: weights are counted on whole tables alone, not in a block of {by.table}")
-    if event.table != by.table:
-        raise ValueError(f"{event}: charged to a block of {by.table}")
+    """Refuse what does not look at rows of the parted table alone, each row for itself."""
+    block = getattr(event.query, "block", None)
+    if block is None or event.table != by.table:
+        raise ValueError(f"{event}: charged to a block of {by.table}, but does not count rows of it")
     if event.mechanism is not Mechanism.AS_PUBLISHED and event.sensitivity % by.rows_per_entity:
         raise ValueError(
             f"{event}: sensitivity {event.sensitivity} is not a whole multiple of the {by.rows_per_entity} rows that "
             "an entity may have, and these may lie in different blocks"
         )
-
-
-def _event_json(event: Event) -> dict[str, Any]:
-    return {
-        "mechanism": event.mechanism.value,
-        "query": event.query,
-        "table": event.table,
-        "sensitivity": rational(event.sensitivity),
-        "scale": rational(event.scale),
-        "draws": event.draws,
-        "monotone": event.monotone,
-        "weighted": event.weighted,
-        **({"additive": event.additive} if event.mechanism in _NOISY_COUNTS else {}),
-        **({"threshold": event.threshold, "delta": rational(event.delta)} if event.threshold else {}),
-    }

@@ -10,10 +10,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.privacy.blocks import CentrePair, leaning
+from privbench.privacy.exact import COORDINATE, Codes, coordinates, sums_by_cell, weighted_histogram
 from privbench.privacy.facts import ColumnFacts
 from privbench.privacy.noise import Entropy, discrete_laplace
-from privbench.privacy.partition import CentrePair, leaning
-from privbench.privacy.queries import COORDINATE, Codes, cluster_counts, cluster_histograms, cluster_sums, coordinates
 
 
 def published_row_split(
@@ -36,14 +36,19 @@ def published_row_split(
 
 
 def _raw_centres(codes: Mapping[str, Codes], facts: Mapping[str, ColumnFacts], right: NDArray[np.bool_]) -> CentrePair:
-    sizes = np.maximum(cluster_counts(right), 1)
+    sizes = np.maximum(np.bincount(right, minlength=2), 1)
     centres = {}
     for name, column in codes.items():
         if facts[name].ordered:
-            centres[name] = cluster_sums(coordinates(column, facts[name].size), right) // sizes
+            centres[name] = sums_by_cell(coordinates(column, facts[name].size), right.astype(np.uint8), 2) // sizes
         else:
-            centres[name] = cluster_histograms(column, right, facts[name].size) * (2 * COORDINATE) // sizes[:, None]
+            centres[name] = _shares(column, right, facts[name].size) // sizes[:, None]
     return CentrePair(columns=centres)
+
+
+def _shares(codes: Codes, right: NDArray[np.bool_], size: int) -> NDArray[np.int64]:
+    """Rows per cluster and code, in coordinates."""
+    return weighted_histogram([(right.astype(np.uint8), 2), (codes, size)], None, 2 * COORDINATE)
 
 
 def _at_least(right: NDArray[np.bool_], fewest: int, coin: np.random.Generator) -> NDArray[np.bool_]:

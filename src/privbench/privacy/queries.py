@@ -1,193 +1,394 @@
-"""What the vault counts, exactly and without noise: pure functions of small integer arrays.
+"""Everything that is ever asked of private rows, as values: what is counted, how rows weigh, what one entity can move.
 
-Each function says how far one row, added or removed, can move its answer; the vault multiplies by the rows an
-entity may have. Kept apart from the vault so that tests can enumerate tiny databases and every neighbour.
+A query is public. Its sensitivity, the number of its answers and its description in the receipt follow from its fields
+and are never passed beside it; the engine evaluates it exactly, the vault adds noise. Sensitivities are proven in
+docs/proofs and derived again, from the published description alone, by `privbench_verify`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from math import log2
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from math import prod
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-NULL = -1
-"""The position of a NULL key; what is below it names a row that is not there."""
+from privbench.encode.grid import Grid
+from privbench.privacy.blocks import Block, ColumnSplit, disjoint
+from privbench.privacy.exact import COORDINATE, SCORE_BITS, dependence_bound
+from privbench.privacy.facts import ColumnFacts, LinkFacts
+from privbench.privacy.features import Axis, Feature, Part
 
-Codes = NDArray[np.unsignedinteger]
-Integers = NDArray[np.int64]
-
-BITS = 10
-"""Dependence scores are integers in units of 2**-BITS of their sensitivity."""
-COORDINATE = 2**8
-"""Cluster coordinates are integers from -COORDINATE to COORDINATE."""
+ENTITY_WEIGHT = 2**20
+"""What all rows of an entity in a table weigh together, where rows are counted by weight."""
+ROW_SCORE: Final[int] = 2**SCORE_BITS + 2
+"""What one row can move a dependence score: one unit is for rounding down, one for errors of floats."""
 
 
-def histogram(codes: Codes, size: int) -> Integers:
-    """Rows per code. One row moves one count by 1.
+class Counts(Enum):
+    """How rows count."""
 
-    >>> histogram(np.array([0, 2, 2], np.uint8), 4).tolist()
-    [1, 0, 2, 0]
+    ROWS = "rows"
+    """Each row counts 1, and an entity has at most so many as the cap of the table says."""
+    WEIGHTS = "weights"
+    """A row weighs ENTITY_WEIGHT over the rows that its entity has in the table, rounded down."""
+    VOTES = "votes"
+    """Each entity counts 1: one of its rows, chosen by a public hash."""
+
+    @property
+    def unit(self) -> int:
+        """What an entity counts."""
+        return ENTITY_WEIGHT if self is Counts.WEIGHTS else 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Histogram:
+    """Rows by the bins of axes; all rows in one count without axes."""
+
+    table: str
+    axes: tuple[Axis, ...]
+    counts: Counts = Counts.WEIGHTS
+    block: Block | None = None
+    """The rows that are counted, where rows count."""
+    chooses: ClassVar = False
+
+    def __post_init__(self) -> None:
+        if (self.block is not None) != (self.counts is Counts.ROWS):
+            raise ValueError(f"{self.table}: a block of rows belongs to counts of rows, and to them alone")
+        if self.block is not None and self.block.table != self.table:
+            raise ValueError(f"{self.table}: counted in a block of {self.block.table}")
+        for axis in self.axes:
+            source = axis.feature.source
+            if isinstance(source, Part) and not (
+                disjoint(source.blocks) and all(block.table == self.table for block in source.blocks)
+            ):
+                raise ValueError(f"{self.table}: the parts overlap or are of another table")
+
+    @property
+    def draws(self) -> int:
+        """How many counts there are."""
+        return prod(axis.size for axis in self.axes)
+
+    @property
+    def sensitivity(self) -> int:
+        """What an entity moves in L1: what it counts, and twice each of its keys that in-degrees count."""
+        shared = [found for axis in self.axes if (found := axis.feature.in_degree) is not None]
+        if self.block is None:
+            return self.counts.unit * (1 + 2 * len(shared))
+        return self.block.cap + 2 * sum(_cap(found.cap) for found in shared)
+
+    @property
+    def additive(self) -> bool:
+        """Whether an entity only adds to the counts, and lowers none."""
+        return all(axis.feature.in_degree is None for axis in self.axes)
+
+    @property
+    def unit(self) -> int:
+        """What an entity counts."""
+        return self.counts.unit
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe the query as the receipt does."""
+        axes = [axis.to_json() for axis in self.axes]
+        return {"kind": "histogram", "table": self.table, "counts": self.counts.value, "axes": axes}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sums:
+    """Sums of the centred coordinates of an ordered column, by the bins of axes."""
+
+    block: Block
+    axes: tuple[Axis, ...]
+    column: str
+    size: int
+    """Codes of the column."""
+    additive: ClassVar = False
+    unit: ClassVar = 1
+    chooses: ClassVar = False
+
+    @property
+    def table(self) -> str:
+        """The table whose rows are summed."""
+        return self.block.table
+
+    @property
+    def draws(self) -> int:
+        """How many sums there are."""
+        return prod(axis.size for axis in self.axes)
+
+    @property
+    def sensitivity(self) -> int:
+        """One row moves one sum by at most COORDINATE."""
+        return self.block.cap * COORDINATE
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe the query as the receipt does."""
+        axes = [axis.to_json() for axis in self.axes]
+        return {"kind": "sums", "table": self.table, "axes": axes, "column": self.column}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Dependence:
+    """Rows times the mutual information between two halves of columns, in units of what one row can move."""
+
+    block: Block
+    split: ColumnSplit
+    columns: Mapping[str, ColumnFacts]
+    most_rows: int
+    """No block of the table has more."""
+    draws: ClassVar = 1
+    additive: ClassVar = False
+    unit: ClassVar = 1
+    chooses: ClassVar = False
+
+    @property
+    def table(self) -> str:
+        """The table of the block."""
+        return self.block.table
+
+    @property
+    def sensitivity(self) -> int:
+        """What the rows of an entity can move."""
+        return self.block.cap * ROW_SCORE
+
+    def bits(self, score: float) -> float:
+        """A score in bits: rows times mutual information."""
+        return float(score * dependence_bound(self.most_rows) / 2**SCORE_BITS)
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe the query as the receipt does."""
+        left, right = self.split
+        return {"kind": "dependence", "table": self.table, "left": list(left), "right": list(right)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class HeavyHitters:
+    """The ticks of low .. high with large counts of weights; about `false` of them are there by noise alone."""
+
+    table: str
+    column: str
+    grid: Grid
+    low: int
+    high: int
+    false: float
+    block: ClassVar = None
+    additive: ClassVar = True
+    unit: ClassVar = ENTITY_WEIGHT
+    sensitivity: ClassVar = ENTITY_WEIGHT
+    chooses: ClassVar = False
+
+    @property
+    def draws(self) -> int:
+        """Each tick has a noisy count, though few are looked at."""
+        return self.high - self.low + 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe the query as the receipt does."""
+        counts = {"counts": Counts.WEIGHTS.value, "values": self.draws}
+        return {"kind": "heavy hitters", "table": self.table, "column": self.column, **counts}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FrequentValues:
+    """The values of a column that enough entities vote for: ticks of low .. high, or strings not in `without`.
+
+    Which values there are is private, so that this needs a threshold, and a part of delta.
     """
-    return np.bincount(codes, minlength=size).astype(np.int64)
+
+    table: str
+    column: str
+    grid: Grid | None = None
+    low: int = 0
+    high: int = 0
+    without: tuple[str, ...] = ()
+    block: ClassVar = None
+    draws: ClassVar = 1
+    additive: ClassVar = True
+    unit: ClassVar = 1
+    sensitivity: ClassVar = 1
+    chooses: ClassVar = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe the query as the receipt does."""
+        return {"kind": "heavy hitters", "table": self.table, "column": self.column, "counts": Counts.VOTES.value}
 
 
-def count_entropy(keys: Integers, bound: int) -> float:
-    """Sum of c*log2(c) over the counts c of equal keys, all below `bound`."""
-    if bound <= 4 * max(len(keys), 256):
-        counts = np.bincount(keys, minlength=1)
-    else:
-        ordered = np.sort(keys)
-        counts = np.diff(np.flatnonzero(np.diff(ordered, prepend=-1, append=-1)))
-    repeated = counts[counts > 1].astype(np.float64)
-    return float((repeated * np.log2(repeated)).sum())
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PublishedRowSplit:
+    """The paper's row split as published: noise on each row's distance. Not private as claimed, and marked so."""
+
+    block: Block
+    columns: Mapping[str, ColumnFacts]
+    rounds: int
+    fewest: int
+    additive: ClassVar = False
+    unit: ClassVar = 1
+    chooses: ClassVar = False
+
+    @property
+    def table(self) -> str:
+        """The table of the block."""
+        return self.block.table
+
+    @property
+    def draws(self) -> int:
+        """One for each round."""
+        return self.rounds
+
+    @property
+    def sensitivity(self) -> int:
+        """The largest distance that a row can have to a centre, for each row of an entity."""
+        return 2 * COORDINATE * len(self.columns) * self.block.cap
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe the query as the receipt does."""
+        return {
+            "kind": "published row split",
+            "table": self.table,
+            "columns": list(self.columns),
+            "rounds": self.rounds,
+        }
 
 
-def joint_keys(columns: Iterable[tuple[Codes, int]]) -> tuple[Integers, int]:
-    """One number per row, equal for rows that agree on every column, and a bound on it.
-
-    Exact for any number of columns: when the numbers would overflow they are made dense again.
-    """
-    keys: Integers | None = None
-    bound = 1
-    for codes, size in columns:
-        if keys is None:
-            keys, bound = codes.astype(np.int64), size
-            continue
-        if bound * size >= 2**62:
-            values, keys = np.unique(keys, return_inverse=True)
-            keys, bound = keys.astype(np.int64), len(values)
-        keys, bound = keys * size + codes, bound * size
-    if keys is None:
-        raise ValueError("no columns")
-    return keys, bound
-
-
-def dependence(left: float, right: float, joint: float, rows: int) -> float:
-    """Rows times the mutual information in bits, from the three `count_entropy` values.
-
-    One row added to N-1 others moves it by at most log2(N) + 1.4427 in either direction
-    (docs/proofs/paper.md, dependence).
-    """
-    return max(0.0, (rows * log2(rows) if rows else 0.0) - left - right + joint)
-
-
-def dependence_bound(most_rows: int) -> float:
-    """How far one row can move `dependence` in a table of at most that many rows, in bits, rounded up."""
-    return log2(max(most_rows, 1)) + 1.4427
-
-
-def dependence_units(bits: float, most_rows: int) -> int:
-    """The score as an integer: units of 2**-BITS of its sensitivity, rounded down."""
-    return int(bits / dependence_bound(most_rows) * 2**BITS)
-
-
-def dependence_sensitivity(rows_per_entity: int) -> int:
-    """How far an entity can move `dependence_units`: per row, one unit for rounding down and one for float error."""
-    return rows_per_entity * ((1 << BITS) + 2)
-
-
-def coordinates(codes: Codes, size: int) -> Integers:
-    """Ordered codes as centred integers from -COORDINATE to COORDINATE.
-
-    >>> coordinates(np.array([0, 1, 2], np.uint8), 3).tolist()
-    [-256, 0, 256]
-    """
-    if size == 1:
-        return np.zeros(len(codes), np.int64)
-    return (2 * COORDINATE * codes.astype(np.int64)) // (size - 1) - COORDINATE
-
-
-def cluster_counts(labels: NDArray[np.bool_]) -> Integers:
-    """Rows in the left and the right cluster. One row moves one count by 1."""
-    right = int(labels.sum())
-    return np.array([len(labels) - right, right], np.int64)
-
-
-def cluster_sums(values: Integers, labels: NDArray[np.bool_]) -> Integers:
-    """Sum of coordinates in either cluster. One row moves one sum by at most COORDINATE."""
-    right = int(values[labels].sum())
-    return np.array([int(values.sum()) - right, right], np.int64)
-
-
-def cluster_histograms(codes: Codes, labels: NDArray[np.bool_], size: int) -> Integers:
-    """Rows per cluster and code. One row moves one count by 1."""
-    return np.bincount(codes + labels * np.int64(size), minlength=2 * size).reshape(2, size)
-
-
-def slot_counts(slots: Integers, parts: Sequence[NDArray[np.int64]], size: int) -> Integers:
-    """Rows per part and key slot, NULL keys first; a key that names no slot counts nowhere.
-
-    A slot is counted whether its row is there or not, so one row moves one count by 1, the one of its own key.
-
-    >>> slot_counts(np.array([0, -1, 2, -2]), [np.array([0, 1, 2, 3])], 3).tolist()
-    [[1, 1, 0, 1]]
-    """
-    counts = np.zeros((len(parts), size + 1), np.int64)
-    for part, rows in enumerate(parts):
-        there = slots[rows]
-        counts[part] = np.bincount(there[there >= NULL] + 1, minlength=size + 1)
-    return counts
-
-
-def degrees(targets: Integers, rows: int) -> Integers:
-    """How many keys name each of `rows` rows."""
-    return np.bincount(targets[targets >= 0], minlength=rows).astype(np.int64)
-
-
-def degree_histogram(degree: Integers, cap: int) -> Integers:
-    """Rows by how many keys name them, capped.
-
-    One row of the named table moves one count by 1; one key moves two counts by 1 each.
-    """
-    return histogram(np.minimum(degree, cap), cap + 1)
-
-
-def cap_scores(rows_of_entity: Integers, candidates: Sequence[int], penalties: Sequence[int]) -> Integers:
-    """How good each cap is: the fewer entities lose rows to it and the smaller its public penalty, the better.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CapChoice:
+    """Which cap on the rows per entity cuts few entities for its public penalty.
 
     One entity more lowers each score by 1 or leaves it, so that all scores move the same way.
-
-    >>> cap_scores(np.array([1, 1, 2, 9]), [1, 2, 9], [1, 2, 9]).tolist()
-    [-3, -3, -9]
     """
-    above = [int((rows_of_entity > c).sum()) for c in candidates]
-    return -(np.array(above, np.int64) + np.array(penalties, np.int64))
+
+    table: str
+    candidates: tuple[int, ...]
+    penalties: tuple[int, ...]
+    owner: LinkFacts | None
+    """The owner key of the table: rows whose owner is cut off do not count."""
+    orphans: bool = False
+    """Whether rows without owner count though the key may not be NULL."""
+    block: ClassVar = None
+    sensitivity: ClassVar = 1
+    monotone: ClassVar = True
+    unit: ClassVar = 1
+    draws: ClassVar = 1
+    chooses: ClassVar = True
+    kind: ClassVar = "choice of cap"
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe the query as the receipt does."""
+        return _choice_json(self)
 
 
-def keep_rows(entities: Integers, codes: Mapping[str, Codes], cap: int) -> NDArray[np.bool_]:
-    """Which rows stay when each entity keeps at most `cap`.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SplitChoice:
+    """Which split of columns has the least dependence between its halves."""
 
-    Those with the smallest public hash of the row's codes and its place among the entity's rows: a function of
-    the entity's own rows alone, so that removing one entity changes no other's.
+    block: Block
+    candidates: tuple[ColumnSplit, ...]
+    columns: Mapping[str, ColumnFacts]
+    most_rows: int
+    monotone: ClassVar = False
+    unit: ClassVar = 1
+    draws: ClassVar = 1
+    chooses: ClassVar = True
+    kind: ClassVar = "choice of column split"
 
-    >>> keep_rows(np.array([4, 4, 7]), {}, 1).sum()
-    np.int64(2)
+    @property
+    def table(self) -> str:
+        """The table of the block."""
+        return self.block.table
+
+    @property
+    def sensitivity(self) -> int:
+        """What the rows of an entity can move."""
+        return self.block.cap * ROW_SCORE
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe the query as the receipt does."""
+        return _choice_json(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pair:
+    """Two axes of which is asked how far they are from a public table of expected weights, less a public penalty.
+
+    All in units of weight: `expected` by bins of the first and second axis.
     """
-    if not len(entities):
-        return np.zeros(0, bool)
-    mixed = _mix(_place_in_entity(entities).astype(np.uint64))
-    for column in codes.values():
-        mixed = _mix(mixed ^ column.astype(np.uint64))
-    order = np.lexsort((mixed, entities))
-    keep = np.zeros(len(entities), bool)
-    keep[order] = _place_in_entity(entities[order]) < cap
-    return keep
+
+    first: Axis
+    second: Axis
+    expected: NDArray[np.int64]
+    penalty: int
+
+    @property
+    def sensitivity_factor(self) -> int:
+        """By how many times an entity's weight one entity can move the table of the two."""
+        return sensitivity_factor([self.first.feature, self.second.feature])
 
 
-def _place_in_entity(entities: Integers) -> Integers:
-    """The how-manieth row of its entity each row is, in table order."""
-    order = np.argsort(entities, kind="stable")
-    ordered = entities[order]
-    starts = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
-    places = np.arange(len(ordered)) - np.repeat(starts, np.diff(np.append(starts, len(ordered))))
-    result = np.empty(len(ordered), np.int64)
-    result[order] = places
-    return result
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PairChoice:
+    """Which pair is the farthest from what is expected of it; the last candidate, none, has a distance of 0.
+
+    A distance is divided by what an entity's weight can move it, so that an entity moves a score by its weight.
+    """
+
+    table: str
+    candidates: tuple[Pair, ...]
+    block: ClassVar = None
+    sensitivity: ClassVar = ENTITY_WEIGHT
+    monotone: ClassVar = False
+    unit: ClassVar = ENTITY_WEIGHT
+    draws: ClassVar = 1
+    chooses: ClassVar = True
+    kind: ClassVar = "choice of pair"
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe the query as the receipt does."""
+        return _choice_json(self)
 
 
-def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A public bijection of 64-bit words with good avalanche (splitmix64)."""
-    x = (x + np.uint64(0x9E3779B97F4A7C15)) & np.uint64(0xFFFFFFFFFFFFFFFF)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DependencyChoice:
+    """Which candidate dependency holds for the most weight: the first code of its feature against the second.
+
+    The last candidate, none, has a score of 0.
+    """
+
+    table: str
+    candidates: tuple[Feature, ...]
+    block: ClassVar = None
+    sensitivity: ClassVar = ENTITY_WEIGHT
+    monotone: ClassVar = False
+    unit: ClassVar = ENTITY_WEIGHT
+    draws: ClassVar = 1
+    chooses: ClassVar = True
+    kind: ClassVar = "choice of dependency"
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe the query as the receipt does."""
+        return _choice_json(self)
+
+
+Counted = Histogram | Sums | Dependence | HeavyHitters | FrequentValues
+"""What is answered by noisy counts."""
+Choice = CapChoice | SplitChoice | PairChoice | DependencyChoice
+"""What is answered by the number of a candidate."""
+Query = Counted | Choice | PublishedRowSplit
+
+
+def sensitivity_factor(features: list[Feature]) -> int:
+    """By how many times an entity's weight one entity can move a weighted histogram of several features.
+
+    An entity has one key that counts for each of those that count keys.
+    """
+    return 1 + sum(feature.sensitivity_factor - 1 for feature in features)
+
+
+def _cap(cap: int | None) -> int:
+    if cap is None:
+        raise ValueError("an in-degree is counted by rows, but the table of its keys has no cap")
+    return cap
+
+
+def _choice_json(query: Choice) -> dict[str, Any]:
+    return {"kind": query.kind, "table": query.table, "candidates": len(query.candidates)}

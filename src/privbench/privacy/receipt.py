@@ -1,43 +1,48 @@
 """The receipt: what is promised to whom, what was taken as public, and every draw that was paid for.
 
 A JSON object without floats (rationals are "p/q"), described in docs/receipt.md. It is published beside the data and
-goes through `verify.py`, which shares no code with what writes it.
+checked by `privbench_verify`, which shares no code with what writes it.
 """
 
+import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from privbench.privacy.events import CAP_CHOICE, UNITS, Currency, rational
+from privbench.privacy.events import PrivacyMeasure, rational
 from privbench.privacy.ledger import Ledger
-from privbench.privacy.noise import Entropy
+from privbench.privacy.queries import ENTITY_WEIGHT, CapChoice
 from privbench.privacy.zcdp import largest_rho
 from privbench.schema.domain import Origin, Scalar
-from privbench.schema.unit import LinkKind, Neighbours, Protection, Role
+from privbench.schema.release import Release
+from privbench.schema.unit import Link, LinkKind, Neighbours, Protection, Role
 
-VERSION = 1
+VERSION = 2
 NOT_PRIVATE = "not private: the noise came from a test source and can be repeated"
 AS_PUBLISHED = "as published: the claim was not verified"
 REFERENCES = (
-    "An entity is protected for its own rows. That rows of other entities name it through these keys is not protected."
+    "An entity is protected for its own rows. That rows of other entities reference it through these keys is not "
+    "protected."
 )
-
 ORPHANS = (
-    "Keys to missing rows were counted as NULL. Rows that name the same missing owner are protected together, as one "
-    "entity."
+    "Keys to missing rows were counted as NULL. Rows that reference the same missing owner are protected together, as "
+    "one entity."
 )
 
 _FACTORS = {Neighbours.REPLACE: 2, Neighbours.ADD_REMOVE: 1}
 """Replacing an entity is removing one and adding one."""
+
+Place = tuple[str, str]
+"""A table and a column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicFacts:
     """What the promise takes as public, beside the schema and the public tables."""
 
-    domains: Mapping[str, Origin]
-    """`table.column` -> where its domain comes from."""
+    domains: Mapping[Place, Origin]
+    """Where the domain of each column comes from."""
     sizes: Mapping[str, int]
     """Private tables whose number of rows is public."""
     rows_per_entity: Mapping[str, int | None]
@@ -48,11 +53,12 @@ class PublicFacts:
     """What a key to a missing row is: "error" or "null"."""
     parameters: Mapping[str, Scalar]
     """Method and its settings."""
-
-
-def add_remove_budget(epsilon: Fraction, neighbours: Neighbours) -> Fraction:
-    """Work out what a ledger may spend so that epsilon holds for these neighbours."""
-    return epsilon / _FACTORS[neighbours]
+    derived: tuple[Mapping[str, Any], ...] = ()
+    """Derived columns, what they equal and where that comes from, as the receipt has them."""
+    releases: Mapping[Place, str] = field(default_factory=dict)
+    """Columns whose domain an earlier release has paid for, and the digest of its receipt."""
+    earlier: tuple[Release, ...] = ()
+    """The releases on which this one builds."""
 
 
 def open_ledger(
@@ -63,9 +69,9 @@ def open_ledger(
     `thresholds` is the part of delta that is kept for thresholds; rho then implies epsilon with the rest.
     """
     if delta == 0:
-        return Ledger(add_remove_budget(epsilon, neighbours))
-    currency = Currency.RHO_REPLACE if neighbours is Neighbours.REPLACE else Currency.RHO
-    return Ledger(largest_rho(epsilon, delta - thresholds), currency, thresholds=thresholds)
+        return Ledger(epsilon / _FACTORS[neighbours])
+    measure = PrivacyMeasure.RHO_REPLACE if neighbours is Neighbours.REPLACE else PrivacyMeasure.RHO
+    return Ledger(largest_rho(epsilon, delta - thresholds), measure, thresholds=thresholds)
 
 
 def make_receipt(
@@ -75,59 +81,77 @@ def make_receipt(
     epsilon: Fraction,
     delta: Fraction = Fraction(0),
     ledger: Ledger,
-    entropy: Entropy,
+    private_noise: bool,
     software: str,
 ) -> dict[str, Any]:
-    """Write the receipt of a finished fit. `software` is name and version."""
-    if (delta == 0) != (ledger.currency is Currency.EPSILON):
-        raise ValueError(f"a ledger that counts {ledger.currency.value} cannot keep a promise with delta {delta}")
+    """Write the receipt of a finished fit. `software` is name and version; test noise is not `private_noise`."""
+    if (delta == 0) != (ledger.measure is PrivacyMeasure.EPSILON):
+        raise ValueError(f"a ledger that counts {ledger.measure.value} cannot keep a promise with delta {delta}")
     charges = ledger.to_json()
-    said = claims(protection, facts, charges["nodes"])
+    claimed = claims(protection, facts, charges["nodes"])
     return {
-        "condition": said["condition"],
-        "stamp": _stamp(ledger, facts, entropy),
         "version": VERSION,
         "software": software,
+        "condition": claimed["condition"],
+        "stamp": _stamp(ledger, facts, private_noise=private_noise),
         "epsilon": rational(epsilon),
         "delta": rational(delta),
-        "neighbours": said["neighbours"],
-        "budget": _budget(ledger, protection.neighbours),
-        "noise": "operating system" if entropy.private else "test",
-        "unit": said["unit"],
-        "references": said["references"],
-        "public": said["public"],
+        "neighbours": claimed["neighbours"],
+        "budget": _budget(ledger),
+        "noise": "operating system" if private_noise else "test",
+        "unit": claimed["unit"],
+        "references": claimed["references"],
+        "public": claimed["public"],
+        "earlier": claimed["earlier"],
+        "derived": claimed["derived"],
         "ledger": charges,
     }
 
 
 def claims(protection: Protection, facts: PublicFacts, nodes: Collection[Mapping[str, Any]]) -> dict[str, Any]:
     """What a receipt says beside the numbers: who is protected and what is public. `nodes` is the tree of charges."""
-    from_data = sorted(name for name, origin in facts.domains.items() if origin is Origin.DATA)
-    chosen = {node["table"] for node in nodes if node.get("query") == CAP_CHOICE}
+    queries = [node["query"] for node in nodes if node["kind"] == "event"]
+    chosen = {query["table"] for query in queries if query["kind"] == CapChoice.kind}
     return {
-        "condition": _condition(from_data),
+        "condition": _condition(facts),
         "neighbours": protection.neighbours.value,
         "unit": _unit(protection, facts, chosen),
         "references": _references(protection),
         "public": _public(protection, facts),
+        "earlier": [release.model_dump(mode="json") for release in facts.earlier],
+        "derived": [dict(column) for column in facts.derived],
     }
 
 
-def _budget(ledger: Ledger, neighbours: Neighbours) -> dict[str, Any]:
-    if ledger.currency is Currency.EPSILON:
-        return {"add_remove": rational(ledger.budget), "factor": _FACTORS[neighbours]}
-    thresholds = {"thresholds": rational(ledger.thresholds)} if ledger.thresholds else {}
-    return {"rho": rational(ledger.budget), **thresholds}
+def display_name(*names: str) -> str:
+    r"""Names joined by dots, for people; a name of other than plain characters is written as JSON does.
+
+    >>> print(display_name("person", "age"), display_name("a.b", 'say "x"'))
+    person.age "a.b"."say \"x\""
+    """
+    return ".".join(name if _is_plain(name) else json.dumps(name, ensure_ascii=False) for name in names)
 
 
-def _condition(from_data: list[str]) -> str | None:
+def _is_plain(name: str) -> bool:
+    return bool(name) and all(c.isalnum() or c in "_- " for c in name)
+
+
+def _budget(ledger: Ledger) -> dict[str, Any]:
+    budget = {"measure": ledger.measure.word, "amount": rational(ledger.budget)}
+    if ledger.measure is PrivacyMeasure.EPSILON:
+        return budget
+    return {**budget, "thresholds": rational(ledger.thresholds)}
+
+
+def _condition(facts: PublicFacts) -> str | None:
+    from_data = sorted(place for place, origin in facts.domains.items() if origin is Origin.DATA)
     if not from_data:
         return None
-    return f"epsilon holds given that these domains are public: {', '.join(from_data)}"
+    return f"epsilon holds given that these domains are public: {', '.join(display_name(*p) for p in from_data)}"
 
 
-def _stamp(ledger: Ledger, facts: PublicFacts, entropy: Entropy) -> str | None:
-    if not entropy.private:
+def _stamp(ledger: Ledger, facts: PublicFacts, *, private_noise: bool) -> str | None:
+    if not private_noise:
         return NOT_PRIVATE
     return AS_PUBLISHED if ledger.as_published or facts.parameters.get("as_published") is True else None
 
@@ -142,7 +166,7 @@ def _unit(protection: Protection, facts: PublicFacts, chosen: Collection[str]) -
         }
         for table in protection.order
     }
-    return {"entity": protection.entity, "units_per_entity": UNITS, "tables": tables}
+    return {"entity": protection.entity, "weight": ENTITY_WEIGHT, "tables": tables}
 
 
 def _cap_origin(protection: Protection, table: str, facts: PublicFacts, chosen: Collection[str]) -> str:
@@ -165,30 +189,32 @@ def _owner(protection: Protection, table: str) -> dict[str, Any]:
     return {"owner": None, "key": None}
 
 
+def link_json(link: Link) -> dict[str, Any]:
+    """Name a key as the receipt does."""
+    return {"table": link.table, "columns": list(link.key.columns), "target": link.target}
+
+
 def _references(protection: Protection) -> dict[str, Any]:
-    keys = [f"{link.table}{link.key}" for link in protection.links if link.kind is LinkKind.REFERENCE]
+    keys = [link_json(link) for link in protection.links if link.kind is LinkKind.REFERENCE]
     return {"note": REFERENCES if keys else None, "keys": keys}
 
 
 def _public(protection: Protection, facts: PublicFacts) -> dict[str, Any]:
-    inbound = {
-        f"{link.key.table}({', '.join(link.key.references)})"
-        for link in protection.links
-        if link.kind is LinkKind.INBOUND
-    }
-    # This version of the receipt has no word for earlier releases: they count as declared.
-    origins = {name: Origin.DECLARED if o is Origin.EARLIER else o for name, o in facts.domains.items()}
-    by_origin = {o.value: sorted(n for n, origin in origins.items() if origin is o) for o in Origin}
-    by_origin.pop(Origin.EARLIER.value)
+    inbound = {(k.target, k.key.references) for k in protection.links if k.kind is LinkKind.INBOUND}
     return {
-        "domains": by_origin,
+        "domains": [_domain(facts, place) for place in sorted(facts.domains)],
         "sizes": dict(facts.sizes),
         "tables": [table for table, role in protection.roles.items() if role is Role.PUBLIC],
-        "keys": sorted(inbound),
+        "keys": [{"table": table, "columns": list(columns)} for table, columns in sorted(inbound)],
         "orphans": facts.orphans,
         "orphans_note": ORPHANS if facts.orphans == "null" else None,
         "parameters": {name: _exact(value) for name, value in facts.parameters.items()},
     }
+
+
+def _domain(facts: PublicFacts, place: Place) -> dict[str, Any]:
+    release = {"release": facts.releases[place]} if place in facts.releases else {}
+    return {"table": place[0], "column": place[1], "origin": facts.domains[place].value, **release}
 
 
 def _exact(value: Scalar) -> bool | int | str:

@@ -1,7 +1,7 @@
 """Values that enough entities have: Gaussian noise on the counts of those that are there, and a threshold.
 
-Which values are there is itself private, so that a value of one entity alone must hardly ever come out: the chance of
-that is a delta, beside the rho that the noise costs (docs/proofs/domains.md). It is bounded in exact arithmetic.
+Which values are there is itself private, so that a value of one entity alone must hardly ever come out: the probability
+of that is a delta, beside the rho that the noise costs (docs/proofs/domains.md). It is bounded in exact arithmetic.
 """
 
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context, Decimal
@@ -20,18 +20,18 @@ LEAST_THRESHOLD: Final = 2
 _UP: Final = Context(prec=60, rounding=ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX)
 _FARTHEST: Final = 1000
 """exp(-x) is taken for that of this x where x is larger: small enough for any delta, and written with few digits."""
-_LEAST_CHANCE: Final = Fraction(1, 10**100)
+_LEAST_PROBABILITY: Final = Fraction(1, 10**100)
 _ROOT: Final = Fraction(25066282, 10**7)
 """Just below the root of 2 pi."""
 
 
-def lone_chance(scale: Fraction, threshold: int) -> Fraction:
-    """The chance, rounded up, that a count of 1 with Gaussian noise of this scale comes out at the threshold or above.
+def tail_probability(scale: Fraction, threshold: int) -> Fraction:
+    """The probability, rounded up, that a count of 1 with Gaussian noise of this scale reaches the threshold.
 
     With m = threshold - 1 > 0, the sum of exp(-k**2 / (2 scale**2)) over k >= m is at most that of k = m times
     1 + scale**2 / m, and over all k at least 1 and at least scale * sqrt(2 pi).
 
-    >>> float(lone_chance(Fraction(20), 130)) < 1e-10 < float(lone_chance(Fraction(20), 125))
+    >>> float(tail_probability(Fraction(20), 130)) < 1e-10 < float(tail_probability(Fraction(20), 125))
     True
     """
     if threshold < LEAST_THRESHOLD:
@@ -42,21 +42,21 @@ def lone_chance(scale: Fraction, threshold: int) -> Fraction:
     return Fraction(first) * (1 + scale**2 / beyond) / max(Fraction(1), _ROOT * scale)
 
 
-def least_threshold(scale: Fraction, chance: Fraction) -> int:
-    """The least threshold that a count of 1 passes with no more than the chance.
+def least_threshold(scale: Fraction, probability: Fraction) -> int:
+    """The least threshold that a count of 1 passes with no more than that probability.
 
     >>> least_threshold(Fraction(1, 100), Fraction(1, 10**9))
     2
     """
-    if chance < _LEAST_CHANCE:
-        raise ValueError(f"no threshold for a chance of {chance}")
+    if probability < _LEAST_PROBABILITY:
+        raise ValueError(f"no threshold for a probability of {probability}")
     high = LEAST_THRESHOLD
-    while lone_chance(scale, high) > chance:
+    while tail_probability(scale, high) > probability:
         high *= 2
     low = LEAST_THRESHOLD
     while low < high:
         middle = (low + high) // 2
-        if lone_chance(scale, middle) > chance:
+        if tail_probability(scale, middle) > probability:
             low = middle + 1
         else:
             high = middle

@@ -1,69 +1,153 @@
-"""The vault: the only object that holds private codes, and the only door to them.
+"""The vault: the only holder of an engine, and so the only way to private rows.
 
-Each measured query goes through the door (`door.py`): it is charged to the ledger before the data are touched, is
-refused if it does not fit the budget, and returns integers with noise. A method sees blocks (sets of rows described
-by what was released), never rows.
+Nothing leaves it but integers with noise. Each query is charged to the ledger before the rows are touched, and refused
+if it does not fit the budget. With a tape of recorded answers and no engine the vault replays a run: whatever a method
+makes must come out the same, which is how the tests show that nothing flows past the ledger.
 """
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, NoReturn
 
-from privbench.encode.coded import CodedDatabase
-from privbench.privacy import queries
-from privbench.privacy.blocks import Centres
-from privbench.privacy.door import Answer, Door, Exact, one
-from privbench.privacy.events import CAP_CHOICE
-from privbench.privacy.facts import Facts, LinkFacts
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from privbench.privacy.blocks import Block, CentrePair, Side
+from privbench.privacy.calibrate import Noise, calibrate, calibrate_published, choice_noise, drawable, query_noise
+from privbench.privacy.engine import Codecs, Engine, Exact, ValueCounts
+from privbench.privacy.events import Event, PrivacyMeasure
+from privbench.privacy.facts import ColumnFacts, LinkFacts
+from privbench.privacy.gaussian import discrete_gaussian
 from privbench.privacy.ledger import Ledger, Scope
-from privbench.privacy.noise import Entropy
-from privbench.privacy.partition import Block, CentrePair, ColumnSplit, disjoint, widest_distance
-from privbench.privacy.price import price_published
+from privbench.privacy.noise import Entropy, discrete_laplace
+from privbench.privacy.partitions import Centres
 from privbench.privacy.published import published_row_split
-from privbench.privacy.sealed import Sealed
-from privbench.schema.unit import LinkKind
+from privbench.privacy.queries import Choice, Counted, FrequentValues, HeavyHitters, PublishedRowSplit
+from privbench.privacy.select import exponential_mechanism, permute_and_flip
+from privbench.privacy.sparse import sparse_histogram
+from privbench.privacy.thresholds import passing
+
+Answer = NDArray[Any]
+"""Integers; strings and their counts are objects, a row each."""
+Request = tuple[Counted, Fraction]
+"""A query, and the amount of budget that it may cost."""
 
 
-class Vault(Door):
-    """Private tables behind measured queries. Exactly one of `data` and `tape` is given."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Measured:
+    """Noisy counts, their noise in entities, and what an entity counts."""
+
+    values: NDArray[np.int64]
+    noise: Noise
+    unit: int
+    keys: tuple[Any, ...] = ()
+    """Of heavy hitters: the ticks or strings that were let out, in order."""
+
+    @property
+    def counts(self) -> NDArray[np.float64]:
+        """The counts in entities; where rows count, in rows."""
+        return self.values / self.unit
+
+    @property
+    def total(self) -> float:
+        """The sum of all counts."""
+        return float(self.counts.sum())
+
+
+class Vault:
+    """Private rows behind two verbs: `measure` and `choose`. Either an engine or a tape is given."""
 
     def __init__(
-        self,
-        facts: Facts,
-        data: CodedDatabase | None,
-        *,
-        ledger: Ledger,
-        entropy: Entropy,
-        tape: Sequence[Answer] | None = None,
+        self, engine: Engine | None, *, ledger: Ledger, entropy: Entropy, tape: Sequence[Answer] | None = None
     ) -> None:
-        super().__init__(facts, data, ledger=ledger, entropy=entropy, tape=tape)
+        if (engine is None) == (tape is None):
+            raise ValueError("give the vault either an engine or a tape")
+        self.ledger = ledger
+        self.answers: list[Answer] = []
+        self._entropy = entropy
+        self._engine = engine
+        self._tape = iter(tape or ())
         self._caps: dict[str, int] = {}
-        self._blocks = 0
+        self._splits = 0
 
-    # -- rows per entity ---------------------------------------------------------------------------------------
+    def __repr__(self) -> str:
+        return "<vault>"
 
-    def choose_cap(
-        self, table: str, candidates: Sequence[int], penalties: Sequence[int], *, scope: Scope, epsilon: Fraction
-    ) -> int:
-        """Pick the cap that cuts few entities for its penalty. One entity more moves every score down by at most 1."""
-        _check_outside_parts(scope)
-        at = self._select(
-            scope,
-            table,
-            CAP_CHOICE,
-            lambda sealed: queries.cap_scores(sealed.rows_per_entity(table), candidates, penalties),
-            sensitivity=1,
-            monotone=True,
-            epsilon=epsilon,
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a vault cannot be pickled")
+
+    # -- what an amount buys -----------------------------------------------------------------------------------
+
+    @property
+    def privacy_measure(self) -> PrivacyMeasure:
+        """What amounts are in."""
+        return self.ledger.measure
+
+    @property
+    def noise_is_private(self) -> bool:
+        """Whether nobody can foresee or repeat the noise."""
+        return self._entropy.private
+
+    def noise(self, query: Counted, amount: Fraction) -> Noise:
+        """The noise that an amount of budget buys for a query, in entities; where rows count, in rows."""
+        return query_noise(query, self.privacy_measure, amount)
+
+    def choice_noise(self, query: Choice, amount: Fraction) -> float:
+        """The scale of a choice that an amount of budget buys, in entities."""
+        return choice_noise(
+            self.privacy_measure, amount, sensitivity=query.sensitivity, monotone=query.monotone, unit=query.unit
         )
-        return candidates[at]
 
-    def cap_rows(self, table: str, cap: int) -> None:
+    def drawable(self, amount: Fraction, *, sensitivity: int) -> bool:
+        """Whether noise for so much sensitivity and so little budget can be drawn at all."""
+        return drawable(self.privacy_measure, amount, sensitivity=sensitivity)
+
+    # -- the two verbs -----------------------------------------------------------------------------------------
+
+    def measure(
+        self, query: Counted, amount: Fraction, scope: Scope | None = None, *, delta: Fraction = Fraction(0)
+    ) -> Measured:
+        """Answer a query by noisy counts for so much budget, charged to a scope or to that of the query's block."""
+        return self.measure_all([(query, amount)], scope, delta=delta)[0]
+
+    def measure_all(
+        self, requests: Sequence[Request], scope: Scope | None = None, *, delta: Fraction = Fraction(0)
+    ) -> list[Measured]:
+        """The same for several queries at once: all are charged, then all are counted in one batch."""
+        events = [
+            calibrate(query, self.privacy_measure, amount, delta=_part(query, delta)) for query, amount in requests
+        ]
+        for (query, _), event in zip(requests, events, strict=True):
+            _scope_of(query, scope).charge(event)
+        exact = [None] * len(events) if self._engine is None else self._engine.count([query for query, _ in requests])
+        return [
+            _measured(query, event, self._release(event, counts))
+            for (query, _), event, counts in zip(requests, events, exact, strict=True)
+        ]
+
+    def choose(self, query: Choice, amount: Fraction, scope: Scope | None = None) -> int:
+        """The number of a candidate with a high score, for so much budget."""
+        event = calibrate(query, self.privacy_measure, amount)
+        _scope_of(query, scope).charge(event)
+        exact = None if self._engine is None else self._engine.count([query])[0]
+        return int(self._release(event, exact)[0])
+
+    def coins(self, count: int) -> NDArray[np.uint64]:
+        """Random words that have nothing to do with the data, for what a method tries at random; they are recorded."""
+        return self._recorded(None if self._engine is None else self._entropy.words(count))
+
+    # -- rows and blocks ---------------------------------------------------------------------------------------
+
+    def cap_rows(self, table: str, cap: int, owner: LinkFacts | None, *, orphans: bool = False) -> None:
         """Keep at most `cap` rows of each entity, by entity-local truncation. Owners are capped before."""
         if table in self._caps:
             raise ValueError(f"{table}: its rows are capped already, and blocks may hold them")
         self._caps[table] = cap
-        if self._sealed is not None:
-            self._sealed.cap_rows(table, cap)
+        if self._engine is not None:
+            self._engine.cap_rows(table, cap, owner, orphans=orphans)
 
     def cap(self, table: str) -> int:
         """The most rows that an entity has in a table."""
@@ -73,207 +157,161 @@ class Vault(Door):
         """The most rows that an entity has in a table; None where it may have any number, so that weights count."""
         return self._caps.get(table)
 
-    # -- blocks ------------------------------------------------------------------------------------------------
-
     def whole(self, table: str, scope: Scope) -> Block:
-        """All rows of a table, its queries charged to `scope`."""
+        """All rows of a table, what is asked of them charged to `scope`."""
         _check_outside_parts(scope)
-        block = self._block(table, scope)
-        if self._sealed is not None:
-            self._sealed.open_whole(block)
-        return block
+        return Block(table=table, cap=self._caps[table], scope=scope)
 
-    def split(self, block: Block, columns: Sequence[str], centres: CentrePair) -> tuple[Block, Block]:
-        """Part a block by released centres: each row goes to the nearer. Costs nothing."""
-        by = centres.parting(block.table, self.cap(block.table))
-        sides = self._sides(block, block.scope.partition("rows by released centres", by, 2))
-        if self._sealed is not None:
-            self._sealed.open_split(block, columns, centres, sides)
-        return sides
+    def split(self, block: Block, columns: dict[str, ColumnFacts], centres: CentrePair) -> tuple[Block, Block]:
+        """Split a block by released centres: each row goes to the nearer. Costs nothing."""
+        by = centres.parting(block.table, block.cap)
+        scopes = block.scope.partition("rows by released centres", by, 2)
+        return self._sides(block, scopes, centres, columns)
 
     def split_as_published(
-        self, block: Block, columns: Sequence[str], *, rounds: int, fewest: int, epsilon: Fraction
+        self, block: Block, columns: dict[str, ColumnFacts], *, rounds: int, fewest: int, amount: Fraction
     ) -> tuple[tuple[Block, Block], tuple[int, int]]:
-        """Split rows as the paper prints it: centres of the raw rows, noise on each row's distance, exact sizes.
+        """Split rows as the paper publishes it: centres of the raw rows, noise on each row's distance, exact sizes.
 
         The claimed epsilon is charged and marked as not verified: one row moves the centres, and with them the
         distances of all rows.
         """
-        facts = {c: self.facts.tables[block.table].columns[c] for c in columns}
-        widest = widest_distance(facts) * self.cap(block.table)
-        event = price_published(block.table, "row split", sensitivity=widest, rounds=rounds, amount=epsilon)
+        query = PublishedRowSplit(block=block, columns=columns, rounds=rounds, fewest=fewest)
+        event = calibrate_published(query, amount)
         block.scope.charge(event)
-        by = Centres(table=block.table, rows_per_entity=self.cap(block.table), centres=({}, {}))
-        sides = self._sides(block, block.scope.partition("rows as published, by noisy distances", by, 2))
-
-        def sizes(sealed: Sealed) -> Answer:
-            codes = {c: sealed.codes(block, c) for c in columns}
+        by = Centres(table=block.table, rows_per_entity=block.cap, centres=({}, {}))
+        sides = self._sides(block, block.scope.partition("rows as published, by noisy distances", by, 2), None, None)
+        answer = None
+        if self._engine is not None:
+            codes = self._engine.codes_in(block, columns)
             right = published_row_split(
-                codes, facts, rounds=rounds, fewest=fewest, scale=event.scale, entropy=self.entropy
+                codes, columns, rounds=rounds, fewest=fewest, scale=event.scale, entropy=self._entropy
             )
-            sealed.open_sides(block, right, sides)
-            return queries.cluster_counts(right)
+            self._engine.split_rows(block, sides[0].path[-1].split, right)
+            answer = np.bincount(right, minlength=2)
+        left, on_right = self._recorded(answer).tolist()
+        return sides, (left, on_right)
 
-        left, right = self._answer(sizes).tolist()
-        return sides, (left, right)
+    def encode(self, codecs: Codecs) -> None:
+        """Code the columns that had no codes yet, now that their domains are known."""
+        if self._engine is not None:
+            self._engine.encode(codecs)
 
-    # -- measured queries --------------------------------------------------------------------------------------
-
-    def size(self, block: Block, *, epsilon: Fraction) -> int:
-        """How many rows."""
-        answer = self._count(block, "size", lambda sealed: one(len(sealed.rows(block))), draws=1, epsilon=epsilon)
-        return int(answer[0])
-
-    def histogram(self, block: Block, column: str, *, epsilon: Fraction) -> Answer:
-        """Rows per code of a column."""
-        size = self.facts.tables[block.table].columns[column].size
-        return self._count(
-            block,
-            f"histogram of {column}",
-            lambda sealed: queries.histogram(sealed.codes(block, column), size),
-            draws=size,
-            epsilon=epsilon,
-        )
-
-    def choose_column_split(self, block: Block, candidates: Sequence[ColumnSplit], *, epsilon: Fraction) -> ColumnSplit:
-        """Pick the split of columns with the least dependence between its halves."""
-        most = self.facts.most_rows(block.table, self.cap(block.table))
-
-        def scores(sealed: Sealed) -> Answer:
-            return -sealed.dependences(block, candidates, most_rows=most)
-
-        sensitivity = queries.dependence_sensitivity(self.cap(block.table))
-        at = self._select(block.scope, block.table, "column split", scores, sensitivity=sensitivity, epsilon=epsilon)
-        return candidates[at]
-
-    def dependence(self, block: Block, split: ColumnSplit, *, epsilon: Fraction) -> float:
-        """Rows times the mutual information in bits between the halves of a split of columns."""
-        most = self.facts.most_rows(block.table, self.cap(block.table))
-        answer = self._measure(
-            block.scope,
-            block.table,
-            f"dependence of {len(split[0])} and {len(split[1])} columns",
-            lambda sealed: sealed.dependences(block, [split], most_rows=most),
-            draws=1,
-            sensitivity=queries.dependence_sensitivity(self.cap(block.table)),
-            epsilon=epsilon,
-        )
-        bits: float = float(answer[0]) * queries.dependence_bound(most) / 2**queries.BITS
-        return bits
-
-    def cluster_sizes(self, block: Block, columns: Sequence[str], centres: CentrePair, *, epsilon: Fraction) -> Answer:
-        """Rows nearer to either centre."""
-        return self._count(
-            block,
-            "cluster sizes",
-            lambda sealed: queries.cluster_counts(sealed.labels(block, columns, centres)),
-            draws=2,
-            epsilon=epsilon,
-        )
-
-    def cluster_column(
-        self, block: Block, columns: Sequence[str], centres: CentrePair, column: str, *, epsilon: Fraction
-    ) -> Answer:
-        """For either cluster, the sum of an ordered column's coordinates or the histogram of an unordered one."""
-        facts = self.facts.tables[block.table].columns[column]
-        if facts.ordered:
-            return self._measure(
-                block.scope,
-                block.table,
-                f"cluster sums of {column}",
-                lambda sealed: queries.cluster_sums(
-                    queries.coordinates(sealed.codes(block, column), facts.size), sealed.labels(block, columns, centres)
-                ),
-                draws=2,
-                sensitivity=self.cap(block.table) * queries.COORDINATE,
-                epsilon=epsilon,
-            )
-        return self._count(
-            block,
-            f"cluster histograms of {column}",
-            lambda sealed: queries.cluster_histograms(
-                sealed.codes(block, column), sealed.labels(block, columns, centres), facts.size
-            ),
-            draws=2 * facts.size,
-            epsilon=epsilon,
-        )
-
-    def slot_counts(self, link: LinkFacts, parts: Sequence[Block], *, scope: Scope, epsilon: Fraction) -> Answer:
-        """Rows per part and key slot, NULL first. The parts are disjoint blocks of the link's table."""
-        if link.slots is None:
-            raise ValueError(f"{link.name}: the rows it can name are private")
-        if not disjoint(parts) or any(part.table != link.table for part in parts):
-            raise ValueError(f"{link.name}: the parts overlap or are of another table")
-        _check_outside_parts(scope)
-        slots = link.slots
-        return self._measure(
-            scope,
-            link.table,
-            f"rows per key of {link.name}",
-            lambda sealed: queries.slot_counts(sealed.slots(link), [sealed.rows(p) for p in parts], slots),
-            draws=len(parts) * (slots + 1),
-            sensitivity=self.cap(link.table),
-            epsilon=epsilon,
-            additive=True,
-        )
-
-    def null_keys(self, link: LinkFacts, *, scope: Scope, epsilon: Fraction) -> int:
-        """How many rows have a NULL key."""
-        _check_outside_parts(scope)
-        answer = self._measure(
-            scope,
-            link.table,
-            f"NULL keys of {link.name}",
-            lambda sealed: one(sealed.null_keys(link)),
-            draws=1,
-            sensitivity=self.cap(link.table),
-            epsilon=epsilon,
-            additive=True,
-        )
-        return int(answer[0])
-
-    def degree_histogram(self, link: LinkFacts, *, cap: int, scope: Scope, epsilon: Fraction) -> Answer:
-        """Rows of the named table by how many keys name them, up to `cap`."""
-        _check_outside_parts(scope)
-        return self._measure(
-            scope,
-            link.table,
-            f"rows of {link.target} by number of {link.name}",
-            lambda sealed: queries.degree_histogram(sealed.degrees(link), cap),
-            draws=cap + 1,
-            sensitivity=self.degree_sensitivity(link),
-            epsilon=epsilon,
-            additive=link.kind is LinkKind.OWNER,
-        )
-
-    def degree_sensitivity(self, link: LinkFacts) -> int:
-        """How far an entity moves a degree histogram: its named rows, and twice its keys if they may name others'."""
-        own = self.cap(link.target)
-        return own if link.kind is LinkKind.OWNER else own + 2 * self.cap(link.table)
+    def forget(self, table: str) -> None:
+        """The table is learnt: let go of what was counted for it."""
+        if self._engine is not None:
+            self._engine.forget(table)
 
     # -- behind the door ---------------------------------------------------------------------------------------
 
-    def _count(self, block: Block, query: str, exact: Exact, *, draws: int, epsilon: Fraction) -> Answer:
-        """A query in which each row counts once."""
-        cap = self.cap(block.table)
-        return self._measure(
-            block.scope, block.table, query, exact, draws=draws, sensitivity=cap, epsilon=epsilon, additive=True
-        )
-
-    def _block(self, table: str, scope: Scope, *, trail: tuple[tuple[int, int], ...] = ()) -> Block:
-        self._blocks += 1
-        return Block(table=table, number=self._blocks, scope=scope, trail=trail)
-
-    def _sides(self, block: Block, scopes: Sequence[Scope]) -> tuple[Block, Block]:
+    def _sides(
+        self,
+        block: Block,
+        scopes: Sequence[Scope],
+        centres: CentrePair | None,
+        columns: dict[str, ColumnFacts] | None,
+    ) -> tuple[Block, Block]:
         """The two blocks of a split, which is called by a number that no other split has."""
-        split = self._blocks
+        self._splits += 1
         left, right = (
-            self._block(block.table, scope, trail=(*block.trail, (split, side))) for side, scope in enumerate(scopes)
+            Block(
+                table=block.table,
+                cap=block.cap,
+                scope=scope,
+                path=(*block.path, Side(split=self._splits, right=right, centres=centres, columns=columns)),
+            )
+            for right, scope in zip((False, True), scopes, strict=True)
         )
         return left, right
 
+    def _release(self, event: Event, exact: Exact | None) -> Answer:
+        """The noisy answer of an event that was charged, given the exact one; without one, that on the tape."""
+        return self._recorded(None if exact is None else draw(event, exact, self._entropy))
+
+    def _recorded(self, answer: Answer | None) -> Answer:
+        """An answer, or the one on the tape; recorded, and locked so that the record stays what it was."""
+        if answer is None:
+            answer = next(self._tape, None)
+        if answer is None:
+            raise RuntimeError("the tape has fewer answers than the run that replays it asks for")
+        answer.setflags(write=False)
+        self.answers.append(answer)
+        return answer
+
+
+def draw(event: Event, exact: Exact, entropy: Entropy) -> Answer:
+    """The noisy answer of an event, given the exact one."""
+    if event.mechanism.chooses:
+        choose = exponential_mechanism if event.mechanism.concentrated else permute_and_flip
+        return np.array([choose(_scores(exact), scale=event.scale, entropy=entropy)], np.int64)
+    if isinstance(exact, ValueCounts):
+        return _draw_values(event, exact, entropy)
+    noise = discrete_gaussian if event.mechanism.concentrated else discrete_laplace
+    noisy: Answer = exact + noise(exact.size, event.scale, entropy).reshape(exact.shape)
+    return noisy
+
+
+def _draw_values(event: Event, exact: ValueCounts, entropy: Entropy) -> Answer:
+    """Values with large counts, a row each of value and noisy count, in an order that says nothing about rows."""
+    query = event.query
+    if isinstance(query, HeavyHitters):
+        above = max(0, math.ceil(float(event.scale) * math.log(max(query.draws / (2 * query.false), 1.0))))
+        return sparse_histogram(
+            exact.values,
+            exact.counts,
+            low=query.low,
+            high=query.high,
+            above=above,
+            scale=event.scale,
+            entropy=entropy,
+        )
+    kept, counts = passing(exact.counts, threshold=event.threshold, scale=event.scale, entropy=entropy)
+    if isinstance(exact.values, np.ndarray):
+        return np.stack([exact.values[kept], counts], axis=1)
+    return _sorted_strings(exact.values.filter(pa.array(kept)), counts)
+
+
+def _sorted_strings(values: pa.Array, counts: NDArray[np.int64]) -> Answer:
+    """Strings and their counts by code points; what is not Unicode is no string."""
+    pairs = zip(values.cast(pa.binary()).to_pylist(), counts.tolist(), strict=True)
+    valid = sorted((raw.decode(), count) for raw, count in pairs if raw.decode(errors="ignore").encode() == raw)
+    return np.array(valid, dtype=object).reshape(-1, 2)
+
+
+def _scores(exact: Exact) -> NDArray[np.int64]:
+    if isinstance(exact, ValueCounts):
+        raise TypeError("a choice has scores, not counts by value")
+    return exact
+
+
+def _measured(query: Counted, event: Event, answer: Answer) -> Measured:
+    noise = Noise(gaussian=event.mechanism.concentrated, scale=float(event.scale / query.unit))
+    if not isinstance(query, HeavyHitters | FrequentValues):
+        return Measured(values=answer, noise=noise, unit=query.unit)
+    keys, counts = answer[:, 0].tolist(), answer[:, 1].astype(np.int64)
+    return Measured(values=counts, noise=noise, unit=query.unit, keys=tuple(keys))
+
+
+def _part(query: Counted, delta: Fraction) -> Fraction:
+    """The delta of a query: only values that are let out because they are there cost any."""
+    return delta if isinstance(query, FrequentValues) else Fraction(0)
+
+
+def _scope_of(query: Counted | Choice, scope: Scope | None) -> Scope:
+    """Where a query is charged: a query on a part of a table to that part, one on a whole table to any scope outside.
+
+    A query on a whole table that is charged to a part of it would count as parallel to the other parts.
+    """
+    if scope is None:
+        if query.block is None:
+            raise ValueError(f"{query.table}: a query on a whole table needs a scope to be charged to")
+        return query.block.scope
+    if query.block is not None and query.block.path:
+        raise ValueError(f"{query.table}: a query on a part of a table is charged to that part")
+    _check_outside_parts(scope)
+    return scope
+
 
 def _check_outside_parts(scope: Scope) -> None:
-    """Refuse to charge a query on a whole table to a part of it, which would count as parallel to the other parts."""
     if scope.parted:
         raise ValueError("a query on a whole table must be charged outside all partitions")

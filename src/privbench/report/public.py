@@ -15,14 +15,16 @@ from numpy.typing import NDArray
 
 from privbench.encode.codec import Codec
 from privbench.errors import SpecError
-from privbench.evaluation.result import Histogram
+from privbench.evaluation.bins import range_bin
+from privbench.evaluation.metrics import Plot, distance_metrics, plotted
+from privbench.evaluation.result import Bin, BinKind, Histogram
 from privbench.generation.bundle import is_untouched_bundle
 from privbench.io.base import Source
 from privbench.io.names import find_name
 from privbench.io.open import open_source
 from privbench.model.model import Model
 from privbench.model.verify import read_receipt
-from privbench.report.data import plot, rounded
+from privbench.report.page import measure_data, plot_data
 from privbench.schema.tables import Table
 from privbench.spn.infer import marginal
 from privbench.workload.generate import Style, generate_workload
@@ -59,9 +61,9 @@ def read_public(location: Path | str, *, model: Model, seed: int = 0) -> Public:
         absent = [name for name in model.tables if find_name(name, [t.name for t in schema.tables]) is None]
         if absent:
             raise SpecError(f"{location}: has no table {absent[0]}, so it was not made from this model.")
-        found = [t for t in schema.tables if t.name in model.tables]
-        tables = tuple({"name": t.name, "columns": _columns(source, t, model), "pairs": []} for t in found)
-        keys = tuple(_fanouts(source, found))
+        modelled = [t for t in schema.tables if t.name in model.tables]
+        tables = tuple({"name": t.name, "columns": _columns(source, t, model), "pairs": {}} for t in modelled)
+        keys = tuple(_fanouts(source, modelled))
         rows = {t.name: source.rows(t.name) for t in schema.tables}
     queries = generate_workload(location, n=QUERIES, seed=seed, style=Style.MSCN)
     return Public(location=Path(location).name, rows=rows, tables=tables, keys=keys, statements=queries.statements)
@@ -91,21 +93,28 @@ def _column(
     name: str, codec: Codec, shares: NDArray[np.float64], counts: NDArray[np.int64], kind: str
 ) -> dict[str, Any]:
     total = int(counts.sum())
-    labels = codec.labels()
-    groups = np.array_split(np.arange(codec.size), min(codec.size, MAX_BARS))
+    bins, groups = _bins(codec)
     histogram = Histogram(
-        labels=tuple(_label(labels, g) for g in groups),
+        bins=bins,
         real=tuple(round(float(shares[g].sum()) * total) for g in groups),
         synthetic=tuple(int(counts[g].sum()) for g in groups),
     )
-    distance = float(np.abs(shares - counts / total).sum() / 2) if total else None
-    about = {"tvd": rounded(distance), "floor": None, "grade": "none"}
-    return plot(name, histogram, about=kind, ordered=codec.ordered, **about)
+    metrics = plotted(distance_metrics(), Plot.BARS) if total else ()
+    figures = {m.name: measure_data(m.clipped(m.function(shares, counts / total)), None, "none") for m in metrics}
+    return plot_data(name, histogram, about=kind, ordered=codec.ordered, measures=figures)
 
 
-def _label(labels: tuple[str, ...], group: NDArray[np.int64]) -> str:
-    first, last = labels[group[0]], labels[group[-1]]
-    return first if len(group) == 1 else f"{first} to {last}"
+def _bins(codec: Codec) -> tuple[tuple[Bin, ...], list[NDArray[np.int64]]]:
+    """The bins of a column, and the codes in each: neighbouring cells, then OTHER and NULL by themselves."""
+    others = [
+        (Bin(kind=kind), np.array([code]))
+        for code, kind in ((codec.other_code, BinKind.REST), (codec.null_code, BinKind.NULL))
+        if code is not None
+    ]
+    cells, names = codec.size - len(others), codec.labels()
+    groups = np.array_split(np.arange(cells), min(cells, MAX_BARS)) if cells else []
+    ranges = tuple(range_bin(names[g[0]], names[g[-1]]) for g in groups)
+    return (*ranges, *(bin_ for bin_, _ in others)), [*groups, *(codes for _, codes in others)]
 
 
 def _fanouts(source: Source, tables: list[Table]) -> Iterator[dict[str, Any]]:
@@ -114,18 +123,17 @@ def _fanouts(source: Source, tables: list[Table]) -> Iterator[dict[str, Any]]:
         for key in table.foreign_keys:
             if key.table not in sizes:
                 continue
-            named: Counter[tuple[Any, ...]] = Counter()
+            children_of: Counter[tuple[Any, ...]] = Counter()
             for batch in source.read(_only(table, key.columns)):
-                named.update(_tuples(batch))
-            children = Counter(min(count, MAX_FANOUT) for count in named.values())
-            children[0] = max(0, sizes[key.table] - len(named))
+                children_of.update(_tuples(batch))
+            children = Counter(min(count, MAX_FANOUT) for count in children_of.values())
+            children[0] = max(0, sizes[key.table] - len(children_of))
             steps = range(max(children) + 1)
-            labels = tuple(f"{n} or more" if n == MAX_FANOUT else str(n) for n in steps)
-            counts = tuple(children[n] for n in steps)
-            histogram = Histogram(labels=labels, real=(), synthetic=counts)
+            bins = tuple(range_bin(n, None if n == MAX_FANOUT else n) for n in steps)
+            histogram = Histogram(bins=bins, real=(), synthetic=tuple(children[n] for n in steps))
             about = f"rows of {table.name} per row of {key.table}"
             name = f"{table.name}.{','.join(key.columns)}"
-            yield plot(name, histogram, about=about, ordered=True, tvd=None, floor=None, grade="none")
+            yield plot_data(name, histogram, about=about, ordered=True, measures={})
 
 
 def _tuples(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:

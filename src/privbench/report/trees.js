@@ -113,6 +113,14 @@ function drawScale(parent) {
   });
 }
 
+const valueOf = (query, metric) => query.values?.[metric.name] ?? null;
+
+function queryTitle(query) {
+  const [metric] = metricsFor("curves");
+  const value = metric ? valueOf(query, metric) : null;
+  return cut(`${query.n}: ${value === null ? "" : `${metric.label} ${figure(metric, value)} · `}${query.sql}`, 120);
+}
+
 function drawHeat() {
   const place = byId("heat-view");
   if (!place) return;
@@ -125,7 +133,7 @@ function drawHeat() {
   if ("real" in query) fact("true count", count(query.real));
   if ("synthetic" in query) fact("count in the synthetic data", count(query.synthetic));
   fact("the model's estimate", count(query.estimate));
-  if (query.q) fact("Q-error", query.q < 10 ? query.q.toFixed(2) : count(query.q));
+  for (const metric of metricsFor("curves")) if (valueOf(query, metric) !== null) fact(metric.label, figure(metric, valueOf(query, metric)));
   drawScale(place);
   for (const tree of query.trees) {
     make(place, "h3", {}, `table ${tree.table}`);
@@ -139,7 +147,7 @@ function drawHeat() {
 }
 
 if (byId("heat-query")) {
-  fill(byId("heat-query"), data.heat.map((q) => cut(`${q.n}: ${q.q ? `Q-error ${q.q < 10 ? q.q.toFixed(2) : count(q.q)} · ` : ""}${q.sql}`, 120)), drawHeat);
+  fill(byId("heat-query"), data.heat.map(queryTitle), drawHeat);
 }
 drawAll();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);

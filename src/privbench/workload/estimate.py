@@ -1,8 +1,21 @@
-"""The cardinality of a query straight from a model, without generating or touching any row of the database."""
+"""Cardinalities of queries straight from a model, without generating or touching any row of the database."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from privbench.errors import SpecError
 from privbench.estimation.estimate import cardinality
 from privbench.model.model import Model
-from privbench.workload.query import Query
+from privbench.workload.query import Query, Statement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What a model says of a statement: the rows that it counts, or the reason why that cannot be told."""
+
+    statement: Statement
+    rows: float | None = None
+    reason: str | None = None
 
 
 def estimate_cardinality(model: Model, query: Query) -> float:
@@ -16,3 +29,17 @@ def estimate_cardinality(model: Model, query: Query) -> float:
         joins=[((j.left.alias, j.left.column), (j.right.alias, j.right.column)) for j in query.joins],
         filters=[((f.column.alias, f.column.column), f.predicate) for f in query.filters],
     )
+
+
+def estimate_statements(model: Model, statements: Iterable[Statement]) -> list[Estimate]:
+    """Estimate every statement, each with its rows or the reason why there are none."""
+    return [_estimated(model, statement) for statement in statements]
+
+
+def _estimated(model: Model, statement: Statement) -> Estimate:
+    if statement.query is None:
+        return Estimate(statement=statement, reason=statement.reason)
+    try:
+        return Estimate(statement=statement, rows=estimate_cardinality(model, statement.query))
+    except SpecError as error:
+        return Estimate(statement=statement, reason=str(error))

@@ -1,17 +1,18 @@
-"""Workloads made from a database: literals are those of rows that are there, so that no query comes out empty.
+"""Workloads made from a model, a bundle or a database: literals are those of rows that are there.
+
+So no query comes out empty. What is made from real rows is private.
 
 SAM style: one table, one to five columns of a random row, each compared with `=`, `<=` or `>=`. MSCN style: up to four
 joins along foreign keys, every number of joins equally often, literals from rows that join; joins that would count
 billions of rows are drawn again. By seed; of rows a sample is held, for joins the keys.
 """
 
-import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from decimal import Decimal
 from enum import Enum
-from math import isfinite
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -21,16 +22,17 @@ import pyarrow.compute as pc
 from privbench.encode.predicate import Between, In, IsNull, Predicate
 from privbench.errors import SourceError, SpecError
 from privbench.generation.bundle import is_untouched_bundle
+from privbench.generation.generate import generate as write_bundle
 from privbench.io.base import Source
+from privbench.io.file_kind import MODEL, kind_of
 from privbench.io.open import open_source
-from privbench.schema.domain import Scalar
+from privbench.model.file import load_model
 from privbench.schema.tables import ForeignKey, Schema, Table
 from privbench.schema.types import Kind
-from privbench.workload.join_size import JoinSizes, Step
-from privbench.workload.literal import read_number
+from privbench.workload.literal import scalar_of_value
 from privbench.workload.query import ColumnRef, Filter, Join, Literals, Query, Statement, TableRef, Workload
-from privbench.workload.render import render
-from privbench.workload.sampling import Rng, Row, random_rows, rows_with_keys
+from privbench.workload.source_rows import JoinSizes, Rng, Row, Step, random_rows, rows_with_keys
+from privbench.workload.statement import render
 
 MOST_JOINS = 4
 MOST_FILTERS = 5
@@ -40,6 +42,9 @@ MANY_VALUES = 10
 """Columns with at least so many different values are also compared by `<=` and `>=`."""
 MOST_JOINED = 1e9
 """Joins that have more rows than this before anything is filtered would take minutes to count: they are not asked."""
+MOST_DRAWN = 2_000_000
+"""Rows that a model draws to make queries from; a larger database is drawn at a smaller scale."""
+LEAST_SCALE = 0.01
 _WALKS = 500
 """How often joins are drawn before none that are small enough are thought to be there."""
 _ROUNDS = 12
@@ -63,28 +68,44 @@ class _Draft:
     rows: dict[str, Row] = field(default_factory=dict)
 
 
-def generate_workload(
-    location: Path | str, *, n: int, seed: int, style: Style, literals: Literals | None = None
-) -> Workload:
-    """Make n queries from the rows of a database; the same source and seed make the same queries.
+def generate_workload(location: Path | str, *, n: int, seed: int, style: Style) -> Workload:
+    """Make n queries from a model file or a database; the same source and seed make the same queries.
 
-    Without `literals` those of a bundle whose files match its checksums count as synthetic, all others as real.
+    From a model file literals are those of rows that it draws. Literals of a bundle whose files match its checksums
+    count as the model's, too; those of any other database are real, and the workload is private.
     """
     if n < 1 or seed < 0:
         raise SpecError(f"{n} queries with seed {seed}: ask for at least one, and a seed that is not negative.")
-    if literals is None:
-        literals = Literals.SYNTHETIC if is_untouched_bundle(Path(location)) else Literals.REAL
-    with open_source(location) as source, JoinSizes(source, _steps(source.schema())) as sizes:
-        queries = _Generator(source, np.random.default_rng(seed), sizes).queries(n, style)
+    with (
+        _rows_of(Path(location), seed=seed) as (folder, literals),
+        open_source(folder or location) as source,
+        JoinSizes(source, _steps(source.schema())) as sizes,
+    ):
+        queries = _Generator(source, np.random.default_rng(seed), sizes, where=str(location)).queries(n, style)
     statements = tuple(Statement(number=i, sql=render(q), query=q) for i, q in enumerate(queries, 1))
     return Workload(statements=statements, literals=literals)
+
+
+@contextmanager
+def _rows_of(location: Path, *, seed: int) -> Iterator[tuple[Path | None, Literals]]:
+    """Where the rows of a model are while the block lasts, None if the location has them; and whose rows they are."""
+    if kind_of(location) != MODEL:
+        yield None, Literals.MODEL if is_untouched_bundle(location) else Literals.REAL
+        return
+    model = load_model(location)
+    rows = sum(table.rows for table in model.tables.values())
+    with TemporaryDirectory() as folder:
+        scale = max(min(1.0, MOST_DRAWN / max(rows, 1.0)), LEAST_SCALE)
+        write_bundle(model, Path(folder) / "bundle", seed=seed, scale=scale)
+        yield Path(folder) / "bundle", Literals.MODEL
 
 
 class _Generator:
     """Draws queries from one source."""
 
-    def __init__(self, source: Source, rng: Rng, sizes: JoinSizes) -> None:
+    def __init__(self, source: Source, rng: Rng, sizes: JoinSizes, *, where: str) -> None:
         self._source = source
+        self._where = where
         self._rng = rng
         self._sizes = sizes
         self._schema = source.schema()
@@ -100,10 +121,10 @@ class _Generator:
 
     def _read_samples(self) -> Mapping[str, pa.Table]:
         drawn = {t.name: random_rows(self._source, t, SAMPLE_ROWS, self._rng) for t in self._schema.tables}
-        found = {name: rows for name, rows in drawn.items() if rows is not None}
-        if not any(_columns(self._schema.table(name)) for name in found):
-            raise SourceError(f"{self._source.location}: has no row with a column to ask for.")
-        return found
+        samples = {name: rows for name, rows in drawn.items() if rows is not None}
+        if not any(_columns(self._schema.table(name)) for name in samples):
+            raise SourceError(f"{self._where}: has no row with a column to ask for.")
+        return samples
 
     def _singles(self, n: int) -> list[_Draft]:
         names = [name for name in self._samples if _columns(self._schema.table(name))]
@@ -124,9 +145,7 @@ class _Generator:
             for place in range(MOST_JOINS):
                 self._follow([d for _, d in drafts], place)
             done |= {i: d for i, d in drafts if len(d.rows) == wanted[i] + 1}
-        raise SourceError(
-            f"{self._source.location}: no rows were found that join along its foreign keys. Are the keys right?"
-        )
+        raise SourceError(f"{self._where}: no rows were found that join along its foreign keys. Are the keys right?")
 
     def _most_joins(self) -> int:
         """The most joins, up to four, that some tree along foreign keys has which is neither empty nor too large."""
@@ -134,21 +153,21 @@ class _Generator:
         if not most:
             return 0
         rng = np.random.default_rng(0)  # of its own: where all joins are small, the seed's draws are for queries alone
-        found = next((joins for joins in range(most, 0, -1) if self._small(joins, rng) is not None), None)
-        if found is None:
+        joins_there = next((joins for joins in range(most, 0, -1) if self._small(joins, rng) is not None), None)
+        if joins_there is None:
             raise self._no_joins("no joins")
-        return found
+        return joins_there
 
     def _walk(self, joins: int) -> tuple[str, list[Step]]:
         """A tree of so many joins that is neither empty nor too large."""
-        found = self._small(joins, self._rng)
-        if found is None:
+        tree = self._small(joins, self._rng)
+        if tree is None:
             raise self._no_joins(f"no {joins} joins")
-        return found
+        return tree
 
     def _no_joins(self, what: str) -> SourceError:
         return SourceError(
-            f"{self._source.location}: {what} along its foreign keys were found that have rows, and no more than "
+            f"{self._where}: {what} along its foreign keys were found that have rows, and no more than "
             f"{MOST_JOINED:,.0f}. Are the keys right? `--style sam` asks for one table at a time."
         )
 
@@ -171,7 +190,7 @@ class _Generator:
                 there.append(steps[-1].end)
             if len(steps) == joins and any(_columns(self._schema.table(t)) for t in there):
                 return there[0], steps
-        raise SourceError(f"{self._source.location}: no {joins} joins with a column to ask for.")
+        raise SourceError(f"{self._where}: no {joins} joins with a column to ask for.")
 
     def _follow(self, drafts: Sequence[_Draft], place: int) -> None:
         """Find the next table's row of each draft, one pass over each table."""
@@ -183,8 +202,8 @@ class _Generator:
                     asking.setdefault((step.end, step.end_columns), []).append((draft, key))
         for (name, columns), asked in sorted(asking.items(), key=lambda item: item[0]):
             keys = [key for _, key in asked]
-            found = rows_with_keys(self._source, self._schema.table(name), columns, keys, self._rng)
-            for (draft, _), row in zip(asked, found, strict=True):
+            rows = rows_with_keys(self._source, self._schema.table(name), columns, keys, self._rng)
+            for (draft, _), row in zip(asked, rows, strict=True):
                 if row is not None:
                     draft.rows[name] = row
 
@@ -216,22 +235,6 @@ class _Generator:
             return None
         kinds = 3 if column in self._ranged[table] else 1
         return (In(values=(scalar,)), Between(high=scalar), Between(low=scalar))[int(self._rng.integers(kinds))]
-
-
-def scalar_of_value(value: Any) -> Scalar | None:
-    """Write a value of an Arrow array as a literal; None for what has none (NaN, infinities)."""
-    match value:
-        case bool() | int() | str():
-            return value
-        case float():
-            return value if isfinite(value) else None
-        case Decimal():
-            return read_number(f"{value:f}")
-        case dt.datetime():
-            return value.isoformat(sep=" ")
-        case dt.date() | dt.time():
-            return value.isoformat()
-    return None
 
 
 def _columns(table: Table) -> list[str]:

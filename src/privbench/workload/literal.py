@@ -1,10 +1,14 @@
-"""Literals of SQL as plain values and back, on the syntax tree; LIKE patterns as prefixes.
+"""Literals of SQL as plain values and back, on the syntax tree; LIKE patterns as pieces of text.
 
 Dates and times are ISO strings. A number is an int or a float if that says exactly the same, else a decimal string.
 """
 
+import datetime as dt
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from enum import Enum
+from math import isfinite
+from typing import Any
 
 from sqlglot import exp
 
@@ -38,6 +42,47 @@ class QueryDialect(Enum):
     def backslash(self) -> bool:
         """Whether a backslash escapes in LIKE without being declared."""
         return self in (QueryDialect.POSTGRES, QueryDialect.MYSQL)
+
+
+class Affix(Enum):
+    """Where in a text the piece stands that a LIKE asks for."""
+
+    PREFIX = "x%"
+    SUFFIX = "%x"
+    INSIDE = "%x%"
+
+    def holds(self, text: str, piece: str) -> bool:
+        """Tell whether a text has the piece there."""
+        if self is Affix.PREFIX:
+            return text.startswith(piece)
+        return text.endswith(piece) if self is Affix.SUFFIX else piece in text
+
+    def pieces(self, text: str, lengths: Iterable[int]) -> Iterator[str]:
+        """Every piece of these lengths that a text has there.
+
+        >>> list(Affix.SUFFIX.pieces("abc", (1, 2)))
+        ['c', 'bc']
+        """
+        for length in (n for n in lengths if n <= len(text)):
+            last = len(text) - length
+            starts = {Affix.PREFIX: range(1), Affix.SUFFIX: range(last, last + 1), Affix.INSIDE: range(last + 1)}
+            yield from (text[start : start + length] for start in starts[self])
+
+
+def scalar_of_value(value: Any) -> Scalar | None:
+    """Write a value of an Arrow array as a literal; None for what has none (NaN, infinities)."""
+    match value:
+        case bool() | int() | str():
+            return value
+        case float():
+            return value if isfinite(value) else None
+        case Decimal():
+            return read_number(f"{value:f}")
+        case dt.datetime():
+            return value.isoformat(sep=" ")
+        case dt.date() | dt.time():
+            return value.isoformat()
+    return None
 
 
 def scalar_of_literal(node: exp.Expr) -> Scalar | None:
@@ -98,10 +143,24 @@ def pattern_parts(pattern: str, escape: str | None) -> list[tuple[str, bool]]:
     return parts
 
 
-def like(column: exp.Expr, prefix: str) -> exp.Expr:
-    """Write a LIKE that is true of text with this prefix."""
-    if not any(c in prefix for c in (*_WILD, ESCAPE, "\\")):
-        return exp.Like(this=column, expression=exp.Literal.string(prefix + "%"))
-    escaped = "".join(ESCAPE + c if c in (*_WILD, ESCAPE) else c for c in prefix)
-    pattern = exp.Like(this=column, expression=exp.Literal.string(escaped + "%"))
-    return exp.Escape(this=pattern, expression=exp.Literal.string(ESCAPE))
+def affix_of(parts: list[tuple[str, bool]]) -> tuple[str, Affix] | None:
+    """The piece of text that a pattern asks for, and where it stands; None for any other pattern.
+
+    >>> affix_of(pattern_parts("%ab%", None)), affix_of(pattern_parts("a_b", None))
+    (('ab', <Affix.INSIDE: '%x%'>), None)
+    """
+    shape = "".join(c if wild else "x" for c, wild in parts)
+    ends = (shape[:1] == "%", len(shape) > 1 and shape[-1:] == "%")
+    inside = parts[ends[0] : len(parts) - ends[1]]
+    affix = {(False, True): Affix.PREFIX, (True, False): Affix.SUFFIX, (True, True): Affix.INSIDE}.get(ends)
+    if affix is None or not inside or any(wild for _, wild in inside):
+        return None
+    return "".join(c for c, _ in inside), affix
+
+
+def like(column: exp.Expr, text: str, affix: Affix = Affix.PREFIX) -> exp.Expr:
+    """Write a LIKE that is true of text with this piece."""
+    plain = not any(c in text for c in (*_WILD, ESCAPE, "\\"))
+    escaped = text if plain else "".join(ESCAPE + c if c in (*_WILD, ESCAPE) else c for c in text)
+    pattern = exp.Like(this=column, expression=exp.Literal.string(affix.value.replace("x", escaped)))
+    return pattern if plain else exp.Escape(this=pattern, expression=exp.Literal.string(ESCAPE))

@@ -5,7 +5,7 @@ were written, each a filter of its own; a range with one open end and one closed
 one form and comes back from SQL as it went in.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from privbench.encode.predicate import Between, Predicate
@@ -69,9 +69,11 @@ class Literals(Enum):
     """Where the literals of a workload come from."""
 
     REAL = "real"
-    """From the private data: the file stays with the publisher."""
-    SYNTHETIC = "synthetic"
-    """From synthetic data or a model: the file can be published."""
+    """From private rows: the file is private as a whole, since what stands together in a query is one row's."""
+    MODEL = "model"
+    """From a model, or from a bundle that a model wrote: no private row was read."""
+    TRANSLATED = "translated"
+    """Drawn from a model in place of others, or kept because the publisher said that they are public."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +94,8 @@ class Workload:
 
     statements: tuple[Statement, ...]
     literals: Literals | None = None
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    """What the header of the file is to say beside; not read back."""
 
     @property
     def outside(self) -> tuple[Statement, ...]:

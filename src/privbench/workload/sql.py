@@ -1,8 +1,11 @@
 """Files of SQL to workloads and back: statements apart, `cardinality||` before them, comments left out.
 
-The first lines of a file that we write say, as comments, where its literals come from.
+The first line of a file that we write says for programs where its literals come from, the next lines say it for people.
+A file that says `model` or `translated` carries a digest of its statements: one that was changed by hand says nothing.
 """
 
+import hashlib
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -15,13 +18,17 @@ from privbench.errors import SourceError, first_line
 from privbench.io.staging import staged
 from privbench.schema.tables import Schema
 from privbench.workload.literal import QueryDialect
-from privbench.workload.parse import OutsideError, query_of, read_statement
 from privbench.workload.query import Literals, Query, Statement, Workload
+from privbench.workload.statement import OutsideError, query_of, read_statement
 
-_LITERALS = "-- literals: "
-_HEADERS = {
-    Literals.REAL: ["-- Taken from private data: not for publishing.", f"{_LITERALS}real"],
-    Literals.SYNTHETIC: ["-- Taken from synthetic data: may be published.", f"{_LITERALS}synthetic"],
+_MARK = re.compile(r"-- privbench: literals=(real|model|translated)(?: sha256=([0-9a-f]{64}))?")
+_EXPLAINED = {
+    Literals.REAL: (
+        "PRIVATE: the literals, and which of them stand together, come from real rows. Do not publish this file.",
+        "`privbench workload translate` draws others from a model.",
+    ),
+    Literals.MODEL: ("The literals were drawn from a model or from its synthetic data; no private row was read.",),
+    Literals.TRANSLATED: (),
 }
 
 
@@ -65,8 +72,30 @@ def write_workload(workload: Workload, path: Path | str, *, force: bool = False)
 
 def workload_text(workload: Workload) -> str:
     """Write a workload as the text of a file that `parse_workload` reads."""
-    header = [] if workload.literals is None else _HEADERS[workload.literals]
-    return "\n".join([*header, *(_line(s) for s in workload.statements), ""])
+    body = "".join(f"{_line(s)}\n" for s in workload.statements)
+    header = [] if workload.literals is None else [_mark(workload.literals, body)]
+    explained = () if workload.literals is None else _EXPLAINED[workload.literals]
+    return "".join(f"{line}\n" for line in (*header, *map(comment, (*explained, *workload.notes)))) + body
+
+
+def comment(text: str) -> str:
+    r"""Write text as a comment of one line, whatever it holds: names come from files of strangers.
+
+    >>> print(comment("a\n; DROP TABLE b */"))
+    -- a\n; DROP TABLE b * /
+    """
+    visible = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return f"-- {visible}".replace("*/", "* /").replace("/*", "/ *")
+
+
+def _mark(literals: Literals, body: str) -> str:
+    """The line that says for programs where literals come from."""
+    digest = "" if literals is Literals.REAL else f" sha256={_digest(body)}"
+    return f"-- privbench: literals={literals.value}{digest}"
+
+
+def _digest(body: str) -> str:
+    return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _line(statement: Statement) -> str:
@@ -75,13 +104,15 @@ def _line(statement: Statement) -> str:
 
 
 def _declared(text: str) -> Literals | None:
-    for line in text.lstrip("\ufeff").splitlines():
-        if not line.startswith("--"):
-            break
-        for literals in Literals:
-            if line.rstrip() == f"{_LITERALS}{literals.value}":
-                return literals
-    return None
+    """Where literals come from, if the file says so: `real` anywhere, the others in the header of an unchanged file."""
+    lines = text.lstrip("\ufeff").split("\n")
+    marks = [(at, mark) for at, line in enumerate(lines) if (mark := _MARK.fullmatch(line.strip()))]
+    if any(mark[1] == Literals.REAL.value for _, mark in marks):
+        return Literals.REAL
+    if not marks or marks[0][0] != 0:
+        return None
+    body = next((at for at, line in enumerate(lines) if not line.startswith("--")), len(lines))
+    return Literals(marks[0][1][1]) if _digest("\n".join(lines[body:])) == marks[0][1][2] else None
 
 
 def _groups(tokens: list[Token]) -> Iterator[list[Token]]:

@@ -1,57 +1,50 @@
-"""A publisher's own queries with their literals mapped to public values, so that the queries can be published.
+"""A publisher's own queries with other literals, drawn from the model, so that the queries can be published.
 
-Works on the syntax tree. Each literal is traced to the column that it is compared with, and mapped by that column's
-mapper; a query with a literal that cannot be traced, or of a form that could carry other words, is left out. A literal
-stays as it is only if the model, which is public, holds it: listed values, edges and heavy hitters of a domain in the
-spec (also one taken from the data, which the publisher kept and the receipt names), values of public tables, ids.
+Works on the syntax tree. Each literal is traced to the column that it is compared with, and one of like selectivity is
+drawn from the model in its place (`model_values`). A literal stays only if the publisher said that those of the file
+are public and it is a value of a declared domain, or if the file was written by us from a model. A query with a literal
+that cannot be traced, or of a form that could carry other words, is left out.
 """
 
-import io
-import secrets
-from collections.abc import Sequence
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from pathlib import Path
+from itertools import groupby
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from sqlglot import exp
 
-from privbench.encode.interval import IntervalCodec
-from privbench.encode.listed import OrderedList, TextList, unlisted
-from privbench.encode.scalar import number_of
-from privbench.encode.text import LengthCodec
 from privbench.errors import SpecError
-from privbench.generation.keys import KeyMaker, keeps_entity_keys
-from privbench.generation.sizes import planned_rows
 from privbench.model.model import Model
-from privbench.model.order import is_numbered, stale_links
-from privbench.schema.domain import Scalar
-from privbench.schema.types import Kind
-from privbench.schema.unit import Role
-from privbench.spn.infer import marginal
-from privbench.spn.tree_links import Fanouts
-from privbench.workload.form import check_form, drop_qualifiers, rename
-from privbench.workload.literal import QueryDialect, like, literal_of, pattern_parts
-from privbench.workload.parse import OutsideError, query_of, read_statement
-from privbench.workload.public_values import Cells, Column, Listed, MadeUp, Mapper
+from privbench.workload.literal import QueryDialect, affix_of, like, literal_of, pattern_parts
+from privbench.workload.model_columns import ModelColumns
+from privbench.workload.model_values import Comparable, Drawn, ModelColumn, comparable
 from privbench.workload.query import Literals, Statement, Workload
-from privbench.workload.resolve import Base, Derived, Resolver
-from privbench.workload.usage import Found, Usage, literals_of
+from privbench.workload.statement import OutsideError, query_of, read_statement
+from privbench.workload.trace import (
+    Base,
+    Compared,
+    Derived,
+    Resolver,
+    Usage,
+    check_form,
+    drop_qualifiers,
+    literals_of,
+    rename,
+    round_limits,
+)
 
-_CODES = 4096
-"""How many codes of free text are drawn to make up strings from."""
 _SHOWN = 3
 """How many reasons an error gives."""
+_LOWER, _UPPER = (Usage.AT_LEAST, Usage.ABOVE), (Usage.AT_MOST, Usage.BELOW)
 
 
 class Outcome(Enum):
     """What became of a literal, or of a whole statement."""
 
-    KEPT = "kept: it is public"
-    MAPPED = "mapped"
+    KEPT = "kept"
+    TRANSLATED = "translated"
     LEFT_OUT = "left out"
 
 
@@ -71,37 +64,65 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Translation:
+    """Queries to publish, and for the publisher alone what became of each literal of the original ones."""
+
+    workload: Workload
+    changes: tuple[Change, ...]
+    numbers: tuple[int, ...]
+    """The number that each published statement had in the original file."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many literals were kept and translated, and how many statements were left out."""
+        counted = Counter(change.outcome for change in self.changes)
+        return {outcome.value: counted[outcome] for outcome in Outcome}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Traced:
     """A statement whose literals were all traced to columns."""
 
     statement: Statement
     tree: exp.Expr
-    literals: tuple[tuple[Found, Base], ...]
+    literals: tuple[tuple[Compared, Base], ...]
+    limits: tuple[tuple[str, str], ...]
 
 
 def translate(
-    workload: Workload, model: Model, *, dialect: QueryDialect = QueryDialect.DUCKDB, seed: int | None = None
-) -> tuple[Workload, tuple[Change, ...]]:
-    """Map every literal to a public value. Returns what can be published, and the changes, which cannot.
+    workload: Workload,
+    model: Model,
+    *,
+    literals_are_public: bool = False,
+    dialect: QueryDialect = QueryDialect.DUCKDB,
+    seed: int | None = None,
+) -> Translation:
+    """Put literals drawn from the model in the place of all others.
 
-    Stated cardinalities and comments are left out: they are facts of the private data. The secret that picks made-up
-    values is fresh unless there is a seed; who knows the seed can test guesses of the original literals. SpecError if
-    every statement is left out.
+    With `literals_are_public` those stay that are values of a declared domain. Stated cardinalities and comments are
+    left out: they are facts of the private data. Draws come from the operating system unless there is a seed; who
+    knows the seed can test guesses of the original literals. SpecError if every statement is left out, or if a file
+    whose literals are real is said to be public.
     """
-    mappers = _Mappers(model, seed=seed, dialect=dialect)
+    if literals_are_public and workload.literals is Literals.REAL:
+        raise SpecError(
+            "the workload says that its literals come from real rows (literals=real), so they are not public, "
+            "whatever their domains are. Leave out `--literals-are-public`."
+        )
     traced: list[_Traced] = []
     changes: list[Change] = []
+    drawing = _Drawing(model, workload.literals, is_public=literals_are_public, seed=seed, dialect=dialect)
     for statement in workload.statements:
         try:
             item = _trace(statement, model, dialect)
-            mappers.admit(item.literals)
+            drawing.admit(item.literals)
             traced.append(item)
         except (OutsideError, SpecError) as error:
             changes.append(_left_out(statement, error))
     published: list[Statement] = []
     for item in traced:
         try:
-            made = [mappers.apply(item.statement.number, found, base) for found, base in item.literals]
+            made = list(drawing.apply(item))
             published.append(_rewritten(item, model, dialect))
             changes += made
         except (OutsideError, SpecError) as error:
@@ -109,7 +130,12 @@ def translate(
     changes.sort(key=lambda change: change.statement)
     if not published:
         raise SpecError(_nothing_left(changes))
-    return Workload(statements=tuple(published), literals=Literals.SYNTHETIC), tuple(changes)
+    statements = tuple(replace(s, number=number) for number, s in enumerate(published, 1))
+    return Translation(
+        workload=Workload(statements=statements, literals=Literals.TRANSLATED, notes=_notes(workload, changes)),
+        changes=tuple(changes),
+        numbers=tuple(s.number for s in published),
+    )
 
 
 def _left_out(statement: Statement, error: Exception) -> Change:
@@ -121,6 +147,22 @@ def _nothing_left(changes: Sequence[Change]) -> str:
     return f"no query is left to publish: {len(changes)} left out ({reasons}{'; ..' if len(changes) > _SHOWN else ''})."
 
 
+def _notes(workload: Workload, changes: Sequence[Change]) -> tuple[str, ...]:
+    """What the header of the published file says was done: numbers alone, no word of the original."""
+    why = "declared public" if workload.literals is None else "drawn from a model before"
+    counted = Counter(change.outcome for change in changes if change.column is not None)
+    limits = sum(c.column is None and c.outcome is Outcome.TRANSLATED for c in changes)
+    left_out = [str(c.statement) for c in changes if c.outcome is Outcome.LEFT_OUT]
+    listed = f" (numbers {', '.join(left_out)} of the original file)" if left_out else ""
+    return (
+        f"Literals: {counted[Outcome.TRANSLATED]} translated (drawn from the model, of like selectivity), "
+        f"{counted[Outcome.KEPT]} kept ({why}). LIMIT rounded or OFFSET dropped: {limits}.",
+        f"Queries left out: {len(left_out)}{listed}.",
+        "Tables, columns, operators and about how selective each condition is are those of the original queries: "
+        "no epsilon covers them.",
+    )
+
+
 def _trace(statement: Statement, model: Model, dialect: QueryDialect) -> _Traced:
     tree = read_statement(statement.sql, dialect)
     drop_qualifiers(tree)
@@ -128,15 +170,16 @@ def _trace(statement: Statement, model: Model, dialect: QueryDialect) -> _Traced
     for node in tree.find_all(exp.Column):
         if not node.is_star:
             resolver.resolve(node)
-    literals: list[tuple[Found, Base]] = []
-    for found in literals_of(tree):
-        base = resolver.resolve(found.column)
+    literals: list[tuple[Compared, Base]] = []
+    for compared in literals_of(tree):
+        base = resolver.resolve(compared.column)
         if isinstance(base, Derived):
-            raise OutsideError(f"compares a literal with {found.column.name}, which the query computes")
-        literals.append((found, base))
+            raise OutsideError(f"compares a literal with {compared.column.name}, which the query computes")
+        literals.append((compared, base))
     check_form(tree)
+    limits = round_limits(tree)
     rename(tree, model.protection.schema)
-    return _Traced(statement=statement, tree=tree, literals=tuple(literals))
+    return _Traced(statement=statement, tree=tree, literals=tuple(literals), limits=tuple(limits))
 
 
 def _rewritten(item: _Traced, model: Model, dialect: QueryDialect) -> Statement:
@@ -148,145 +191,114 @@ def _rewritten(item: _Traced, model: Model, dialect: QueryDialect) -> Statement:
     return replace(item.statement, sql=sql, query=query, reason=reason, cardinality=None)
 
 
-class _Mappers:
-    """The mapper of each column that the workload compares with a literal."""
+class _Drawing:
+    """Draws literals for one workload: what a literal becomes is remembered by column."""
 
-    def __init__(self, model: Model, *, seed: int | None, dialect: QueryDialect) -> None:
-        self._model = model
+    def __init__(
+        self, model: Model, literals: Literals | None, *, is_public: bool, seed: int | None, dialect: QueryDialect
+    ) -> None:
+        self._columns = ModelColumns(model)
         self._dialect = dialect
-        self._secret = secrets.token_bytes(32) if seed is None else seed.to_bytes(32)
-        self._rows = planned_rows(model, 1.0)
-        self._kept = keeps_entity_keys(model, 1.0)
-        self._keys = KeyMaker(model, keep_entity_keys=self._kept, folder=Path())
-        self._stale = stale_links(model.protection, keep_entity_keys=self._kept)
-        self._literals: dict[Base, set[Scalar]] = {}
-        self._made: dict[Base, Mapper] = {}
+        self._from_model = literals in (Literals.MODEL, Literals.TRANSLATED)
+        self._is_public = is_public
+        self._rng = random.SystemRandom() if seed is None else random.Random(seed)  # noqa: S311
+        self._originals: dict[Base, set[Comparable]] = {}
+        self._drawn: dict[Base, Drawn] = {}
 
-    def admit(self, literals: Sequence[tuple[Found, Base]]) -> None:
+    def admit(self, literals: Sequence[tuple[Compared, Base]]) -> None:
         """Take in the literals of one statement, all or none: SpecError if one does not fit its column."""
-        compared = [(self._origin(*base), f.value) for f, base in literals if f.usage is not Usage.PATTERN]
-        for (table, name), value in compared:
-            column = self._model.protection.schema.table(table).column(name)
-            if column.type.kind is not Kind.TEXT:
-                number_of(f"{table}.{name}", column.type, value)
-        for origin, value in compared:
-            self._literals.setdefault(origin, set()).add(value)
+        values = [(self._columns.origin(*base), c.value) for c, base in literals if c.usage is not Usage.PATTERN]
+        originals = [(base, comparable(".".join(base), self._columns.type_of(*base), value)) for base, value in values]
+        for base, original in originals:
+            self._originals.setdefault(base, set()).add(original)
 
-    def apply(self, number: int, found: Found, base: Base) -> Change:
-        """Replace a literal in its tree."""
-        mapper = self._mapper(self._origin(*base))
-        before = found.node.sql(dialect=self._dialect.value)
-        if found.usage is Usage.PATTERN:
-            new = self._pattern(found, mapper)
+    def apply(self, item: _Traced) -> Iterator[Change]:
+        """Replace the literals of a statement in its tree."""
+        number = item.statement.number
+        for old, new in item.limits:
+            yield Change(statement=number, outcome=Outcome.TRANSLATED, before=old, after=new)
+        for group in _ranges(item.literals):
+            drawn = self._of(self._columns.origin(*group[0][1]))
+            before = [self._sql(compared.node) for compared, _ in group]
+            if all(self._stays(compared, drawn.column) for compared, _ in group):
+                after, outcome = before, Outcome.KEPT
+            else:
+                after, outcome = self._replaced([compared for compared, _ in group], drawn), Outcome.TRANSLATED
+            for (_, base), old, new in zip(group, before, after, strict=True):
+                yield Change(statement=number, outcome=outcome, column=".".join(base), before=old, after=new)
+
+    def _replaced(self, group: Sequence[Compared], drawn: Drawn) -> list[str]:
+        first = group[0]
+        if first.usage is Usage.PATTERN:
+            return [self._pattern(first, drawn)]
+        if len(group) == 2:
+            low, high = sorted(group, key=lambda c: c.usage in _UPPER)
+            ends = dict(zip((id(low), id(high)), drawn.bounds(low.value, high.value), strict=True))
+            values = [ends[id(compared)] for compared in group]
+        elif first.usage is Usage.EQUAL:
+            values = [drawn.equal(first.value)]
         else:
-            value = mapper.value(found.value, found.usage)
-            new = None if value is None else literal_of(value)
-            if new is not None:
-                found.node.replace(new)
-        outcome = Outcome.KEPT if new is None else Outcome.MAPPED
-        after = before if new is None else new.sql(dialect=self._dialect.value)
-        return Change(statement=number, outcome=outcome, column=".".join(base), before=before, after=after)
+            values = [drawn.bound(first.value, first.usage)]
+        nodes = [literal_of(value) for value in values]
+        for compared, node in zip(group, nodes, strict=True):
+            compared.node.replace(node)
+        return [self._sql(node) for node in nodes]
 
-    def _pattern(self, found: Found, mapper: Mapper) -> exp.Expr | None:
-        """Replace a LIKE by one with a public prefix; None if the pattern is public."""
-        test = found.node.parent
+    def _pattern(self, compared: Compared, drawn: Drawn) -> str:
+        """Replace a LIKE by one that asks for a piece of text of like selectivity, or by `=` if it has no wildcard."""
+        test, parts = self._like_parts(compared)
+        if not any(wild for _, wild in parts):
+            new: exp.Expr = exp.EQ(
+                this=compared.column.copy(), expression=literal_of(drawn.equal("".join(c for c, _ in parts)))
+            )
+        elif (asked := affix_of(parts)) is not None:
+            new = like(compared.column.copy(), drawn.piece(*asked), asked[1])
+        else:
+            raise OutsideError("has a LIKE whose pattern is neither the start, the end nor an inner piece of text")
+        test.replace(new)
+        literal = new.find(exp.Literal)
+        return "" if literal is None else self._sql(literal)
+
+    def _like_parts(self, compared: Compared) -> tuple[exp.Expr, list[tuple[str, bool]]]:
+        """The test of a LIKE with its ESCAPE, and its pattern taken apart."""
+        test = compared.node.parent
         assert test is not None  # noqa: S101  a pattern stands in a LIKE
         declared = test.parent if isinstance(test.parent, exp.Escape) else None
         escape = declared.expression.name if declared else "\\" if self._dialect.backslash else None
-        parts = pattern_parts(str(found.value), escape)
-        if any(wild for _, wild in parts[:-1]) or parts[-1:] != [("%", True)]:
-            pieces = "".join("\0" if wild else c for c, wild in parts).split("\0")
-            if not mapper.knows(pieces):
-                raise OutsideError("has a LIKE whose pattern is neither a prefix nor part of a public value")
-            return None
-        text = "".join(c for c, _ in parts[:-1])
-        prefix = mapper.prefix(text)
-        if prefix is None:
-            return None
-        new = like(found.column.copy(), prefix)
-        (declared or test).replace(new)
-        return new.find(exp.Literal)
+        return declared or test, pattern_parts(str(compared.value), escape)
 
-    def _origin(self, table: str, column: str) -> Base:
-        """The column whose values a foreign key's, or a copy's, are."""
-        public = self._model.protection.roles[table] is Role.PUBLIC
-        said = self._model.protection.schema.table(table).column(column).derived
-        if said is not None and said.owner is not None:
-            return self._origin(self._model.protection.owners[table].table, said.owner)
-        for link in self._model.protection.links:
-            if link.table == table and column in link.key.columns and (not public or link in self._stale):
-                return self._origin(link.key.table, link.key.references[link.key.columns.index(column)])
-        return table, column
+    def _stays(self, compared: Compared, column: ModelColumn) -> bool:
+        if compared.usage is Usage.PATTERN:
+            parts = self._like_parts(compared)[1]
+            if parts == [("%", True)]:
+                return True
+            pieces = [p for p in "".join("\0" if wild else c for c, wild in parts).split("\0") if p]
+            is_held = bool(pieces) and column.holds_pieces(pieces)
+        else:
+            is_held = column.holds(compared.value)
+        return is_held and (self._from_model or (self._is_public and column.is_public))
 
-    def _mapper(self, base: Base) -> Mapper:
-        if base not in self._made:
-            self._made[base] = self._make(*base)
-        return self._made[base]
+    def _of(self, base: Base) -> Drawn:
+        if base not in self._drawn:
+            originals = frozenset(self._originals.get(base, ()))
+            self._drawn[base] = Drawn(column=self._columns.column(*base), originals=originals, rng=self._rng)
+        return self._drawn[base]
 
-    def _make(self, table: str, name: str) -> Mapper:
-        declared = self._model.protection.schema.table(table)
-        column = Column(
-            where=f"{table}.{name}",
-            type=declared.column(name).type,
-            secret=self._secret,
-            literals=tuple(self._literals.get((table, name), ())),
-        )
-        if self._model.protection.roles[table] is Role.PUBLIC:
-            content = pq.read_table(io.BytesIO(self._model.public[table]), columns=[name])
-            return _listed(column, content.column(0))
-        said = declared.column(name).derived
-        if said is not None:  # a number of rows, or one of them: the model holds where bins of fanouts begin
-            links = self._model.tables[said.rows or table].links.values()
-            edges = next(link.edges for link in links if isinstance(link, Fanouts))
-            return Listed(column=column, values=pa.array(edges[:-1]), others=())
-        if name not in self._model.codecs[table]:
-            if not is_numbered(declared, (name,)):
-                raise OutsideError(f"compares with {table}.{name}, whose values are not known")
-            if self._kept and table == self._model.protection.entity:
-                return _listed(column, self._model.entity_keys.column(name))  # type: ignore[union-attr]
-            return MadeUp(column=column, rows=self._rows[table], make=lambda row: self._key(table, row))
-        return self._modelled(column, table, name)
-
-    def _modelled(self, column: Column, table: str, name: str) -> Mapper:
-        codec, rows = self._model.codecs[table][name], self._rows[table]
-        if isinstance(codec, IntervalCodec):
-            return Cells(column=column, codec=codec)
-        if isinstance(codec, OrderedList | TextList):
-            others = codec.others.to_pylist() if isinstance(codec, TextList) else []
-            return Listed(column=column, values=codec.points, others=others)
-        first = np.zeros(1, np.uint8)
-        shares = marginal(self._model.tables[table].network, name)
-        if isinstance(codec, LengthCodec):
-            codes = np.random.default_rng(0).choice(len(shares), size=_CODES, p=shares)
-            codes = np.where(codes == codec.null_code, 0, codes)
-            return MadeUp(
-                column=column,
-                rows=rows,
-                make=lambda row: _text(codec, int(codes[row % len(codes)]), row),
-                codec=codec,
-                shares=shares.tolist(),
-            )
-        return MadeUp(
-            column=column,
-            rows=rows,
-            make=lambda row: _one(codec.decode(first, np.random.default_rng(0), first_row=row)),
-        )
-
-    def _key(self, table: str, row: int) -> object:
-        return _one(self._keys.own_key(self._model.protection.schema.table(table), np.array([row])))
+    def _sql(self, node: exp.Expr) -> str:
+        return node.sql(dialect=self._dialect.value)
 
 
-def _text(codec: LengthCodec, code: int, row: int) -> object:
-    return _one(codec.decode(np.array([code], np.uint16), np.random.default_rng(row), first_row=row))
+def _ranges(literals: Sequence[tuple[Compared, Base]]) -> Iterator[list[tuple[Compared, Base]]]:
+    """Literals one by one, but the two ends of one range together."""
 
+    def key(item: tuple[Compared, Base]) -> tuple[int, str]:
+        return item[0].conjunction
 
-def _one(values: pa.Array) -> object:
-    return values[0].as_py()
-
-
-def _listed(column: Column, values: pa.ChunkedArray) -> Listed:
-    """Public values as they stand in a table; text that is not among them is made up."""
-    found = pc.unique(values).drop_null()
-    ordered = found.take(pc.array_sort_indices(found))
-    others = unlisted(column.type, set(found.to_pylist())) if column.type.kind is Kind.TEXT else []
-    return Listed(column=column, values=ordered, others=others)
+    bounds = [item for item in literals if item[0].usage in (*_LOWER, *_UPPER)]
+    yield from ([item] for item in literals if item not in bounds)
+    for _, same in groupby(sorted(bounds, key=key), key):
+        group = list(same)
+        if len(group) == 2 and {c.usage in _UPPER for c, _ in group} == {False, True}:
+            yield group
+        else:
+            yield from ([item] for item in group)

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from privbench.methods.tree.fanout import fanout_shares
-from privbench.privacy.price import Noise
+from privbench.privacy.calibrate import Noise
 from privbench.spn.fanouts import bin_means, bin_of, fanout_edges
 
 EDGES = fanout_edges(8191)

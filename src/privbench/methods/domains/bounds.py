@@ -7,8 +7,8 @@ from math import ceil, floor, log10, sqrt
 from privbench.encode.grid import Grid
 from privbench.encode.magnitude import Magnitudes, grid_within, steps_of
 from privbench.encode.scalar import MICROSECONDS
-from privbench.methods.domains.signal import occupied
-from privbench.privacy.domain_vault import Measured
+from privbench.methods.domains.cells import occupied
+from privbench.privacy.vault import Measured
 from privbench.schema.types import Kind, SqlType
 
 NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL)

@@ -1,22 +1,73 @@
 """All domains that are found with budget, on one screen.
 
 Every column goes through the same steps, all columns through one step before any goes through the next, so that what
-narrow columns leave over helps the wide ones. Only noisy answers are seen; what is found is public.
+narrow columns leave over helps the wide ones. A column of which the first look shows nothing but noise gets a second
+one, for all that is left of its part. Only noisy answers are seen; what is found is public.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from math import sqrt
 
-from privbench.encode.grid import range_on
-from privbench.methods.domains.bounds import NARROW, find_bounds
-from privbench.methods.domains.budget import Purse
+import numpy as np
+
+from privbench.encode.grid import Grid, bins_on, range_on
+from privbench.methods.domains.bounds import NARROW, Bounds, find_bounds
+from privbench.methods.domains.budget import SearchBudget
+from privbench.methods.domains.cells import cut
 from privbench.methods.domains.coarse import coarse_domain
-from privbench.methods.domains.retry import look_again
-from privbench.methods.domains.search import EASY, measure_bins, measure_grid, narrowed, zoom
-from privbench.methods.domains.texts import list_domain, measure_more, measure_texts
-from privbench.privacy.domain_vault import DomainVault, Place
+from privbench.methods.domains.columns import SCOPE, Place, SearchedColumns
+from privbench.methods.domains.search import EASY, measure_bins, measure_grid, narrowed, ticks_on, zoom
+from privbench.methods.domains.strings import list_domain, measure_more, measure_strings
+from privbench.privacy.vault import Measured, Vault
 from privbench.schema.domain import Domain
-from privbench.schema.types import Kind
+from privbench.schema.types import Kind, SqlType
+
+PARTS = 8
+"""Powers of two between bounds that are not near each other are cut into so many cells."""
+DATES = 64
+"""So many cells dates and times get."""
+
+
+def look_again(columns: SearchedColumns, place: Place, first: Measured, *, amount: Fraction) -> Domain:
+    """Find the domain of a column by its magnitudes, measured twice; that of its type if nothing can be seen."""
+    kind = columns.types[place]
+    bounds = find_bounds(kind, averaged(first, columns.magnitudes([place], amount)[place]))
+    if bounds is None or bounds.only_zero:
+        return coarse_domain(kind, signed=bounds is None)
+    return rough_domain(place, bounds)
+
+
+def averaged(first: Measured, second: Measured) -> Measured:
+    """Two measurements of the same counts as one, weighted by their precision."""
+    a, b = first.noise.variance, second.noise.variance
+    noise = replace(first.noise, scale=first.noise.scale * sqrt(b / (a + b)))
+    values = np.rint((first.values * b + second.values * a) / (a + b)).astype(np.int64)
+    return replace(first, values=values, noise=noise)
+
+
+def rough_domain(place: Place, bounds: Bounds) -> Domain:
+    """The domain of a column of which the bounds are all that is known."""
+    own = ticks_on(place, bounds, bounds.grid(None))
+    if not bounds.numeric:
+        return bins_on(own.grid, (*cut(own.low, own.high, DATES), own.high + 1), ())
+    if own.width <= NARROW and bounds.type.kind is not Kind.FLOAT:
+        return range_on(own.grid, own.low, own.high)
+    if not bounds.near:
+        return bins_on(own.grid, _cut_doublings(bounds, own.grid), ())
+    few = ticks_on(place, bounds, bounds.grid(bounds.coarse_step))
+    return range_on(few.grid, few.low, few.high)
+
+
+def _cut_doublings(bounds: Bounds, grid: Grid) -> Iterator[int]:
+    """The edges of powers of two, tails included, and of the parts of those between the bounds."""
+    low, high = (number // grid.step for number in bounds.span)
+    edges = bounds.doublings(grid)
+    for start, end in pairwise(edges):
+        yield from cut(start, end - 1, PARTS if low <= start <= high else 1)
+    yield edges[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,33 +78,34 @@ class Found:
     paid: bool
 
 
-def find_domains(vault: DomainVault, *, modelled: int) -> Mapping[Place, Found]:
-    """Find the domain of every column in the vault; `modelled` is how many columns the method models in all."""
-    purse = Purse(vault=vault, modelled=modelled)
-    coarse = {place: coarse_domain(kind) for place, kind in vault.types.items()}
-    if not vault.drawable(purse.least):
+def find_domains(vault: Vault, types: Mapping[Place, SqlType], *, modelled: int) -> Mapping[Place, Found]:
+    """Find the domain of columns of these types; `modelled` is how many columns the method models in all."""
+    columns = SearchedColumns(vault=vault, scope=vault.ledger.root.sequential(SCOPE), types=types)
+    budget = SearchBudget(columns=columns, modelled=modelled)
+    coarse = {place: coarse_domain(kind) for place, kind in types.items()}
+    if not budget.enough:
         return {place: Found(domain=domain, paid=False) for place, domain in coarse.items()}
-    numbers = [place for place, kind in vault.types.items() if kind.kind is not Kind.TEXT]
-    texts = [place for place in vault.types if place not in numbers]
-    lists = [measure_texts(vault, p, texts=purse.texts, frequent=purse.frequent) for p in texts]
-    looks = {place: vault.magnitudes(place, amount=purse.magnitudes) for place in numbers}
-    bounds = {place: find_bounds(vault.types[place], look) for place, look in looks.items()}
+    numbers = [place for place, kind in types.items() if kind.kind is not Kind.TEXT]
+    strings = [place for place in types if place not in numbers]
+    lists = measure_strings(columns, strings, holders=budget.holders, frequent=budget.frequent)
+    looks = columns.magnitudes(numbers, budget.magnitudes)
+    bounds = {place: find_bounds(types[place], look) for place, look in looks.items()}
     ticks = {
-        place: measure_grid(vault, place, found, amount=purse.steps)
+        place: measure_grid(columns, place, found, amount=budget.steps)
         for place, found in bounds.items()
         if found is not None and not found.only_zero
     }
     zeros = [place for place, found in bounds.items() if found is not None and found.only_zero]
     unseen = [place for place, found in bounds.items() if found is None]
-    domains = coarse | {place: coarse_domain(vault.types[place], signed=False) for place in zeros}
-    domains |= {place: look_again(vault, place, looks[place], amount=purse.again) for place in unseen}
+    domains = coarse | {place: coarse_domain(types[place], signed=False) for place in zeros}
+    domains |= {place: look_again(columns, place, looks[place], amount=budget.retry) for place in unseen}
     domains |= {p: range_on(t.grid, t.low, t.high) for p, t in ticks.items() if t.width <= EASY}
-    zoomed = {p: zoom(vault, t, amount=purse.zoom) for p, t in ticks.items() if t.width > EASY}
+    zoomed = {p: zoom(columns, t, amount=budget.zoom) for p, t in ticks.items() if t.width > EASY}
     domains |= {p: narrowed(z) for p, z in zoomed.items() if z.width <= NARROW}
     wide = [z for z in zoomed.values() if z.width > NARROW]
     if waiting := len(wide) + sum(known.incomplete for known in lists):
-        amount = purse.rest(waiting)
-        domains |= {z.ticks.place: measure_bins(vault, z, amount=amount) for z in wide}
-        lists = [measure_more(vault, known, amount=amount) if known.incomplete else known for known in lists]
+        amount = budget.rest(waiting)
+        domains |= {z.ticks.place: measure_bins(columns, z, amount=amount) for z in wide}
+        lists = [measure_more(columns, known, amount=amount) if known.incomplete else known for known in lists]
     domains |= {known.place: list_domain(known) for known in lists}
     return {place: Found(domain=domain, paid=True) for place, domain in domains.items()}

@@ -16,9 +16,9 @@ from privbench.encode.grid import Grid, bins_on, range_on
 from privbench.encode.magnitude import steps_of
 from privbench.methods.domains.bounds import NARROW, Bounds, find_step
 from privbench.methods.domains.budget import HEAVY_HITTERS
-from privbench.methods.domains.cells import Cells, cut_heavy, doubling_cells, equal_cells, merge_light
-from privbench.methods.domains.signal import occupied
-from privbench.privacy.domain_vault import DomainVault, Measured, Place
+from privbench.methods.domains.cells import Cells, cut_heavy, doubling_cells, equal_cells, merge_light, occupied
+from privbench.methods.domains.columns import Place, SearchedColumns
+from privbench.privacy.vault import Measured
 from privbench.schema.domain import Domain
 from privbench.schema.types import Kind
 
@@ -71,18 +71,18 @@ class Zoomed:
         return self.high - self.low + 1
 
 
-def measure_grid(vault: DomainVault, place: Place, bounds: Bounds, *, amount: Fraction) -> Ticks:
+def measure_grid(columns: SearchedColumns, place: Place, bounds: Bounds, *, amount: Fraction) -> Ticks:
     """Find the grid of a column; one that is narrow on the type's own grid needs no other."""
     ticks = ticks_on(place, bounds, bounds.grid(None))
     if not steps_of(bounds.type) or (ticks.width <= NARROW and bounds.type.kind is not Kind.FLOAT):
         return ticks
-    return ticks_on(place, bounds, bounds.grid(find_step(bounds, vault.steps(place, amount=amount))))
+    return ticks_on(place, bounds, bounds.grid(find_step(bounds, columns.steps([place], amount)[place])))
 
 
-def zoom(vault: DomainVault, ticks: Ticks, *, amount: Fraction) -> Zoomed:
+def zoom(columns: SearchedColumns, ticks: Ticks, *, amount: Fraction) -> Zoomed:
     """Look where between the bounds the values are."""
     cells = _partition(ticks)
-    counts = vault.cells(ticks.place, ticks.grid, starts=cells.starts, last=cells.last, amount=amount)
+    counts = columns.cells(ticks.place, ticks.grid, starts=cells.starts, last=cells.last, amount=amount)
     found = occupied(counts)
     first, last = (0, len(cells.starts) - 1) if found is None else found
     first, last = max(first - 1, 0), min(last + 1, len(cells.starts) - 1)
@@ -106,20 +106,20 @@ def narrowed(zoomed: Zoomed) -> Domain:
     return bins_on(ticks.grid, (*beyond, *inside, ticks.high + 1), ())
 
 
-def measure_bins(vault: DomainVault, zoomed: Zoomed, *, amount: Fraction) -> Domain:
+def measure_bins(columns: SearchedColumns, zoomed: Zoomed, *, amount: Fraction) -> Domain:
     """Find heavy hitters and cells of a wide column; cells get the whole amount where heavy hitters cannot be found."""
     ticks, grid = zoomed.ticks, zoomed.ticks.grid
     found: dict[int, float] = {}
     cells = amount
-    if vault.finds_heavy_hitters:
-        found = _heavy_hitters(vault, zoomed, amount=amount * HEAVY_HITTERS)
+    if columns.finds_heavy_hitters:
+        found = _heavy_hitters(columns, zoomed, amount=amount * HEAVY_HITTERS)
         cells -= amount * HEAVY_HITTERS
     deep = max(ticks.bounds.entities - sum(found.values()), 0.0) / CELLS
     rough = zoomed.counts.counts.copy()
     for heavy_hitter, count in found.items():
         rough[bisect_right(zoomed.cells.starts, heavy_hitter) - 1] -= count
     fine = cut_heavy(zoomed.cells, rough, target=max(deep, CLEAR * zoomed.counts.noise.scale))
-    counts = vault.cells(ticks.place, grid, starts=fine.starts, last=fine.last, without=sorted(found), amount=cells)
+    counts = columns.cells(ticks.place, grid, starts=fine.starts, last=fine.last, without=sorted(found), amount=cells)
     merged = merge_light(fine, counts.counts, target=max(deep, CLEAR * counts.noise.scale))
     tails = [edge for edge in ticks.bounds.doublings(grid) if not ticks.low <= edge <= ticks.high]
     return bins_on(grid, (*merged.starts, merged.last + 1, *tails), found)
@@ -133,16 +133,16 @@ def _most_beyond(zoomed: Zoomed) -> float:
     return max(seen, 0.0) + 2 * sqrt(float(outside.sum()) * zoomed.counts.noise.variance)
 
 
-def _heavy_hitters(vault: DomainVault, zoomed: Zoomed, *, amount: Fraction) -> dict[int, float]:
+def _heavy_hitters(columns: SearchedColumns, zoomed: Zoomed, *, amount: Fraction) -> dict[int, float]:
     """Find heavy hitters, and how many entities have each."""
     ticks = zoomed.ticks
-    heavy_hitters = vault.heavy_hitters(
+    heavy_hitters = columns.heavy_hitters(
         ticks.place, ticks.grid, low=zoomed.low, high=zoomed.high, false=FALSE_HEAVY_HITTERS, amount=amount
     )
     largest = np.argsort(-heavy_hitters.counts, kind="stable")[:MOST_HEAVY_HITTERS]
     least = max(ticks.bounds.entities * LEAST_HEAVY_HITTER, CLEAR)
     return {
-        heavy_hitters.ticks[at]: float(heavy_hitters.counts[at]) for at in largest if heavy_hitters.counts[at] >= least
+        heavy_hitters.keys[at]: float(heavy_hitters.counts[at]) for at in largest if heavy_hitters.counts[at] >= least
     }
 
 

@@ -13,11 +13,15 @@ from math import cbrt, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.methods.capped import row_histogram
 from privbench.methods.paper.plan import Task
 from privbench.methods.paper.settings import PaperSettings
-from privbench.privacy.facts import ColumnFacts
-from privbench.privacy.partition import Block, CentrePair
-from privbench.privacy.queries import COORDINATE
+from privbench.privacy import features
+from privbench.privacy.blocks import Block, CentrePair
+from privbench.privacy.exact import COORDINATE
+from privbench.privacy.facts import ColumnFacts, Facts
+from privbench.privacy.features import Axis, whole_axis
+from privbench.privacy.queries import Histogram, Sums
 from privbench.privacy.vault import Vault
 
 SPREAD = 0.225
@@ -34,17 +38,18 @@ class RowSplit:
 
 
 def split_rows(
-    vault: Vault, task: Task, settings: PaperSettings, *, epsilon: Fraction, rng: np.random.Generator
+    vault: Vault, facts: Facts, task: Task, settings: PaperSettings, *, amount: Fraction, rng: np.random.Generator
 ) -> RowSplit:
     """Cluster the rows of a block in two and split it."""
-    rounds = round_count(task.rows, len(task.columns), float(epsilon / vault.cap(task.block.table)))
+    columns = {name: facts.tables[task.block.table].columns[name] for name in task.columns}
+    rounds = round_count(task.rows, len(columns), float(amount / task.block.cap))
     if settings.as_published:
         blocks, sizes = vault.split_as_published(
-            task.block, task.columns, rounds=rounds, fewest=settings.min_rows, epsilon=epsilon
+            task.block, columns, rounds=rounds, fewest=settings.min_rows, amount=amount
         )
         return RowSplit(blocks=blocks, sizes=sizes)
-    centres, last = _cluster(vault, task, rounds=rounds, epsilon=epsilon, rng=rng)
-    blocks = vault.split(task.block, task.columns, centres)
+    centres, last = _clusters(vault, task.block, columns, rounds=rounds, amount=amount, rng=rng)
+    blocks = vault.split(task.block, columns, centres)
     return RowSplit(blocks=blocks, sizes=shared_rows(task.rows, int(last[0]), int(last[1])))
 
 
@@ -61,21 +66,39 @@ def shared_rows(rows: int, left: int, right: int) -> tuple[int, int]:
     return share, rows - share
 
 
-def _cluster(
-    vault: Vault, task: Task, *, rounds: int, epsilon: Fraction, rng: np.random.Generator
+def _clusters(
+    vault: Vault,
+    block: Block,
+    columns: dict[str, ColumnFacts],
+    *,
+    rounds: int,
+    amount: Fraction,
+    rng: np.random.Generator,
 ) -> tuple[CentrePair, NDArray[np.int64]]:
     """The centres after so many rounds, and the sizes that the last round measured."""
-    block, columns = task.block, task.columns
-    facts = vault.facts.tables[block.table].columns
     size_parts = Fraction(cbrt(4 * len(columns) * SPREAD**2)).limit_denominator(1000)
-    part = epsilon / rounds / (len(columns) + size_parts)
-    centres = CentrePair(columns={c: _random_centres(facts[c], rng) for c in columns})
+    part = amount / rounds / (len(columns) + size_parts)
+    centres = CentrePair(columns={name: _random_centres(facts, rng) for name, facts in columns.items()})
     sizes = np.zeros(2, np.int64)
     for _ in range(rounds):
-        sizes = vault.cluster_sizes(block, columns, centres, epsilon=part * size_parts)
-        measured = {c: vault.cluster_column(block, columns, centres, c, epsilon=part) for c in columns}
-        centres = CentrePair(columns={c: _centres(facts[c], measured[c], sizes, centres.columns[c]) for c in columns})
+        side = whole_axis(features.cluster(centres, columns))
+        by_column = [(_by_cluster(block, side, name, facts), part) for name, facts in columns.items()]
+        first, *measured = vault.measure_all([(row_histogram(block, side), part * size_parts), *by_column])
+        sizes = first.values
+        centres = CentrePair(
+            columns={
+                name: _centres(facts, found.values, sizes, centres.columns[name])
+                for (name, facts), found in zip(columns.items(), measured, strict=True)
+            }
+        )
     return centres, sizes
+
+
+def _by_cluster(block: Block, side: Axis, column: str, facts: ColumnFacts) -> Histogram | Sums:
+    """For either cluster, the sum of an ordered column's coordinates or the histogram of an unordered one."""
+    if facts.ordered:
+        return Sums(block=block, axes=(side,), column=column, size=facts.size)
+    return row_histogram(block, side, whole_axis(features.own(column, facts)))
 
 
 def round_count(rows: int, columns: int, epsilon: float) -> int:

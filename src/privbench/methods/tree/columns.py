@@ -9,11 +9,12 @@ from privbench.privacy.features import (
     Feature,
     Own,
     fanout,
+    in_degree,
     key_block,
-    named,
     null_key,
     of_first,
     of_owner,
+    own,
     public_rows,
     rank,
 )
@@ -24,7 +25,8 @@ MOST_ROWS = 8191
 """Owners with more rows than this count as having this many, unless the spec declares another limit."""
 ALONE = 32
 """Where a derived column says how many rows an owner has, smaller numbers than this have a bin of their own."""
-MOST_NAMED = 4095
+MOST_IN_DEGREE = 4095
+"""Rows that are referenced more often than this count as referenced this often."""
 MOST_BLOCKS = 1024
 """Keys into larger public tables are modelled by blocks of rows."""
 
@@ -40,16 +42,11 @@ def constant_features(facts: Facts, table: str) -> tuple[Feature, ...]:
 
 
 def _features(facts: Facts, table: str) -> tuple[Feature, ...]:
-    columns = [
-        Feature(name=name, size=column.size, ordered=column.ordered, source=Own(name), apart=column.null)
-        for name, column in facts.tables[table].columns.items()
-    ]
+    columns = [own(name, column) for name, column in facts.tables[table].columns.items()]
     keys = [feature for link in facts.links_of(table) if (feature := _key_feature(link)) is not None]
-    naming = [link for link in facts.links if link.target == table]
-    fanouts = [fanout(link, rows_edges(facts, link)) for link in naming if link.kind is LinkKind.OWNER]
-    in_degrees = [
-        named(link, fanout_edges(1 if link.unique else MOST_NAMED)) for link in naming if draws_targets(facts, link)
-    ]
+    inward = facts.links_to(table)
+    fanouts = [fanout(link, rows_edges(facts, link)) for link in inward if link.kind is LinkKind.OWNER]
+    in_degrees = [in_degree(link, in_degree_edges(link)) for link in inward if draws_targets(facts, link)]
     return (*columns, *keys, *fanouts, *in_degrees)
 
 
@@ -57,23 +54,28 @@ def given_features(facts: Facts, table: str, features: Mapping[str, tuple[Featur
     """What is known of a row before it is drawn: the features of its owner and its place among the owner's rows."""
     link = facts.owner_link(table)
     if table == facts.entity:
-        return tuple(public_rows(name, codes) for name, codes in facts.public_counts.items())
+        return tuple(public_rows(counts.name, counts.link, counts.codes) for counts in facts.public_counts)
     if link is None:
         return ()
-    above = tuple(of_owner(feature) for feature in features[link.target] if feature.touches == 1)
-    return above if link.unique else (*above, rank())
+    above = tuple(of_owner(feature, link) for feature in features[link.target] if feature.in_degree is None)
+    return above if link.unique else (*above, rank(link))
 
 
-def first_features(facts: Facts, table: str, own: tuple[Feature, ...]) -> tuple[Feature, ...]:
+def first_features(facts: Facts, table: str, columns: tuple[Feature, ...]) -> tuple[Feature, ...]:
     """What may be known of the first row of the same owner: its columns, where an owner may have several rows."""
     link = facts.owner_link(table)
     if link is None or link.unique:
         return ()
-    return tuple(of_first(feature) for feature in own if isinstance(feature.source, Own))
+    return tuple(of_first(feature, link) for feature in columns if isinstance(feature.source, Own))
+
+
+def in_degree_edges(link: LinkFacts) -> Edges:
+    """The edges of bins for how often a row is referenced through a key."""
+    return fanout_edges(1 if link.unique else MOST_IN_DEGREE)
 
 
 def draws_targets(facts: Facts, link: LinkFacts) -> bool:
-    """Whether a key's targets are drawn by how often they are named: references, but not into lookups."""
+    """Whether a key's targets are drawn by how often they are referenced: references, but not into lookups."""
     return link.kind is LinkKind.REFERENCE and facts.tables[link.target].lookup_of != link.table
 
 

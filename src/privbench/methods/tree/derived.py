@@ -1,31 +1,33 @@
 """Columns that equal what the rows around them say, found by paid tests before anything else is measured.
 
-In each table one choice picks the claim that holds for the most entities, or none if none holds for most; a histogram
-of three cells then says for what share it holds, does not hold, and holds where that says little: two columns that are
-nearly always 0 or NULL agree in that. A claim is accepted if it surely fails for few, and for fewer than it holds for.
-Where noise would not allow that, which public numbers tell, nothing is asked and nothing is spent.
+In each table one choice picks the candidate dependency that holds for the most entities, or none if none holds for
+most; a histogram of three cells then says for what share it holds, does not hold, and holds where that says little: two
+columns that are nearly always 0 or NULL agree in that. A candidate is accepted if it surely fails for few, and for
+fewer than it holds for. Where noise would not allow that, which public numbers tell, nothing is asked and spent.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 
-from privbench.privacy.events import UNITS, Currency
-from privbench.privacy.features import Feature, Own, whole_axis
-from privbench.privacy.price import drawable
+from privbench.methods.tree.weighed import WeighedTable, features_noise
+from privbench.privacy.calibrate import drawable
+from privbench.privacy.events import PrivacyMeasure
+from privbench.privacy.facts import LinkFacts
+from privbench.privacy.features import Agreement, Feature, whole_axis
+from privbench.privacy.queries import ENTITY_WEIGHT, DependencyChoice
 from privbench.privacy.vault import Vault
-from privbench.privacy.weighted import WeightedQueries, weights_noise
 from privbench.schema.derived import Derived
 
 SCOPE = "derived columns"
 """How the ledger calls all of it."""
 DIFFERING = 0.01
-"""The largest share of entities for which an accepted claim does not hold,"""
+"""The largest share of entities for which an accepted candidate does not hold,"""
 SURE = 3.0
 """so many standard deviations of the noise away;"""
 SLACK = 2.0
-"""and so many more must fit, so that a claim that always holds is accepted nearly always."""
+"""and so many more must fit, so that a candidate that always holds is accepted nearly always."""
 TEST_SHARE = Fraction(1, 100)
 """Of the budget, for one test at most;"""
 CHOICE = Fraction(1, 8)
@@ -35,22 +37,26 @@ MOST_SHARE = Fraction(1, 20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """That a column equals something."""
+class Candidate:
+    """A candidate dependency: that a column equals something."""
 
     table: str
     column: str
     derived: Derived
+    link: LinkFacts
+    """The owner key that leads to the rows it depends on."""
+    plain: float | None
+    """The number in which unrelated columns may well agree."""
 
     @property
     def feature(self) -> Feature:
         """Whether it does, row by row: the codes of `privacy/agreement.py`."""
-        name = f"#differs {self.column} from {self.derived}"
-        return Feature(name=name, size=3, ordered=False, source=Own(name))
+        source = Agreement(self.column, self.derived, self.plain, self.link)
+        return Feature(name=self.column, size=3, ordered=False, source=source)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
+class TestCosts:
     """What a choice and a test cost, and all of them at most."""
 
     choice: Fraction
@@ -58,18 +64,18 @@ class Prices:
     most: Fraction
 
 
-def prices(budget: Fraction, currency: Currency, *, entities: float) -> Prices | None:
-    """The least that tells whether claims hold; None if that is too much."""
+def test_costs(budget: Fraction, measure: PrivacyMeasure, *, entities: float) -> TestCosts | None:
+    """The least that tells whether candidates hold; None if that is too much."""
     test = budget * TEST_SHARE
-    if not _tells(test, currency, entities):
+    if not _tells(test, measure, entities):
         return None
-    while _tells(test / 2, currency, entities):
+    while _tells(test / 2, measure, entities):
         test /= 2
-    return Prices(choice=test * CHOICE, test=test, most=budget * MOST_SHARE)
+    return TestCosts(choice=test * CHOICE, test=test, most=budget * MOST_SHARE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimForecast:
+class DependencyForecast:
     """What tests will cost: the columns (`table.column`) that are looked at, and amounts of the budget."""
 
     columns: tuple[str, ...]
@@ -79,56 +85,58 @@ class ClaimForecast:
 
 
 def forecast_tests(
-    claims: Sequence[Claim], budget: Fraction, currency: Currency, *, entities: float
-) -> ClaimForecast | None:
-    """Forecast tests of claims; None if there is nothing to test, or no test could tell."""
-    price = prices(budget, currency, entities=entities) if claims else None
-    if price is None:
+    candidates: Sequence[Candidate], budget: Fraction, measure: PrivacyMeasure, *, entities: float
+) -> DependencyForecast | None:
+    """Forecast tests of candidates; None if there is nothing to test, or no test could tell."""
+    costs = test_costs(budget, measure, entities=entities) if candidates else None
+    if costs is None:
         return None
-    columns = tuple(dict.fromkeys(f"{claim.table}.{claim.column}" for claim in claims))
-    tables = len({claim.table for claim in claims})
-    return ClaimForecast(
+    columns = tuple(dict.fromkeys(f"{candidate.table}.{candidate.column}" for candidate in candidates))
+    tables = len({candidate.table for candidate in candidates})
+    return DependencyForecast(
         columns=columns,
-        least=price.choice * tables,
-        most=min(price.most, price.choice * tables + (price.choice + price.test) * len(columns)),
+        least=costs.choice * tables,
+        most=min(costs.most, costs.choice * tables + (costs.choice + costs.test) * len(columns)),
     )
 
 
-def find_derived(vault: Vault, claims: Sequence[Claim], *, entities: float) -> list[Claim]:
-    """Test claims about tables whose codes are those of their features; returns those that hold."""
+def find_derived(vault: Vault, candidates: Sequence[Candidate], *, entities: float) -> list[Candidate]:
+    """Test candidates about tables whose codes are those of their features; returns those that hold."""
     ledger = vault.ledger
-    price = prices(ledger.budget, ledger.currency, entities=entities)
-    if price is None:
+    costs = test_costs(ledger.budget, ledger.measure, entities=entities)
+    if costs is None:
         return []
-    scope, found = ledger.root.sequential(SCOPE), list[Claim]()
-    for table in dict.fromkeys(claim.table for claim in claims):
-        queries = WeightedQueries(vault, table, scope)
-        left = [claim for claim in claims if claim.table == table]
-        while left and scope.total + price.choice + price.test <= price.most:
-            held = _held(queries, left, price)
+    scope, accepted = ledger.root.sequential(SCOPE), list[Candidate]()
+    for name in dict.fromkeys(candidate.table for candidate in candidates):
+        table = WeighedTable(vault=vault, table=name, scope=scope)
+        left = [candidate for candidate in candidates if candidate.table == name]
+        while left and scope.total + costs.choice + costs.test <= costs.most:
+            held = _held(table, left, costs)
             if held is None:
                 break
-            found.append(held)
-            left = [claim for claim in left if claim.column != held.column]
-        queries.forget()
-    return found
+            accepted.append(held)
+            left = [candidate for candidate in left if candidate.column != held.column]
+        vault.forget(name)
+    return accepted
 
 
-def _held(queries: WeightedQueries, claims: Sequence[Claim], price: Prices) -> Claim | None:
-    """The claim that holds for the most entities, if it surely holds for nearly all."""
-    features: Mapping[Feature, Claim] = {claim.feature: claim for claim in claims}
-    likely = queries.choose_first_cell(list(features), amount=price.choice)
-    if likely is None:
+def _held(table: WeighedTable, candidates: Sequence[Candidate], costs: TestCosts) -> Candidate | None:
+    """The candidate that holds for the most entities, if it surely holds for nearly all."""
+    features = tuple(candidate.feature for candidate in candidates)
+    question = DependencyChoice(table=table.table, candidates=features)
+    at = table.vault.choose(question, costs.choice, table.scope)
+    if at == len(candidates):
         return None
-    equal, differing, idle = queries.histogram([whole_axis(likely)], amount=price.test) / UNITS
-    doubt = SURE * sqrt(queries.noise([likely], price.test).variance)
+    measured = table.measure([whole_axis(features[at])], costs.test)
+    equal, differing, idle = measured.counts
+    doubt = SURE * sqrt(measured.noise.variance)
     few = differing + doubt <= DIFFERING * (equal + differing + idle)
-    return features[likely] if few and differing + doubt < equal - doubt else None
+    return candidates[at] if few and differing + doubt < equal - doubt else None
 
 
-def _tells(amount: Fraction, currency: Currency, entities: float) -> bool:
-    """Whether a test for that amount could accept a claim that always holds, and its choice can be drawn."""
-    if not drawable(currency, amount * CHOICE, sensitivity=2 * UNITS):
+def _tells(amount: Fraction, measure: PrivacyMeasure, entities: float) -> bool:
+    """Whether a test for that amount could accept a candidate that always holds, and its choice can be drawn."""
+    if not drawable(measure, amount * CHOICE, sensitivity=2 * ENTITY_WEIGHT):
         return False
-    deviation = sqrt(weights_noise(currency, [], amount).variance)
+    deviation = sqrt(features_noise(measure, [], amount).variance)
     return (SURE + SLACK) * deviation <= DIFFERING * entities

@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.privacy.price import Noise
+from privbench.privacy.calibrate import Noise
 from privbench.spn.fanouts import Edges, bin_means
 
 Floats = NDArray[np.float64]

@@ -4,25 +4,71 @@ A function of public numbers and guesses, so that it may be printed. All thresho
 noise, or is refused, stand here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from math import ceil, pi, sqrt
 from statistics import median, median_high
 
 from privbench.errors import BudgetError
 from privbench.methods.forecast import ColumnForecast, Forecast, Outlook, PairForecast, PlanInput, TableForecast
-from privbench.methods.tree.automatic import FEWEST_CHOICES, PER_CHOICE
-from privbench.methods.tree.cost import megabytes, seconds
 from privbench.methods.tree.entities import COUNT_SHARE
 from privbench.methods.tree.learner import LIGHTEST_BIN
-from privbench.methods.tree.plan import PlannedTable, plan_database
+from privbench.methods.tree.plan import FEWEST_CHOICES, PER_CHOICE, PlannedTable, divided, plan_database
 from privbench.methods.tree.settings import TreeSettings
-from privbench.methods.tree.shares import divided
 from privbench.methods.tree.single import column_parts
-from privbench.privacy.events import UNITS, Currency
+from privbench.methods.tree.structure import MOST_CELLS
+from privbench.methods.tree.weighed import features_noise
+from privbench.privacy.calibrate import Noise, choice_noise
+from privbench.privacy.events import PrivacyMeasure
 from privbench.privacy.features import Feature
-from privbench.privacy.price import Noise, choice_noise
-from privbench.privacy.weighted import weights_noise
+
+START = 0.1
+"""Seconds for everything that does not grow."""
+READ = 60e-9
+"""Seconds for each value that is read from Parquet and coded; other formats take longer."""
+COUNT = 8e-9
+"""Seconds for each row of a pair of columns that is counted."""
+FIT = 0.6e-6
+"""Seconds for each combination of the bins of a column and its parents."""
+BASE = 200.0
+"""Megabytes of an empty fit."""
+PER_VALUE = 7.0
+"""Bytes for each value: its code, its bin, and what reading holds at once."""
+PER_ROW = 100.0
+"""Bytes for the keys of each row, its entity and its weight."""
+
+Rows = Callable[[str], int]
+"""The rows of a table by its name."""
+
+
+def seconds(plans: Iterable[PlannedTable], rows: Rows) -> float:
+    """CPU-seconds of a fit."""
+    return START + sum(
+        rows(plan.table) * (READ * len(plan.own) + COUNT * pairs_counted(plan)) + FIT * cells_fitted(plan)
+        for plan in plans
+    )
+
+
+def megabytes(plans: Iterable[PlannedTable], rows: Rows) -> float:
+    """Memory at its highest."""
+    return (
+        BASE
+        + sum(rows(p.table) * (PER_ROW + PER_VALUE * (len(p.own) + len(p.given) + len(p.firsts))) for p in plans) / 1e6
+    )
+
+
+def pairs_counted(plan: PlannedTable) -> int:
+    """How many pairs of columns may be chosen, if any."""
+    own, given = len(plan.own), len(plan.given)
+    return own * (own - 1) // 2 + own * given + len(plan.firsts) if plan.settings.pairs else 0
+
+
+def cells_fitted(plan: PlannedTable) -> float:
+    """How many combinations of bins all columns with their parents have, if any has a parent."""
+    typical = median(min(feature.size, plan.settings.bins) for feature in plan.own)
+    each = min(typical ** (plan.settings.parents + 1), MOST_CELLS)
+    return len(plan.own) * float(each) if plan.settings.pairs else 0.0
+
 
 CLEAR = 4.0
 """A count stands out if it is so many standard deviations of its noise."""
@@ -43,9 +89,7 @@ def forecast(plan_input: PlanInput, settings: TreeSettings) -> Forecast:
     facts, entities = plan_input.facts, plan_input.entities
     counted = facts.tables[facts.entity].rows is None
     budget = plan_input.budget * (1 - COUNT_SHARE) if counted else plan_input.budget
-    plans = plan_database(
-        facts, entities=float(entities), budget=budget, currency=plan_input.currency, settings=settings
-    )
+    plans = plan_database(facts, entities=float(entities), budget=budget, measure=plan_input.measure, settings=settings)
     tables = tuple(_table(plan, plan_input) for plan in plans.values())
     return Forecast(
         tables=tables,
@@ -86,8 +130,8 @@ def _table(plan: PlannedTable, plan_input: PlanInput) -> TableForecast:
     own, settings = plan.own, plan.settings
     entities = min(plan_input.entities, plan_input.rows_of(plan.table))
     ones = plan.amount * Fraction(settings.single_share)
-    columns = _columns(plan, ones, plan_input.currency, entities, paired=settings.pairs > 0)
-    all_single = _columns(plan, plan.amount, plan_input.currency, entities, paired=False)
+    columns = _columns(plan, ones, plan_input.measure, entities, paired=settings.pairs > 0)
+    all_single = _columns(plan, plan.amount, plan_input.measure, entities, paired=False)
     return TableForecast(
         table=plan.table,
         amount=plan.amount + plan.unowned,
@@ -102,7 +146,7 @@ def _table(plan: PlannedTable, plan_input: PlanInput) -> TableForecast:
             "choice_share": settings.choice_share,
         },
         columns=columns,
-        pairs=_pairs(plan, plan_input.currency, entities) if settings.pairs else None,
+        pairs=_pairs(plan, plan_input.measure, entities) if settings.pairs else None,
         outlook=_outlook(columns, settings.pairs),
         singles_from=ceil(FEWEST_CODES * median_high(column.stands_out for column in all_single)),
         pairs_from=ceil(PER_CHOICE * plan.noise.scale * max(len(own) - 1, FEWEST_CHOICES)),
@@ -110,11 +154,11 @@ def _table(plan: PlannedTable, plan_input: PlanInput) -> TableForecast:
 
 
 def _columns(
-    plan: PlannedTable, amount: Fraction, currency: Currency, entities: float, *, paired: bool
+    plan: PlannedTable, amount: Fraction, measure: PrivacyMeasure, entities: float, *, paired: bool
 ) -> tuple[ColumnForecast, ...]:
     """All columns, if that amount is for them alone; `paired` if there is more, for pairs."""
     parts = zip(plan.own, divided(amount, column_parts(plan.own, paired=paired)), strict=True)
-    return tuple(_column(feature, weights_noise(currency, [feature], part), entities) for feature, part in parts)
+    return tuple(_column(feature, features_noise(measure, [feature], part), entities) for feature, part in parts)
 
 
 def _column(feature: Feature, noise: Noise, entities: float) -> ColumnForecast:
@@ -128,15 +172,15 @@ def _column(feature: Feature, noise: Noise, entities: float) -> ColumnForecast:
     )
 
 
-def _pairs(plan: PlannedTable, currency: Currency, entities: float) -> PairForecast:
+def _pairs(plan: PlannedTable, measure: PrivacyMeasure, entities: float) -> PairForecast:
     """Of two columns with a typical number of bins each, all bins alike."""
     settings = plan.settings
     ones, choosing = plan.amount * Fraction(settings.single_share), plan.amount * Fraction(settings.choice_share)
-    noise = weights_noise(currency, plan.own[:1], (plan.amount - ones - choosing) / settings.pairs)
+    noise = features_noise(measure, plan.own[:1], (plan.amount - ones - choosing) / settings.pairs)
     deviation = sqrt(noise.variance)
     finest = max(2, min(settings.bins, int(entities / (LIGHTEST_BIN * deviation))))
     bins = max(2, round(median(min(feature.size, finest) for feature in plan.own)))
-    choice = SURE_CHOICE * choice_noise(currency, choosing / settings.pairs, sensitivity=UNITS, monotone=False)
+    choice = SURE_CHOICE * choice_noise(measure, choosing / settings.pairs)
     return PairForecast(
         most=settings.pairs,
         cells=bins**2,

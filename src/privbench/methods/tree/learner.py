@@ -11,7 +11,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.methods.tree.automatic import TablePlan
 from privbench.methods.tree.coarse import bin_masses, coarse_axis
 from privbench.methods.tree.network import Fitted, Parent, make_network
 from privbench.methods.tree.pairs import (
@@ -22,12 +21,13 @@ from privbench.methods.tree.pairs import (
     pair_masses,
     stratum_masses,
 )
+from privbench.methods.tree.plan import TablePlan
 from privbench.methods.tree.siblings import FIRST_SHARE, Column, measure_firsts
 from privbench.methods.tree.single import Single, Singles, averaged, estimate, measure_singles
 from privbench.methods.tree.structure import INDEPENDENT, Candidates, Structure, choose_structure
 from privbench.methods.tree.surroundings import Surroundings
+from privbench.methods.tree.weighed import WeighedTable
 from privbench.privacy.features import Feature
-from privbench.privacy.weighted import WeightedQueries
 from privbench.spn.nodes import Node
 
 Floats = NDArray[np.float64]
@@ -59,35 +59,35 @@ class Task:
     plan: TablePlan
 
 
-def learn_table(queries: WeightedQueries, task: Task, *, amount: Fraction) -> LearntTable:
+def learn_table(table: WeighedTable, task: Task, *, amount: Fraction) -> LearntTable:
     """Learn a table for that amount."""
     plan, strata = task.plan, task.given.strata
     ones = amount * Fraction(plan.single_share)
-    measured = measure_singles(queries, task.own, strata, amount=ones, paired=plan.pairs > 0)
+    measured = measure_singles(table, task.own, strata, amount=ones, paired=plan.pairs > 0)
     singles = estimate(measured, entities=task.entities, means=task.means)
-    candidates = _candidates(queries, task, singles, noise=(amount - ones or ones) / max(plan.pairs, len(task.own)))
+    candidates = _candidates(table, task, singles, noise=(amount - ones or ones) / max(plan.pairs, len(task.own)))
     if not plan.pairs:
         return _finish(task, candidates, INDEPENDENT, measured, singles, {})
-    candidates = _with_firsts(queries, task.given, candidates, singles, amount=amount * FIRST_SHARE)
+    candidates = _with_firsts(table, task.given, candidates, singles, amount=amount * FIRST_SHARE)
     firsts = amount * FIRST_SHARE if candidates.only else Fraction(0)
     each = amount * Fraction(plan.choice_share) / (plan.pairs + len(candidates.only))
-    structure = choose_structure(queries, candidates, parents=plan.parents, choices=plan.pairs, amount=each)
+    structure = choose_structure(table, candidates, parents=plan.parents, choices=plan.pairs, amount=each)
     left = amount - ones - firsts - each * structure.choices
     part = Fraction(min(1.0, len(structure.pairs) / (ENOUGH_PAIRS * len(task.own))))
-    tables = measure_pairs(queries, candidates, structure, amount=left * part)
+    tables = measure_pairs(table, candidates, structure, amount=left * part)
     if part < 1:
-        again = measure_singles(queries, task.own, strata, amount=left * (1 - part), paired=True)
+        again = measure_singles(table, task.own, strata, amount=left * (1 - part), paired=True)
         measured = averaged(measured, again)
         singles = estimate(measured, entities=task.entities, means=task.means)
     return _finish(task, candidates, structure, measured, singles, tables)
 
 
-def _candidates(queries: WeightedQueries, task: Task, singles: Singles, *, noise: Fraction) -> Candidates:
+def _candidates(table: WeighedTable, task: Task, singles: Singles, *, noise: Fraction) -> Candidates:
     """All columns in bins that are heavy enough for the noise that a pair is going to have."""
-    deviation = float(np.sqrt(queries.noise(task.own[:1], noise).variance))
+    deviation = float(np.sqrt(table.noise(task.own[:1], noise).variance))
     counts = [*singles.counts, *task.given.counts(singles.total)]
     axes = tuple(
-        coarse_axis(f, c, most=task.plan.bins, least=LIGHTEST_BIN * deviation * f.touches)
+        coarse_axis(f, c, most=task.plan.bins, least=LIGHTEST_BIN * deviation * f.sensitivity_factor)
         for f, c in zip((*task.own, *task.given.features), counts, strict=True)
     )
     masses = tuple(np.maximum(bin_masses(axis, c), 1e-9) for axis, c in zip(axes, counts, strict=True))
@@ -96,14 +96,14 @@ def _candidates(queries: WeightedQueries, task: Task, singles: Singles, *, noise
 
 
 def _with_firsts(
-    queries: WeightedQueries, given: Surroundings, candidates: Candidates, singles: Singles, *, amount: Fraction
+    table: WeighedTable, given: Surroundings, candidates: Candidates, singles: Singles, *, amount: Fraction
 ) -> Candidates:
     """The columns, and those of first rows as further given ones."""
     if given.siblings is None:
         return candidates
     own = candidates.own
     firsts = measure_firsts(
-        queries,
+        table,
         given.siblings.features,
         [Column(*c) for c in zip(candidates.axes[:own], candidates.masses[:own], singles.counts, strict=True)],
         least=LIGHTEST_BIN * candidates.deviation,

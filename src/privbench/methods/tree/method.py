@@ -13,25 +13,25 @@ from privbench.methods.method import Method, Progress, TableModel
 from privbench.methods.tree.columns import constant_features, draws_targets
 from privbench.methods.tree.entities import count_entities, unowned_rows
 from privbench.methods.tree.forecast import check_plans, forecast
+from privbench.methods.tree.implied import implied
 from privbench.methods.tree.keys import link_table, owner_fanouts
 from privbench.methods.tree.learner import LearntTable, Task, learn_table
 from privbench.methods.tree.plan import PlannedTable, plan_database, unowned_alone
 from privbench.methods.tree.sampled import (
     SampledRows,
     SampledTable,
-    born_rows,
+    child_rows,
     public_codes,
     sample_entities,
     sample_table,
 )
 from privbench.methods.tree.settings import TreeSettings, tree_settings
 from privbench.methods.tree.siblings import Siblings
-from privbench.methods.tree.strata import strata_axis
-from privbench.methods.tree.surroundings import NOTHING, Surroundings
+from privbench.methods.tree.surroundings import NOTHING, Surroundings, strata_axis
+from privbench.methods.tree.weighed import WeighedTable
 from privbench.privacy.facts import Facts, LinkFacts
 from privbench.privacy.features import Feature
 from privbench.privacy.vault import Vault
-from privbench.privacy.weighted import WeightedQueries
 from privbench.schema.unit import LinkKind
 from privbench.spn.feature_names import null_column, rows_column
 from privbench.spn.infer import marginal
@@ -39,20 +39,20 @@ from privbench.spn.links import COMPONENT
 from privbench.spn.nodes import Leaf, Node, Product
 
 
-def learn(vault: Vault, settings: TreeSettings, progress: Progress) -> dict[str, TableModel]:
+def learn(vault: Vault, facts: Facts, settings: TreeSettings, progress: Progress) -> dict[str, TableModel]:
     """Learn every private table, spending at most the ledger's budget."""
-    ledger, facts = vault.ledger, vault.facts
-    entities = count_entities(vault)
+    ledger = vault.ledger
+    entities = count_entities(vault, facts)
     budget = ledger.budget - ledger.total
-    plans = plan_database(facts, entities=entities, budget=budget, currency=ledger.currency, settings=settings)
+    plans = plan_database(facts, entities=entities, budget=budget, measure=ledger.measure, settings=settings)
     check_plans(plans, facts.entity, entities)
     unowned = {t: plan.unowned for t, plan in plans.items()} | unowned_alone(facts, entities=entities, budget=budget)
     database = _Database(facts, entities)
-    for at, table in enumerate(facts.tables):
-        progress(f"learning {table}", at, len(facts.tables))
-        queries = WeightedQueries(vault, table, ledger.root.sequential(f"table {table}"))
-        database.learn(table, plans.get(table), queries, unowned=unowned.get(table, Fraction(0)))
-        queries.forget()
+    for at, name in enumerate(facts.tables):
+        progress(f"learning {name}", at, len(facts.tables))
+        table = WeighedTable(vault=vault, table=name, scope=ledger.root.sequential(f"table {name}"))
+        database.learn(table, plans.get(name), unowned=unowned.get(name, Fraction(0)))
+        vault.forget(name)
     return database.models()
 
 
@@ -80,53 +80,54 @@ class _Database:
             for table, learnt in self._learnt.items()
         }
 
-    def learn(self, table: str, plan: PlannedTable | None, queries: WeightedQueries, *, unowned: Fraction) -> None:
+    def learn(self, table: WeighedTable, plan: PlannedTable | None, *, unowned: Fraction) -> None:
         """Learn a table whose owner table is learnt; one without columns has no plan, but may have unowned rows."""
-        link, born = self._facts.owner_link(table), None
+        name = table.table
+        link, children = self._facts.owner_link(name), None
         if link is not None:
-            self._unowned[table] = unowned_rows(link, queries, unowned)
-            born = self._born(link, plan)
-        learnt = _nothing_to_learn(self._entities) if plan is None else self._columns(plan, queries, born)
-        self._learnt[table] = replace(learnt, network=_with(constant_features(self._facts, table), learnt.network))
-        self._take_sample(table, link, born, plan.given if plan else ())
+            self._unowned[name] = unowned_rows(link, table, unowned)
+            children = self._children(link, plan)
+        learnt = _nothing_to_learn(self._entities) if plan is None else self._columns(plan, table, children)
+        self._learnt[name] = replace(learnt, network=_with(constant_features(self._facts, name), learnt.network))
+        self._take_sample(name, link, children, plan.given if plan else ())
 
-    def _born(self, link: LinkFacts, plan: PlannedTable | None) -> SampledRows:
+    def _children(self, link: LinkFacts, plan: PlannedTable | None) -> SampledRows:
         """Rows of an owned table in the sample."""
         fanouts = owner_fanouts(self._facts, link, self._learnt[link.target], unowned=self._unowned[link.table])
-        return born_rows(
+        return child_rows(
             self._samples[link.target],
             fanouts,
             plan.given if plan else (),
             unowned=self._unowned[link.table] / max(self._rows[link.target], 1.0),
         )
 
-    def _columns(self, plan: PlannedTable, queries: WeightedQueries, born: SampledRows | None) -> LearntTable:
+    def _columns(self, plan: PlannedTable, table: WeighedTable, children: SampledRows | None) -> LearntTable:
         known = self._facts.tables[plan.table].rows if plan.table == self._facts.entity else None
-        given = _public_surroundings(plan.given) if born is None else _surroundings(plan, queries, born)
+        given = _public_surroundings(plan.given) if children is None else _surroundings(plan, table, children)
         task = Task(
             own=plan.own, given=given, entities=known, means=_public_means(self._facts, plan.table), plan=plan.settings
         )
-        return learn_table(queries, task, amount=plan.amount)
+        return learn_table(table, task, amount=plan.amount)
 
     def _take_sample(
-        self, table: str, link: LinkFacts | None, born: SampledRows | None, given: tuple[Feature, ...]
+        self, table: str, link: LinkFacts | None, children: SampledRows | None, given: tuple[Feature, ...]
     ) -> None:
         """Work out the rows of a table, and draw a sample of them if it owns others."""
         learnt = self._learnt[table]
-        if link is not None and born is not None:
-            self._rows[table] = self._rows[link.target] * born.per_owner + self._unowned[table]
+        if link is not None and children is not None:
+            self._rows[table] = self._rows[link.target] * children.per_owner + self._unowned[table]
         else:
             self._rows[table] = self._lookup_rows(table) if table != self._facts.entity else learnt.entities
-        if not any(k.kind is LinkKind.OWNER and k.target == table for k in self._facts.links):
+        if not any(link.kind is LinkKind.OWNER for link in self._facts.links_to(table)):
             return
-        if born is not None:
-            self._samples[table] = sample_table(learnt.network, born)
+        if children is not None:
+            self._samples[table] = sample_table(learnt.network, children)
         else:
             self._samples[table] = sample_entities(learnt.network, learnt.entities, given)
 
     def _lookup_rows(self, table: str) -> float:
         """The rows of a lookup: one for each row of its owner table whose key into it is not NULL."""
-        link = next(k for k in self._facts.links if k.target == table and not draws_targets(self._facts, k))
+        link = next(k for k in self._facts.links_to(table) if not draws_targets(self._facts, k))
         network = self._learnt[link.table].network
         nulls = float(marginal(network, null_column(link.name))[1]) if link.nullable else 0.0
         return self._rows[link.table] * (1 - nulls)
@@ -154,25 +155,33 @@ def _public_surroundings(features: tuple[Feature, ...]) -> Surroundings:
     return Surroundings(features=features, codes=tuple(codes[f.name] for f in features), weights=weights)
 
 
-def _surroundings(plan: PlannedTable, queries: WeightedQueries, born: SampledRows) -> Surroundings:
+def _surroundings(plan: PlannedTable, table: WeighedTable, children: SampledRows) -> Surroundings:
     """What is given of the rows of an owned table, in strata if these stand out of the noise."""
-    even = queries.noise(plan.own[:1], plan.amount * Fraction(plan.settings.single_share) / len(plan.own)).scale
-    strata = strata_axis(born, even) if plan.strata else None
+    even = table.noise(plan.own[:1], plan.amount * Fraction(plan.settings.single_share) / len(plan.own)).scale
+    strata = strata_axis(children, even) if plan.strata else None
     return Surroundings(
         features=plan.given,
-        codes=tuple(born.given[feature.name] for feature in plan.given),
-        weights=born.weights,
+        codes=tuple(children.given[feature.name] for feature in plan.given),
+        weights=children.weights,
         strata=strata,
-        strata_codes=None if strata is None else born.entity_rows(),
-        siblings=Siblings(features=plan.firsts, firsts=born.firsts) if plan.firsts else None,
+        strata_codes=None if strata is None else children.entity_rows(),
+        siblings=Siblings(features=plan.firsts, firsts=children.firsts) if plan.firsts else None,
     )
 
 
 def _public_means(facts: Facts, table: str) -> dict[str, float]:
     """The means of fanouts whose both tables have public sizes, by name of the feature."""
     owners = facts.tables[table].rows
-    owned = {k.name: facts.tables[k.table].rows for k in facts.links if k.target == table and k.kind is LinkKind.OWNER}
+    owned = {k.name: facts.tables[k.table].rows for k in facts.links_to(table) if k.kind is LinkKind.OWNER}
     return {rows_column(name): rows / owners for name, rows in owned.items() if owners and rows is not None}
 
 
-TREE = Method(name="tree", read_settings=tree_settings, learn=learn, forecast=forecast)
+TREE = Method(
+    name="tree",
+    read_settings=tree_settings,
+    learn=learn,
+    implied=implied,
+    forecast=forecast,
+    children_with_owner=True,
+    derives_columns=True,
+)

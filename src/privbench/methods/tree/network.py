@@ -1,8 +1,9 @@
 """Fitted columns to a network: one clique tree for those that depend on others, a leaf for each of the rest.
 
-The conditional of a column is fitted over the configurations of its parents, with their masses: exact ones, from the
-tables of the cliques before it, if all parents are own columns; those in the sample of synthetic rows if some are
-given.
+One column given its parents is a factor per parent, whose product is the most even conditional that fits all pairs: by
+iterative proportional fitting over the configurations of parents that occur. Their masses are exact, from the tables of
+the cliques before, if all parents are own columns; else those in the sample of synthetic rows. What is kept are the
+factors, so that any configuration has a distribution, also one that did not occur.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.methods.tree.conditional import Configurations, fit_factors
 from privbench.methods.tree.structure import Candidates
 from privbench.methods.tree.surroundings import Surroundings
 from privbench.privacy.features import Axis
@@ -20,6 +20,68 @@ from privbench.spn.clique_sample import draw_bins, draw_codes
 from privbench.spn.nodes import Leaf, Node, Product
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+ROUNDS = 8
+ENOUGH = 1e-3
+"""Stop when no margin is farther from its table than this part of the mass."""
+STRETCH = 1e3
+"""The most that one round changes a factor by: tables that contradict each other do not run away."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Configurations:
+    """Combinations of the parents' bins, an array per parent, and the mass of each combination."""
+
+    bins: tuple[Integers, ...]
+    masses: Floats
+
+
+def fit_factors(masses: Floats, found: Configurations, tables: Sequence[Floats]) -> tuple[Floats, ...]:
+    """A factor per parent, (parent's bins, bins). `masses` are the column's own, `tables` those of the pairs."""
+    own = masses / masses.sum()
+    shares = [table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300) for table in tables]
+    factors = [share / np.maximum(own, 1e-300) for share in shares]
+    factors[0] = shares[0].copy()
+    if len(tables) > 1:
+        _fit(factors, shares, found)
+    return tuple(factor / np.maximum(factor.max(axis=1, keepdims=True), 1e-300) for factor in factors)
+
+
+def conditional(factors: Sequence[Floats], bins: Sequence[Integers]) -> Floats:
+    """The distribution of the column for each configuration: (configurations, bins)."""
+    product = factors[0][bins[0]]
+    for factor, at in zip(factors[1:], bins[1:], strict=True):
+        product = product * factor[at]
+    product = np.maximum(product, 1e-300)
+    shares: Floats = product / product.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _fit(factors: list[Floats], shares: Sequence[Floats], found: Configurations) -> None:
+    sums = [_indicator(at, len(share), found.masses) for at, share in zip(found.bins, shares, strict=True)]
+    wanted = [share * indicator.sum(axis=1)[:, None] for share, indicator in zip(shares, sums, strict=True)]
+    current = conditional(factors, found.bins)
+    total = found.masses.sum()
+    for _ in range(ROUNDS):
+        worst = 0.0
+        for place, at in enumerate(found.bins):
+            margin = sums[place] @ current
+            worst = max(worst, float(np.abs(margin - wanted[place]).sum()))
+            change = np.clip(wanted[place] / np.maximum(margin, 1e-12), 1 / STRETCH, STRETCH)
+            factors[place] *= change
+            current *= change[at]
+            current /= np.maximum(current.sum(axis=1, keepdims=True), 1e-300)
+        if worst < ENOUGH * total:
+            break
+
+
+def _indicator(bins: Integers, size: int, masses: Floats) -> Floats:
+    """Which configurations have which bin of a parent, by their masses: (bins, configurations)."""
+    table = np.zeros((size, len(bins)))
+    table[bins, np.arange(len(bins))] = masses
+    return table
+
 
 LIGHTEST = 1e-7
 """Configurations with less than this share of the mass do not count in a fit."""
@@ -77,7 +139,7 @@ class _Exact:
         places = tuple(p.place for p in column.parents)
         masses = self._masses(places) if places else np.ones(1)
         bins = np.nonzero(masses > LIGHTEST * masses.sum())
-        found = _conditional(column, self._names, Configurations(bins=bins, masses=masses[bins]))
+        found = _fitted_conditional(column, self._names, Configurations(bins=bins, masses=masses[bins]))
         self._columns.append(found)
         grid = np.ix_(*(np.arange(size) for size in masses.shape))
         table = masses[..., None] * conditionals(found, list(grid)) if places else column.masses
@@ -139,7 +201,7 @@ class _Sampled:
         names = [self._names[p.place] for p in column.parents]
         if column.stratum is not None and self._given.strata is not None:
             names.insert(0, self._given.strata.feature.name)
-        return _conditional(column, self._names, self._configurations(names), stratum=names[:1])
+        return _fitted_conditional(column, self._names, self._configurations(names), stratum=names[:1])
 
     def _drawn(self, found: Conditional, rows: NDArray[np.int64]) -> NDArray[np.uint16]:
         return draw_bins(found, [self._bins[name][rows] for name in found.parents], len(rows), self._rng)
@@ -181,7 +243,7 @@ class _Sampled:
         return Configurations(bins=tuple(np.unravel_index(found, sizes)), masses=masses)
 
 
-def _conditional(
+def _fitted_conditional(
     column: Fitted, names: Sequence[str], found: Configurations, *, stratum: Iterable[str] = ()
 ) -> Conditional:
     parents = tuple(names[p.place] for p in column.parents)

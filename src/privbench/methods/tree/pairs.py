@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from privbench.methods.tree.coarse import bin_masses
 from privbench.methods.tree.pair_shrinkage import rake, shrink
-from privbench.methods.tree.shares import divided
+from privbench.methods.tree.plan import divided
 from privbench.methods.tree.single import Single, Singles
 from privbench.methods.tree.structure import Candidates, Structure
-from privbench.privacy.events import UNITS
-from privbench.privacy.features import Axis, Named, Rows
-from privbench.privacy.weighted import WeightedQueries
+from privbench.methods.tree.weighed import WeighedTable
+from privbench.privacy.features import Axis, Fanout, InDegree
 
 Floats = NDArray[np.float64]
 
@@ -36,27 +35,23 @@ Tables = Mapping[tuple[int, int], NoisyTable]
 """Measured tables by places of parent and column."""
 
 
-def measure_pairs(
-    queries: WeightedQueries, candidates: Candidates, structure: Structure, *, amount: Fraction
-) -> Tables:
+def measure_pairs(table: WeighedTable, candidates: Candidates, structure: Structure, *, amount: Fraction) -> Tables:
     """A noisy table of each chosen pair, the amount divided by the root of their cells."""
     axes = candidates.axes
     cells = {pair: axes[pair[0]].size * axes[pair[1]].size for pair in structure.pairs}
     roots = np.sqrt(np.array(list(cells.values()), np.float64))
     parts = divided(amount, np.maximum(roots, LEAST_PART * roots.max(initial=0.0)).tolist())
-    tables = {}
-    for (parent, column), mine in zip(cells, parts, strict=True):
-        first, second = axes[parent], axes[column]
-        noise = queries.noise([first.feature, second.feature], mine)
-        noisy = queries.pair(first, second, amount=mine) / UNITS
-        tables[parent, column] = NoisyTable(cells=noisy, variance=noise.variance)
-    return tables
+    requests = [((axes[a], axes[b]), part) for (a, b), part in zip(cells, parts, strict=True)]
+    return {
+        pair: NoisyTable(cells=measured.counts, variance=measured.noise.variance)
+        for pair, measured in zip(cells, table.measure_all(requests), strict=True)
+    }
 
 
 def consolidated(axis: Axis, place: int, single: Single, counts: Floats, tables: Tables) -> Floats:
     """Codes of a column with the masses of their bins pooled from its histogram and the margins of its tables."""
     before = bin_masses(axis, counts)
-    if isinstance(axis.feature.source, Rows | Named):
+    if isinstance(axis.feature.source, Fanout | InDegree):
         return counts
     codes = np.bincount(axis.bins, minlength=axis.size)
     variance = np.maximum(single.pooled_noise.variance * codes, 1e-9)

@@ -6,18 +6,110 @@ A function of public numbers alone, so that it can be shown before a fit and is 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
+from math import floor, log2, sqrt
 
 from privbench.errors import SpecError
-from privbench.methods.tree.automatic import TablePlan, plan_table
 from privbench.methods.tree.columns import constant_features, first_features, given_features, own_features
-from privbench.methods.tree.settings import TreeSettings
-from privbench.methods.tree.shares import divided
-from privbench.privacy.events import UNITS, Currency
+from privbench.methods.tree.settings import CHOICES, LEAST_FOR_PAIRS, TreeSettings
+from privbench.privacy.calibrate import Noise, noise_of
+from privbench.privacy.events import PrivacyMeasure
 from privbench.privacy.facts import Facts
 from privbench.privacy.features import Feature
-from privbench.privacy.price import Noise, noise_of
 from privbench.spn.feature_names import STRATUM
+
+STEPS = 2**48
+
+
+def divided(amount: Fraction, weights: Sequence[float]) -> list[Fraction]:
+    """Parts of an amount in proportion to weights, rounded down.
+
+    >>> [str(part) for part in divided(Fraction(1), [1, 3])]
+    ['1/4', '3/4']
+    """
+    exact = [Fraction(weight) for weight in weights]
+    total = sum(exact)
+    return [amount * Fraction(floor(weight / total * STEPS), STEPS) for weight in exact]
+
+
+PLENTY = 2500
+"""About the r at which half of a table's budget goes to single columns."""
+PER_CHOICE = 40.0
+"""So many noise units are needed for each choice of a pair: with few, few pairs are looked for,"""
+MOST_NOISE = 3000.0
+"""With more noise than this, in entities, the smallest parts of a budget for pairs could not be drawn,"""
+FEWEST_CHOICES = 5
+"""and none if that would be fewer than this: all of the budget then serves single columns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablePlan:
+    """How one table is learnt."""
+
+    parents: int
+    """The most parents of a column."""
+    bins: int
+    """About the most bins of a column in a table of pairs."""
+    pairs: int
+    """The most pairs that are chosen; with none, columns are independent."""
+    single_share: float
+    """Share of the budget for histograms of single columns,"""
+    choice_share: float
+    """and for the choice of pairs; the rest is for tables of pairs."""
+
+
+def plan_table(
+    entities: float,
+    noise: float,
+    *,
+    columns: int,
+    given: int,
+    parents: int = 0,
+    bins: int = 0,
+    single_share: float = 0.0,
+    choice_share: float = 0.0,
+) -> TablePlan:
+    """Settings for a table of so many own and given columns, with that noise per column; 0 means automatic.
+
+    >>> plan = plan_table(48_842, 8.75, columns=14, given=0)
+    >>> plan.parents, plan.bins, plan.pairs, round(plan.single_share, 2)
+    (4, 41, 46, 0.42)
+    >>> plan_table(1000, 100, columns=14, given=0).pairs
+    0
+    """
+    r = max(entities / noise, 1e-3)
+    doublings = log2(PLENTY / r)
+    choice_share = choice_share or CHOICES
+    most_single = 1 - LEAST_FOR_PAIRS - choice_share
+    single_share = single_share or _clip(0.45 + (0.09 if doublings > 0 else 0.03) * doublings, 0.3, most_single)
+    affordable = int(r / PER_CHOICE) if noise <= MOST_NOISE else 0
+    pairs = min(most_choices(columns, given, parents or _parents(r)), affordable) if affordable >= FEWEST_CHOICES else 0
+    if not pairs or single_share == 1:
+        pairs, single_share = 0, 1.0
+    return TablePlan(
+        parents=parents or _parents(r),
+        bins=bins or int(_clip(round(40 * (r / 5000) ** (1 / 3)), 12, 96)),
+        pairs=pairs,
+        single_share=single_share,
+        choice_share=choice_share if pairs else 0.0,
+    )
+
+
+def most_choices(columns: int, given: int, parents: int) -> int:
+    """The most choices that a structure takes: as many as it can have pairs.
+
+    >>> most_choices(4, 0, 2), most_choices(4, 3, 2)
+    (5, 8)
+    """
+    return columns * parents if given else sum(min(place, parents) for place in range(1, columns))
+
+
+def _parents(r: float) -> int:
+    return int(_clip(1 + floor(log2(r / 600)), 1, 4))
+
+
+def _clip(value: float, low: float, high: float) -> float:
+    return min(max(value, low), high)
+
 
 UNOWNED_SHARE = Fraction(1, 5)
 """The largest part of a table's budget that goes to counting rows without owner."""
@@ -48,13 +140,13 @@ class PlannedTable:
 
 
 def plan_database(
-    facts: Facts, *, entities: float, budget: Fraction, currency: Currency, settings: TreeSettings
+    facts: Facts, *, entities: float, budget: Fraction, measure: PrivacyMeasure, settings: TreeSettings
 ) -> dict[str, PlannedTable]:
     """Plan all tables of a database of about so many entities, in owner order; tables without columns are left out."""
     own = {table: own_features(facts, table) for table in facts.tables}
     amounts = _amounts(facts, own, budget - sum(unowned_alone(facts, entities=entities, budget=budget).values()))
     return {
-        table: _planned(facts, table, own, amount, entities=entities, currency=currency, settings=settings)
+        table: _planned(facts, table, own, amount, entities=entities, measure=measure, settings=settings)
         for table, amount in amounts.items()
     }
 
@@ -67,7 +159,7 @@ def unowned_alone(facts: Facts, *, entities: float, budget: Fraction) -> dict[st
 
 def _may_lack_owner(facts: Facts, table: str) -> bool:
     link = facts.owner_link(table)
-    return link is not None and (link.nullable or facts.strays)
+    return link is not None and (link.nullable or facts.orphans)
 
 
 def _unowned_enough(entities: float) -> Fraction:
@@ -93,7 +185,7 @@ def _planned(
     amount: Fraction,
     *,
     entities: float,
-    currency: Currency,
+    measure: PrivacyMeasure,
     settings: TreeSettings,
 ) -> PlannedTable:
     unowned = min(amount * UNOWNED_SHARE, _unowned_enough(entities)) if _may_lack_owner(facts, table) else Fraction(0)
@@ -101,7 +193,7 @@ def _planned(
     columns, given = own[table], given_features(facts, table, own)
     firsts = first_features(facts, table, columns) if settings.siblings else ()
     _check_names(table, (*columns, *constant_features(facts, table), *given, *firsts))
-    noise = noise_of(currency, amount / len(columns), sensitivity=UNITS, additive=True)
+    noise = noise_of(measure, amount / len(columns))
     plan = plan_table(
         entities,
         noise.scale,

@@ -73,7 +73,7 @@ def public_codes(features: tuple[Feature, ...]) -> dict[str, Codes]:
     return {name: found[:: max(1, len(found) // MOST_ENTITIES)] for name, found in codes.items() if len(found)}
 
 
-def born_rows(above: SampledTable, link: Fanouts, features: tuple[Feature, ...], *, unowned: float) -> SampledRows:
+def child_rows(above: SampledTable, link: Fanouts, features: tuple[Feature, ...], *, unowned: float) -> SampledRows:
     """The rows of a table, as its owners' fanouts have them, with what is given of each; a share has no owner.
 
     `unowned` is the number of rows without owner per row of the owner table.

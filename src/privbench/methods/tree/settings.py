@@ -7,7 +7,11 @@ from typing import Any
 
 from privbench.errors import SpecError
 from privbench.methods.settings import declared_settings
-from privbench.methods.tree.automatic import CHOICES, LEAST_FOR_PAIRS
+
+CHOICES = 0.05
+"""Share of the budget for choosing pairs."""
+LEAST_FOR_PAIRS = 0.1
+"""Share of the budget that tables of pairs have at least, if there are any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

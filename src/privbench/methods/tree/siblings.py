@@ -13,15 +13,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.methods.denoise import denoise
 from privbench.methods.tree.coarse import coarse_axis
-from privbench.methods.tree.marginal import denoise
 from privbench.methods.tree.pair_shrinkage import LEAST_SHARE
 from privbench.methods.tree.pairs import NoisyTable, pair_masses
 from privbench.methods.tree.structure import Alone
-from privbench.privacy.events import UNITS
+from privbench.methods.tree.weighed import WeighedTable
+from privbench.privacy.calibrate import Noise
 from privbench.privacy.features import Axis, Feature, OfFirst
-from privbench.privacy.price import Noise
-from privbench.privacy.weighted import WeightedQueries
 
 Floats = NDArray[np.float64]
 
@@ -59,7 +58,7 @@ class First:
 
 
 def measure_firsts(
-    queries: WeightedQueries,
+    table: WeighedTable,
     features: Sequence[Feature],
     columns: Sequence[Column],
     *,
@@ -78,7 +77,7 @@ def measure_firsts(
     ]
     wide = [(axis, place) for axis, place in axes if axis.size > 2]
     each = amount / max(2 * len(wide), 1)
-    return [_measured(queries, axis, place, columns[place], amount=each) for axis, place in wide]
+    return [_measured(table, axis, place, columns[place], amount=each) for axis, place in wide]
 
 
 def _axis(feature: Feature, column: Column, least: float) -> Axis:
@@ -86,16 +85,15 @@ def _axis(feature: Feature, column: Column, least: float) -> Axis:
     return Axis(feature, np.append(bins, bins.max() + 1))
 
 
-def _measured(queries: WeightedQueries, axis: Axis, place: int, column: Column, *, amount: Fraction) -> First:
+def _measured(table: WeighedTable, axis: Axis, place: int, column: Column, *, amount: Fraction) -> First:
     feature, total = axis.feature, float(column.masses.sum())
-    noise = queries.noise([feature, column.axis.feature], amount)
-    noisy = queries.histogram([axis], amount=amount) / UNITS
+    is_first = Axis(feature, (np.arange(feature.size) == feature.size - 1).astype(np.int64))
+    alone_cells, both_cells = table.measure_all([([axis], amount), ([is_first, column.axis], amount)])
+    noise, noisy = both_cells.noise, alone_cells.counts
     share = float(np.clip(noisy[-1] / total, 0, 1))
     told = denoise(noisy[:-1], noise, total * (1 - share), smooth=False)
-    is_first = Axis(feature, (np.arange(feature.size) == feature.size - 1).astype(np.int64))
-    cells = queries.histogram([is_first, column.axis], amount=amount) / UNITS
     margins = np.array([1 - share, share]) * total, column.masses
-    split = pair_masses(is_first, column.axis, margins, NoisyTable(cells=cells, variance=noise.variance))
+    split = pair_masses(is_first, column.axis, margins, NoisyTable(cells=both_cells.counts, variance=noise.variance))
     alone = Alone(
         column=place,
         expected=np.column_stack([np.outer(split[0], told / max(told.sum(), 1e-300)), split[1]]),

@@ -7,13 +7,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.methods.denoise import denoise
 from privbench.methods.tree.fanout import FanoutShares, fanout_shares
-from privbench.methods.tree.marginal import denoise
-from privbench.methods.tree.shares import divided
-from privbench.privacy.events import UNITS
-from privbench.privacy.features import Axis, Feature, Named, Rows, whole_axis
-from privbench.privacy.price import Noise
-from privbench.privacy.weighted import WeightedQueries
+from privbench.methods.tree.plan import divided
+from privbench.methods.tree.weighed import WeighedTable
+from privbench.privacy.calibrate import Noise
+from privbench.privacy.features import Axis, Fanout, Feature, InDegree, whole_axis
 
 Floats = NDArray[np.float64]
 
@@ -65,16 +64,16 @@ def column_parts(features: Sequence[Feature], *, paired: bool) -> list[float]:
 
 
 def measure_singles(
-    queries: WeightedQueries, features: Sequence[Feature], strata: Axis | None, *, amount: Fraction, paired: bool
+    table: WeighedTable, features: Sequence[Feature], strata: Axis | None, *, amount: Fraction, paired: bool
 ) -> list[Single]:
     """A noisy histogram of each column, all for that amount; `paired` if tables of pairs are measured, too."""
-    found = []
-    for feature, mine in zip(features, divided(amount, column_parts(features, paired=paired)), strict=True):
-        axes = [whole_axis(feature)] if strata is None else [strata, whole_axis(feature)]
-        cells = queries.histogram(axes, amount=mine)
-        noise = queries.noise([feature], mine)
-        found.append(Single(feature=feature, noisy=cells.reshape(-1, feature.size) / UNITS, noise=noise))
-    return found
+    by_stratum = [] if strata is None else [strata]
+    parts = divided(amount, column_parts(features, paired=paired))
+    requests = [([*by_stratum, whole_axis(feature)], part) for feature, part in zip(features, parts, strict=True)]
+    return [
+        Single(feature=feature, noisy=measured.counts.reshape(-1, feature.size), noise=measured.noise)
+        for feature, measured in zip(features, table.measure_all(requests), strict=True)
+    ]
 
 
 def averaged(first: Sequence[Single], second: Sequence[Single]) -> list[Single]:
@@ -91,7 +90,7 @@ def estimate(singles: Sequence[Single], *, entities: float | None, means: Mappin
     counts, exponents, deviations = [], {}, {}
     for single in singles:
         feature, noisy, noise = single.feature, single.noisy.sum(axis=0), single.pooled_noise
-        if isinstance(feature.source, Rows | Named):
+        if isinstance(feature.source, Fanout | InDegree):
             edges, mean = feature.source.edges, means.get(feature.name)
             fitted: FanoutShares = fanout_shares(noisy, noise, edges, total=total, mean=mean)
             exponents[feature.name] = fitted.exponent
@@ -104,7 +103,7 @@ def estimate(singles: Sequence[Single], *, entities: float | None, means: Mappin
 
 def _one_by_one(feature: Feature, noisy: Floats, noise: Noise, counts: Floats) -> Floats:
     """Counts of a fanout; where its numbers matter one by one, those with bins of their own need not fall."""
-    if not (isinstance(feature.source, Rows) and feature.source.link.counted):
+    if not (isinstance(feature.source, Fanout) and feature.source.link.counted):
         return counts
     alone = int(np.argmax(np.append(np.diff(feature.source.edges), 2) > 1))
     return np.append(denoise(noisy[:alone], noise, float(counts[:alone].sum()), smooth=True), counts[alone:])
@@ -121,7 +120,7 @@ def _denoised(feature: Feature, noisy: Floats, noise: Noise, total: float) -> Fl
 
 
 def _importance(feature: Feature) -> float:
-    return FANOUT_PART if isinstance(feature.source, Rows | Named) else 1.0
+    return FANOUT_PART if isinstance(feature.source, Fanout | InDegree) else 1.0
 
 
 def _strata_totals(singles: Sequence[Single]) -> Floats:

@@ -14,9 +14,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.privacy.events import UNITS
-from privbench.privacy.features import Axis, Pair, touches_of
-from privbench.privacy.weighted import WeightedQueries
+from privbench.methods.tree.weighed import WeighedTable
+from privbench.privacy.features import Axis
+from privbench.privacy.queries import ENTITY_WEIGHT, Pair, sensitivity_factor
 
 Floats = NDArray[np.float64]
 
@@ -76,13 +76,13 @@ INDEPENDENT = Structure(order=(), parents={}, choices=0)
 
 
 def choose_structure(
-    queries: WeightedQueries, candidates: Candidates, *, parents: int, choices: int, amount: Fraction
+    table: WeighedTable, candidates: Candidates, *, parents: int, choices: int, amount: Fraction
 ) -> Structure:
     """Grow a k-tree of at most `parents` parents per column by at most so many choices, each for that amount.
 
     Parents of one column alone come on top, with a choice for each.
     """
-    grower = _Grower(queries, candidates, parents, choices + len(candidates.only), amount)
+    grower = _Grower(table, candidates, parents, choices + len(candidates.only), amount)
     grower.place()
     grower.join_siblings()
     grower.extend()
@@ -93,9 +93,9 @@ class _Grower:
     """A structure in the making."""
 
     def __init__(
-        self, queries: WeightedQueries, candidates: Candidates, parents: int, choices: int, amount: Fraction
+        self, table: WeighedTable, candidates: Candidates, parents: int, choices: int, amount: Fraction
     ) -> None:
-        self._queries = queries
+        self._table = table
         self._candidates = candidates
         self._most = parents
         self._most_choices = choices
@@ -172,7 +172,7 @@ class _Grower:
         if not options or self._choices == self._most_choices:
             return None
         self._choices += 1
-        chosen = self._queries.choose([self._pair(*option) for option in options], amount=self._amount)
+        chosen = self._table.choose([self._pair(*option) for option in options], self._amount)
         return next((option for option in options if self._pair(*option) is chosen), None)
 
     def _pair(self, a: int, b: int) -> Pair:
@@ -190,12 +190,12 @@ def dependence_pair(candidates: Candidates, a: int, b: int) -> Pair:
     error = 0.0
     if b in candidates.only:
         expected, error = candidates.only[b].expected, candidates.only[b].error
-    touches = touches_of([first.feature, second.feature])
+    factor = sensitivity_factor([first.feature, second.feature])
     sampling = np.minimum(2 * expected * np.exp(-expected), np.sqrt(2 * expected / np.pi)).sum()
-    noise = np.minimum(0.8 * touches * candidates.deviation, expected).sum()
+    noise = np.minimum(0.8 * factor * candidates.deviation, expected).sum()
     return Pair(
         first=first,
         second=second,
-        expected=np.rint(expected * UNITS).astype(np.int64),
-        penalty=round(float(sampling + noise + error) * UNITS),
+        expected=np.rint(expected * ENTITY_WEIGHT).astype(np.int64),
+        penalty=round(float(sampling + noise + error) * ENTITY_WEIGHT),
     )

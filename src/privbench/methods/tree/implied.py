@@ -1,0 +1,84 @@
+"""What released tables of method `tree` must have cost: a query for each column, pair and count of unowned rows.
+
+The features of a table follow from public facts, so that the column of a network tells which feature was counted.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from privbench.methods.method import Implied, TableModel
+from privbench.methods.tree.columns import first_features, given_features, own_features
+from privbench.methods.tree.settings import TreeSettings
+from privbench.privacy.facts import Facts
+from privbench.privacy.features import entity_rows, null_key
+from privbench.privacy.queries import Counts, PairChoice
+from privbench.schema.unit import Neighbours
+from privbench.spn.clique import CliqueTree, number_of_bins
+from privbench.spn.fanouts import size_edges
+from privbench.spn.feature_names import STRATUM
+from privbench.spn.links import DegreeCounts, SlotCounts
+from privbench.spn.nodes import Leaf, Sum, walk
+from privbench.spn.tree_links import Fanouts
+
+Described = Mapping[str, Any]
+
+
+def implied(facts: Facts, tables: Mapping[str, TableModel], _settings: TreeSettings) -> Implied:
+    """What released tables must have cost: their histograms, and a choice for each pair of columns."""
+    foreign = tuple(name for name, table in tables.items() if _is_foreign(table))
+    if foreign:
+        return Implied(queries=(), foreign=foreign)
+    queries: list[Described] = []
+    kinds: Counter[tuple[str, str]] = Counter()
+    own = {name: own_features(facts, name) for name in tables}
+    for name, table in tables.items():
+        features = [*own[name], *given_features(facts, name, own), *first_features(facts, name, own[name])]
+        described = {feature.name: feature.to_json() for feature in (*features, entity_rows(size_edges()))}
+        queries += _table_queries(facts, name, table, described)
+        kinds[PairChoice.kind, name] += sum(
+            parent != STRATUM
+            for node in walk(table.network)
+            if isinstance(node, CliqueTree)
+            for column in node.columns
+            for parent in column.parents
+        )
+    return Implied(queries=tuple(queries), kinds=kinds)
+
+
+def _is_foreign(table: TableModel) -> bool:
+    counted = any(isinstance(link, SlotCounts | DegreeCounts) for link in table.links.values())
+    return counted or any(isinstance(node, Sum) for node in walk(table.network))
+
+
+def _table_queries(
+    facts: Facts, name: str, table: TableModel, described: Mapping[str, Described]
+) -> Iterator[Described]:
+    if name == facts.entity and facts.neighbours is Neighbours.ADD_REMOVE:
+        yield _weights(name)
+    for node in walk(table.network):
+        if isinstance(node, Leaf) and not node.constant:
+            yield _weights(name, (len(node.counts), described[node.column]))
+        if isinstance(node, CliqueTree):
+            yield from _clique_queries(name, node, described)
+    for link in facts.links_of(name):
+        found = table.links[link.name]
+        if isinstance(found, Fanouts) and found.unowned:
+            yield _weights(name, (2, null_key(link).to_json()))
+
+
+def _clique_queries(name: str, tree: CliqueTree, described: Mapping[str, Described]) -> Iterator[Described]:
+    bins = {given.column: number_of_bins(given) for given in tree.given}
+    bins |= {column.column: number_of_bins(column) for column in tree.columns}
+    for column in tree.columns:
+        strata = [(bins[STRATUM], described[STRATUM])] if STRATUM in column.parents else []
+        yield _weights(name, *strata, (len(column.counts), described[column.column]))
+        for parent in column.parents:
+            if parent != STRATUM:
+                pair = (bins[parent], described[parent]), (bins[column.column], described[column.column])
+                yield _weights(name, *pair)
+
+
+def _weights(table: str, *axes: tuple[int, Described]) -> dict[str, Any]:
+    described = [{"bins": bins, "feature": dict(feature)} for bins, feature in axes]
+    return {"kind": "histogram", "table": table, "counts": Counts.WEIGHTS.value, "axes": described}

@@ -1,0 +1,50 @@
+"""One table as method `tree` asks about it: histograms and choices of pairs in which every entity weighs the same.
+
+A row weighs one over the rows that its entity has in the table. So a histogram of features moves by at most the weight
+of one entity if an entity is added or removed, however many rows it has (docs/proofs/tree.md). Nothing is cut off.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privbench.privacy.calibrate import Noise, query_noise
+from privbench.privacy.events import PrivacyMeasure
+from privbench.privacy.features import Axis, Feature, whole_axis
+from privbench.privacy.ledger import Scope
+from privbench.privacy.queries import Histogram, Pair, PairChoice
+from privbench.privacy.vault import Measured, Vault
+
+Axes = Sequence[Axis]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WeighedTable:
+    """A table of the vault, and the scope that all that is asked of it is charged to."""
+
+    vault: Vault
+    table: str
+    scope: Scope
+
+    def noise(self, features: Sequence[Feature], amount: Fraction) -> Noise:
+        """The noise of a histogram of these features for that amount, in entities."""
+        return features_noise(self.vault.privacy_measure, features, amount)
+
+    def measure(self, axes: Axes, amount: Fraction) -> Measured:
+        """Weights by the bins of axes; the weight of all rows without any."""
+        return self.vault.measure(Histogram(table=self.table, axes=tuple(axes)), amount, self.scope)
+
+    def measure_all(self, requests: Sequence[tuple[Axes, Fraction]]) -> list[Measured]:
+        """The same for several histograms at once."""
+        queries = [(Histogram(table=self.table, axes=tuple(axes)), amount) for axes, amount in requests]
+        return self.vault.measure_all(queries, self.scope)
+
+    def choose(self, pairs: Sequence[Pair], amount: Fraction) -> Pair | None:
+        """Pick the pair that is farthest from what is expected of it; None stands for a distance of 0."""
+        at = self.vault.choose(PairChoice(table=self.table, candidates=tuple(pairs)), amount, self.scope)
+        return pairs[at] if at < len(pairs) else None
+
+
+def features_noise(measure: PrivacyMeasure, features: Sequence[Feature], amount: Fraction) -> Noise:
+    """The noise that an amount buys for a weighted histogram of features, in entities."""
+    return query_noise(Histogram(table="", axes=tuple(map(whole_axis, features))), measure, amount)

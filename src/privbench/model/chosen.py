@@ -1,0 +1,53 @@
+"""The method that a spec or the caller names, with its settings."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from privbench.errors import SpecError
+from privbench.methods.method import Method, Settings
+from privbench.methods.registry import DEFAULT, find_method
+from privbench.schema.spec import Spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """A method with its settings."""
+
+    method: Method[Any]
+    settings: Settings
+
+
+def with_method(spec: Spec, name: str | None) -> Spec:
+    """The spec with the method that the caller names, if any: settings of another method go."""
+    if name is None or name == spec.method.get("name", DEFAULT):
+        return spec
+    return spec.model_copy(update={"method": {"name": name}})
+
+
+def method_settings(spec: Spec) -> Chosen:
+    """The method that the spec names, with its settings."""
+    declared = dict(spec.method)
+    name = str(declared.pop("name", DEFAULT))
+    method = find_method(name)
+    if method.forecast is None:
+        _check_budgets(spec, name)
+    if not method.derives_columns:
+        _check_learnt(spec, name)
+    return Chosen(method=method, settings=method.read_settings(declared))
+
+
+def _check_budgets(spec: Spec, method: str) -> None:
+    """Refuse budgets of tables for a method that divides the budget while it spends."""
+    said = [name for name, table in spec.tables.items() if table.budget is not None]
+    if said:
+        raise SpecError(f"tables.{said[0]}.budget: method {method} divides the budget by itself. Take it out.")
+
+
+def _check_learnt(spec: Spec, method: str) -> None:
+    """Refuse derived columns for a method whose rows do not know their owners' rows when they are made."""
+    for name, table in spec.tables.items():
+        for column in (c for c, said in table.columns.items() if said.derived is not None):
+            raise SpecError(
+                f"tables.{name}.columns.{column}.derived: method {method} learns every column. Take it out, and give "
+                "the column a domain."
+            )

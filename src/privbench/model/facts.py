@@ -1,0 +1,128 @@
+"""What a method may know of a database for free: shapes, links, and the sizes that are public."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from privbench.encode.codec import Codec
+from privbench.errors import SpecError
+from privbench.methods.method import Settings
+from privbench.model.order import ids_are_public
+from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, PublicCounts, TableFacts
+from privbench.schema.derived import DerivedOrigin
+from privbench.schema.domain import Origin
+from privbench.schema.spec import Orphans, Sizes, Spec
+from privbench.schema.table_spec import ColumnSpec
+from privbench.schema.unit import Link, LinkKind, Neighbours, Protection, Role
+
+
+def sizes_are_public(spec: Spec, settings: Settings) -> bool:
+    """Whether the spec declares the sizes of all tables public; as published, the paper does.
+
+    Raises SpecError where entities may come and go: no two neighbours have the same sizes then.
+    """
+    public = spec.sizes is Sizes.PUBLIC or settings.as_published
+    if public and spec.neighbours is Neighbours.ADD_REMOVE:
+        said = "method.as_published" if settings.as_published else "sizes: public"
+        raise SpecError(
+            f"`{said}` publishes the number of entities, which `neighbours: add-remove` protects. "
+            "Set `neighbours: replace`, or take it out."
+        )
+    return public
+
+
+def known_rows(protection: Protection, rows: Mapping[str, int], *, public_sizes: bool) -> dict[str, int]:
+    """The sizes that are public: of public tables, of the entity table under `replace`, of all if so declared."""
+    known = {name: rows[name] for name, role in protection.roles.items() if role is Role.PUBLIC and name in rows}
+    if public_sizes:
+        known |= {name: rows[name] for name in protection.order}
+    if protection.neighbours is Neighbours.REPLACE:
+        known[protection.entity] = rows[protection.entity]
+    return known
+
+
+Codecs = Mapping[str, Mapping[str, Codec]]
+"""Codecs by table and column."""
+
+
+def public_facts(
+    spec: Spec,
+    protection: Protection,
+    codecs: Codecs,
+    rows: Mapping[str, int],
+    *,
+    public_sizes: bool,
+    public_counts: tuple[PublicCounts, ...] = (),
+) -> Facts:
+    """What the method may know for free."""
+    known = known_rows(protection, rows, public_sizes=public_sizes)
+    tables = {
+        name: TableFacts(
+            name=name,
+            columns={c: _column_facts(codec) for c, codec in codecs[name].items()},
+            rows=known.get(name),
+            cap=spec.tables[name].rows_per_entity,
+            weight=spec.tables[name].budget or 1.0,
+            lookup_of=protection.lookups[name][0] if name in protection.lookups else None,
+        )
+        for name in protection.order
+    }
+    private = [k for k in protection.links if protection.roles[k.table] is not Role.PUBLIC]
+    links = tuple(_link_facts(protection, link, known) for link in private)
+    return Facts(
+        entity=protection.entity,
+        neighbours=protection.neighbours,
+        tables=tables,
+        links=links,
+        public_ids=ids_are_public(protection),
+        public_counts=public_counts,
+        orphans=spec.orphans is Orphans.NULL,
+    )
+
+
+def _link_facts(protection: Protection, link: Link, known: Mapping[str, int]) -> LinkFacts:
+    slotted = link.kind is LinkKind.CATEGORY or (link.target == protection.entity and link.target in known)
+    counted = link.kind is LinkKind.OWNER and protection.counts_rows(link.table)
+    return link_facts(link, slots=known[link.target] if slotted else None, counted=counted)
+
+
+def link_facts(link: Link, *, slots: int | None, counted: bool = False) -> LinkFacts:
+    """What is public of a key that can reference so many rows; None where their number is private."""
+    return LinkFacts(
+        name=link.name,
+        table=link.table,
+        columns=link.key.columns,
+        target=link.target,
+        kind=link.kind,
+        slots=slots,
+        nullable=link.nullable,
+        unique=link.unique,
+        counted=counted,
+    )
+
+
+def _column_facts(codec: Codec) -> ColumnFacts:
+    return ColumnFacts(size=codec.size, ordered=codec.ordered, null=codec.null_code is not None)
+
+
+def stated_facts(spec: Spec, protection: Protection) -> dict[str, Any]:
+    """What a spec says that a receipt repeats: the origins of domains and derived columns, and earlier releases."""
+    origins = spec.origins(protection)
+    return {
+        "domains": origins,
+        "releases": {place: spec.column(*place).release for place, o in origins.items() if o is Origin.EARLIER},
+        "earlier": spec.earlier_releases(),
+        "derived": tuple(_derived_json(place, column) for place, column in spec.derived_columns(protection).items()),
+        "orphans": spec.orphans.value,
+    }
+
+
+def _derived_json(place: tuple[str, str], column: ColumnSpec) -> dict[str, Any]:
+    assert column.derived is not None  # noqa: S101  else it is not among the derived columns
+    release = {"release": column.release} if column.derived_origin is DerivedOrigin.EARLIER else {}
+    return {
+        "table": place[0],
+        "column": place[1],
+        "origin": column.derived_origin.value,
+        **release,
+        "equals": column.derived.words(),
+    }

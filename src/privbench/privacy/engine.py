@@ -1,0 +1,335 @@
+"""The engine: exact answers to queries about private rows. Only the vault holds one, and asks after it has charged.
+
+Nothing here is noisy, and nothing here may be returned as it is. A batch of queries comes at once. All but heavy
+hitters, dependences and the choice of caps are counts by group over coded rows, weighted by entity: an engine for data
+that do not fit into memory counts parts of the rows and adds the counts up. `NumpyEngine` has all rows in memory.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import singledispatchmethod
+from itertools import combinations
+from typing import NoReturn, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from privbench.encode.codec import Codec
+from privbench.encode.coded import CodedDatabase, CodedTable
+from privbench.encode.grid import Grid, one_array
+from privbench.privacy import exact
+from privbench.privacy.blocks import Block, ColumnSplit
+from privbench.privacy.exact import Codes, Integers
+from privbench.privacy.facts import ColumnFacts, LinkFacts
+from privbench.privacy.feature_codes import FeatureCodes, RawColumns
+from privbench.privacy.features import Axis, Feature
+from privbench.privacy.noise import Entropy
+from privbench.privacy.pair_cover import covering_groups
+from privbench.privacy.queries import (
+    ENTITY_WEIGHT,
+    CapChoice,
+    Counts,
+    Dependence,
+    DependencyChoice,
+    FrequentValues,
+    HeavyHitters,
+    Histogram,
+    Pair,
+    PairChoice,
+    Query,
+    SplitChoice,
+    Sums,
+)
+from privbench.privacy.rows import KeptRows
+
+CORES = 4
+PARALLEL_ROWS = 200_000
+"""Blocks larger than this count their entropies on several cores."""
+ROWS_PER_CELL = 8
+"""A joint histogram of several columns has at most one cell for so many rows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ValueCounts:
+    """The different values that something counts for, ascending ticks or strings in any order, and their counts."""
+
+    values: Integers | pa.Array
+    counts: Integers
+
+
+Exact = Integers | ValueCounts
+"""Counts by cell, scores by candidate, or counts by value."""
+Codecs = Mapping[str, Mapping[str, Codec]]
+"""Codecs by table and column."""
+
+
+class Engine(Protocol):
+    """Evaluates queries exactly. Which rows of a table are kept, and blocks of them, queries describe."""
+
+    def count(self, queries: Sequence[Query]) -> list[Exact]:
+        """The exact answer of each query."""
+        ...
+
+    def encode(self, codecs: Codecs) -> None:
+        """Code the columns that had no codes yet, and let go of all values."""
+        ...
+
+    def cap_rows(self, table: str, cap: int, owner: LinkFacts | None, *, orphans: bool) -> None:
+        """Keep at most so many rows of each entity, of those whose owner row is kept.
+
+        Rows without owner are kept where the key may be NULL, or `orphans` says so; others lack an owner where none
+        should, and are left out, so that no table outgrows its public bound.
+        """
+        ...
+
+    def split_rows(self, block: Block, split: int, right: NDArray[np.bool_]) -> None:
+        """Remember which rows of a block went right in a split that has no public description."""
+        ...
+
+    def codes_in(self, block: Block, columns: Iterable[str]) -> dict[str, Codes]:
+        """The codes of the rows of a block, for a split that has no public description."""
+        ...
+
+    def forget(self, table: str) -> None:
+        """Let go of what was remembered of a table that will not be asked about again."""
+        ...
+
+
+class NumpyEngine:
+    """All rows in memory, as small integers; what queries need again and again is remembered until it is forgotten."""
+
+    def __init__(self, data: CodedDatabase, *, entropy: Entropy, raw: RawColumns | None = None) -> None:
+        self._open(data, raw or {}, entropy)
+
+    def _open(self, data: CodedDatabase, raw: RawColumns, entropy: Entropy) -> None:
+        self._data, self._raw, self._entropy = data, raw, entropy
+        self._rows = KeptRows(data)
+        self._features = FeatureCodes(data, raw, self._rows, entropy)
+        self._weights: dict[str, Integers | None] = {}
+        self._pairs: dict[tuple[str, Axis, Axis], Integers] = {}
+        self._scores: dict[Pair, int] = {}
+        self._entropies: dict[tuple[str, tuple[tuple[int, bool], ...], frozenset[str]], float] = {}
+
+    def __repr__(self) -> str:
+        return "<private tables>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("private data cannot be pickled")
+
+    def count(self, queries: Sequence[Query]) -> list[Exact]:
+        """The exact answer of each query."""
+        return [self._answer(query) for query in queries]
+
+    def encode(self, codecs: Codecs) -> None:
+        """Code the columns that had no codes yet, and let go of all values."""
+        self._open({name: self._encoded(name, codecs[name]) for name in self._data}, {}, self._entropy)
+
+    def _encoded(self, name: str, codecs: Mapping[str, Codec]) -> CodedTable:
+        """A table with all of its codes, in the order of its columns."""
+        table, raw = self._data[name], self._raw.get(name, {})
+        codes = {n: codec.encode(raw[n]) if n in raw else table.codes[n] for n, codec in codecs.items()}
+        return CodedTable(codes=codes, keys=table.keys, entities=table.entities)
+
+    # -- kept rows and blocks ----------------------------------------------------------------------------------
+
+    def cap_rows(self, table: str, cap: int, owner: LinkFacts | None, *, orphans: bool) -> None:
+        """Keep at most so many rows of each entity, of those whose owner row is kept."""
+        self._rows.cap(table, cap, owner, orphans=orphans)
+
+    def split_rows(self, block: Block, split: int, right: NDArray[np.bool_]) -> None:
+        """Remember which rows of a block went right in a split that has no public description."""
+        self._rows.split(block, split, right)
+
+    def codes_in(self, block: Block, columns: Iterable[str]) -> dict[str, Codes]:
+        """The codes of the rows of a block."""
+        return self._rows.codes(block, columns)
+
+    def forget(self, table: str) -> None:
+        """Let go of what was counted for a table."""
+        self._features.forget(table)
+        self._pairs = {key: cells for key, cells in self._pairs.items() if key[0] != table}
+        self._scores = {}
+
+    # -- queries -----------------------------------------------------------------------------------------------
+
+    @singledispatchmethod
+    def _answer(self, query: Query) -> Exact:
+        raise ValueError(f"{query}: is not a query that can be counted")
+
+    @_answer.register
+    def _(self, query: Histogram) -> Exact:
+        if query.block is not None:
+            columns = [
+                (self._rows.values(self._features.bins(query.table, axis, query.block), query.block), axis.size)
+                for axis in query.axes
+            ]
+            return self._cells(columns, None, unit=1, rows=len(self._rows.of(query.block)))
+        if query.counts is Counts.VOTES:
+            there = self._features.bins(query.table, query.axes[0]) >= 0
+            return np.array([len(np.unique(self._data[query.table].entities[there]))], np.int64)
+        if len(query.axes) == 2:
+            return self._pair(query.table, *query.axes)
+        return self._weighted(query.table, query.axes)
+
+    @_answer.register
+    def _(self, query: Sums) -> Exact:
+        codes = self._rows.values(self._data[query.table].codes[query.column], query.block)
+        (axis,) = query.axes
+        cells = self._rows.values(self._features.bins(query.table, axis, query.block), query.block)
+        return exact.sums_by_cell(exact.coordinates(codes, query.size), cells, axis.size)
+
+    @_answer.register
+    def _(self, query: Dependence) -> Exact:
+        return self._dependences(query.block, [query.split], query.columns, query.most_rows)
+
+    @_answer.register
+    def _(self, query: SplitChoice) -> Exact:
+        return -self._dependences(query.block, query.candidates, query.columns, query.most_rows)
+
+    @_answer.register
+    def _(self, query: PairChoice) -> Exact:
+        return np.array([*self._pair_scores(query.table, query.candidates), 0], np.int64)
+
+    @_answer.register
+    def _(self, query: DependencyChoice) -> Exact:
+        return np.array([*(self._lead(query.table, feature) for feature in query.candidates), 0], np.int64)
+
+    @_answer.register
+    def _(self, query: CapChoice) -> Exact:
+        rows = self._rows.of_kept_owners(query.table, query.owner, orphans=query.orphans)
+        per_entity = np.unique(self._data[query.table].entities[rows], return_counts=True)[1]
+        return exact.cap_scores(per_entity, query.candidates, query.penalties)
+
+    @_answer.register
+    def _(self, query: HeavyHitters) -> Exact:
+        ticks, rows = self._ticks(query.table, query.column, query.grid, query.low, query.high)
+        values, at = np.unique(ticks, return_inverse=True)
+        sums = exact.weighted_histogram([(at, len(values))], self._raw_weights(query.table)[rows], ENTITY_WEIGHT)
+        return ValueCounts(values[sums > 0], sums[sums > 0])
+
+    @_answer.register
+    def _(self, query: FrequentValues) -> Exact:
+        if query.grid is not None:
+            ticks, rows = self._ticks(query.table, query.column, query.grid, query.low, query.high)
+            return ValueCounts(*np.unique(ticks[self._votes(query.table, rows)], return_counts=True))
+        values = self._raw[query.table][query.column]
+        left = pc.and_(values.is_valid(), pc.invert(pc.is_in(values, value_set=pa.array(query.without, values.type))))
+        rows = np.flatnonzero(one_array(left).to_numpy(zero_copy_only=False))
+        votes = pc.value_counts(values.take(pa.array(rows[self._votes(query.table, rows)])))
+        return ValueCounts(votes.field("values"), votes.field("counts").to_numpy().astype(np.int64))
+
+    # -- counting ----------------------------------------------------------------------------------------------
+
+    def _cells(
+        self, columns: Sequence[tuple[Codes, int]], weights: Integers | None, *, unit: int, rows: int
+    ) -> Integers:
+        """Rows, or their weights, by cell; rows with a negative code are not counted."""
+        if not columns:
+            return np.array([rows * unit if weights is None else int(weights.sum())], np.int64)
+        signed = [codes for codes, _ in columns if np.issubdtype(codes.dtype, np.signedinteger)]
+        outside = [codes < 0 for codes in signed if codes.min(initial=0) < 0]
+        if outside:
+            inside = ~np.logical_or.reduce(outside)
+            columns = [(codes[inside], size) for codes, size in columns]
+            weights = None if weights is None else weights[inside]
+        return exact.weighted_histogram(columns, weights, unit)
+
+    def _weighted(self, table: str, axes: Sequence[Axis]) -> Integers:
+        columns = [(self._features.bins(table, axis), axis.size) for axis in axes]
+        return self._cells(columns, self._row_weights(table), unit=ENTITY_WEIGHT, rows=self._size(table))
+
+    def _lead(self, table: str, feature: Feature) -> int:
+        """By how much the rows with the first code of a feature outweigh those with the second."""
+        cells = self._cells(
+            [(self._features.codes(table, feature), feature.size)], self._row_weights(table), unit=ENTITY_WEIGHT, rows=0
+        )
+        return int(cells[0] - cells[1])
+
+    def _pair(self, table: str, first: Axis, second: Axis) -> Integers:
+        """Weights by the bins of two axes, counted once for either order of them."""
+        if (table, second, first) in self._pairs:
+            return self._pairs[table, second, first].T
+        if (table, first, second) not in self._pairs:
+            self._pairs[table, first, second] = self._weighted(table, (first, second))
+        return self._pairs[table, first, second]
+
+    def _pair_scores(self, table: str, pairs: Sequence[Pair]) -> list[int]:
+        """How far pairs of axes are from what is expected of them; each worked out once."""
+        new = [pair for pair in pairs if pair not in self._scores]
+        self._count_pairs(table, new)
+        for pair in new:
+            cells = self._pair(table, pair.first, pair.second)
+            self._scores[pair] = exact.distance_score(cells, pair.expected, pair.penalty, pair.sensitivity_factor)
+        return [self._scores[pair] for pair in pairs]
+
+    def _count_pairs(self, table: str, pairs: Sequence[Pair]) -> None:
+        """Count the tables of pairs, in as few passes over the rows as their bins allow."""
+        axes = list(dict.fromkeys(axis for pair in pairs for axis in (pair.first, pair.second)))
+        place = {axis: at for at, axis in enumerate(axes)}
+        wanted = [(place[pair.first], place[pair.second]) for pair in pairs]
+        most = min(max(self._size(table) // ROWS_PER_CELL, 2**10), 2**16)
+        for group in covering_groups([axis.size for axis in axes], wanted, most=most):
+            cells = self._weighted(table, [axes[at] for at in group])
+            for (i, a), (j, b) in combinations(enumerate(group), 2):
+                others = tuple(k for k in range(len(group)) if k not in (i, j))
+                self._pairs[table, axes[a], axes[b]] = cells.sum(axis=others)
+
+    def _dependences(
+        self, block: Block, splits: Sequence[ColumnSplit], columns: Mapping[str, ColumnFacts], most_rows: int
+    ) -> Integers:
+        """The dependence of each split of columns, in units; on several cores if the block is large."""
+        rows = len(self._rows.of(block))
+        wanted = {frozenset(half) for split in splits for half in (*split, split[0] + split[1])}
+        if rows >= PARALLEL_ROWS:
+            with ThreadPoolExecutor(CORES) as pool:
+                list(pool.map(lambda names: self._entropy_of(block, names, columns), wanted))
+
+        def units(split: ColumnSplit) -> int:
+            left, right, joint = (
+                self._entropy_of(block, frozenset(names), columns) for names in (*split, split[0] + split[1])
+            )
+            return exact.dependence_units(exact.dependence(left, right, joint, rows), most_rows)
+
+        return np.array([units(split) for split in splits], np.int64)
+
+    def _entropy_of(self, block: Block, names: frozenset[str], columns: Mapping[str, ColumnFacts]) -> float:
+        key = (block.table, block.trail, names)
+        if key not in self._entropies:
+            codes = self.codes_in(block, sorted(names))
+            self._entropies[key] = exact.count_entropy(
+                *exact.joint_keys((found, columns[name].size) for name, found in codes.items())
+            )
+        return self._entropies[key]
+
+    def _ticks(self, table: str, column: str, grid: Grid, low: int, high: int) -> tuple[Integers, Integers]:
+        """The ticks of the values between low and high, and the rows that have them."""
+        values = self._raw[table][column]
+        rows = np.flatnonzero(one_array(values.is_valid()).to_numpy(zero_copy_only=False))
+        ticks = grid.ticks(values.drop_null())
+        inside = (ticks >= low) & (ticks <= high)
+        return ticks[inside], rows[inside]
+
+    def _votes(self, table: str, rows: Integers) -> NDArray[np.bool_]:
+        """Of these rows, one for each entity that has any."""
+        return exact.keep_rows(self._data[table].entities[rows], {}, 1)
+
+    # -- tables ------------------------------------------------------------------------------------------------
+
+    def _row_weights(self, table: str) -> Integers | None:
+        """What each row weighs; None if all entities have one row."""
+        if table not in self._weights:
+            self._weights[table] = exact.row_weights(self._data[table].entities, ENTITY_WEIGHT)
+        return self._weights[table]
+
+    def _raw_weights(self, table: str) -> Integers:
+        weights = self._row_weights(table)
+        return np.full(self._size(table), ENTITY_WEIGHT, np.int64) if weights is None else weights
+
+    def _size(self, table: str) -> int:
+        return len(self._data[table].entities)
+
+    def _key(self, link: LinkFacts) -> Integers:
+        return self._data[link.table].keys[link.name]

@@ -1,0 +1,244 @@
+"""Exact counts, without noise: pure functions of small integer arrays, which the engine puts together.
+
+Each function says how far one row or one entity, added or removed, can move its answer. Kept apart so that tests can
+enumerate tiny databases and every neighbour.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import log2, prod
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+NULL = -1
+"""The position of a NULL key; what is below it references a row that is not there."""
+CHUNK = 2**24
+"""Rows whose weights are added up in floats at once: sums of whole numbers below 2**53 are exact."""
+
+Codes = NDArray[np.integer]
+Integers = NDArray[np.int64]
+
+SCORE_BITS: Final = 10
+"""Dependence scores are integers in units of 2**-SCORE_BITS of what one row can move."""
+COORDINATE = 2**8
+"""Cluster coordinates are integers from -COORDINATE to COORDINATE."""
+
+
+def count_entropy(keys: Integers, bound: int) -> float:
+    """Sum of c*log2(c) over the counts c of equal keys, all below `bound`."""
+    if bound <= 4 * max(len(keys), 256):
+        counts = np.bincount(keys, minlength=1)
+    else:
+        ordered = np.sort(keys)
+        counts = np.diff(np.flatnonzero(np.diff(ordered, prepend=-1, append=-1)))
+    repeated = counts[counts > 1].astype(np.float64)
+    return float((repeated * np.log2(repeated)).sum())
+
+
+def joint_keys(columns: Iterable[tuple[Codes, int]]) -> tuple[Integers, int]:
+    """One number per row, equal for rows that agree on every column, and a bound on it.
+
+    Exact for any number of columns: when the numbers would overflow they are made dense again.
+    """
+    keys: Integers | None = None
+    bound = 1
+    for codes, size in columns:
+        if keys is None:
+            keys, bound = codes.astype(np.int64), size
+            continue
+        if bound * size >= 2**62:
+            values, keys = np.unique(keys, return_inverse=True)
+            keys, bound = keys.astype(np.int64), len(values)
+        keys, bound = keys * size + codes, bound * size
+    if keys is None:
+        raise ValueError("no columns")
+    return keys, bound
+
+
+def dependence(left: float, right: float, joint: float, rows: int) -> float:
+    """Rows times the mutual information in bits, from the three `count_entropy` values.
+
+    One row added to N-1 others moves it by at most log2(N) + 1.4427 in either direction
+    (docs/proofs/paper.md, dependence).
+    """
+    return max(0.0, (rows * log2(rows) if rows else 0.0) - left - right + joint)
+
+
+def dependence_bound(most_rows: int) -> float:
+    """How far one row can move `dependence` in a table of at most that many rows, in bits, rounded up."""
+    return log2(max(most_rows, 1)) + 1.4427
+
+
+def dependence_units(bits: float, most_rows: int) -> int:
+    """The score as an integer: units of 2**-SCORE_BITS of what one row can move, rounded down."""
+    return int(bits / dependence_bound(most_rows) * 2**SCORE_BITS)
+
+
+def coordinates(codes: Codes, size: int) -> Integers:
+    """Ordered codes as centred integers from -COORDINATE to COORDINATE.
+
+    >>> coordinates(np.array([0, 1, 2], np.uint8), 3).tolist()
+    [-256, 0, 256]
+    """
+    if size == 1:
+        return np.zeros(len(codes), np.int64)
+    return (2 * COORDINATE * codes.astype(np.int64)) // (size - 1) - COORDINATE
+
+
+def sums_by_cell(values: Integers, cells: Codes, size: int) -> Integers:
+    """Sums of whole numbers by cell. One row moves one sum by its value.
+
+    >>> sums_by_cell(np.array([5, -2, 1]), np.array([0, 1, 0]), 2).tolist()
+    [6, -2]
+    """
+    sums = np.zeros(size, np.int64)
+    for start in range(0, len(values), CHUNK):
+        part = slice(start, start + CHUNK)
+        sums += np.bincount(cells[part], weights=values[part], minlength=size).astype(np.int64)
+    return sums
+
+
+def degrees(targets: Integers, rows: int) -> Integers:
+    """How many keys reference each of `rows` rows."""
+    return np.bincount(targets[targets >= 0], minlength=rows).astype(np.int64)
+
+
+def cap_scores(rows_of_entity: Integers, candidates: Sequence[int], penalties: Sequence[int]) -> Integers:
+    """How good each cap is: the fewer entities lose rows to it and the smaller its public penalty, the better.
+
+    One entity more lowers each score by 1 or leaves it, so that all scores move the same way.
+
+    >>> cap_scores(np.array([1, 1, 2, 9]), [1, 2, 9], [1, 2, 9]).tolist()
+    [-3, -3, -9]
+    """
+    above = [int((rows_of_entity > c).sum()) for c in candidates]
+    return -(np.array(above, np.int64) + np.array(penalties, np.int64))
+
+
+def keep_rows(entities: Integers, codes: Mapping[str, Codes], cap: int) -> NDArray[np.bool_]:
+    """Which rows stay when each entity keeps at most `cap`.
+
+    Those with the smallest public hash of the row's codes and its place among the entity's rows: a function of
+    the entity's own rows alone, so that removing one entity changes no other's.
+
+    >>> keep_rows(np.array([4, 4, 7]), {}, 1).sum()
+    np.int64(2)
+    """
+    if not len(entities):
+        return np.zeros(0, bool)
+    mixed = _mix(place_in_group(entities).astype(np.uint64))
+    for column in codes.values():
+        mixed = _mix(mixed ^ column.astype(np.uint64))
+    order = np.lexsort((mixed, entities))
+    keep = np.zeros(len(entities), bool)
+    keep[order] = place_in_group(entities[order]) < cap
+    return keep
+
+
+def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A public bijection of 64-bit words with good avalanche (splitmix64)."""
+    x = (x + np.uint64(0x9E3779B97F4A7C15)) & np.uint64(0xFFFFFFFFFFFFFFFF)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def row_weights(entities: Integers, units: int) -> Integers | None:
+    """What each row weighs: the units of its entity over its rows, rounded down; None if all entities have one row.
+
+    >>> row_weights(np.array([0, 1, 1, 1]), 100).tolist(), row_weights(np.array([0, 1]), 100)
+    ([100, 33, 33, 33], None)
+    """
+    rows = rows_of_entity(entities)
+    return None if rows.max(initial=1) == 1 else units // rows
+
+
+def rows_of_entity(entities: Integers) -> Integers:
+    """For each row, how many rows its entity has."""
+    return np.bincount(entities)[entities] if len(entities) else np.zeros(0, np.int64)
+
+
+def weighted_histogram(columns: Sequence[tuple[Codes, int]], weights: Integers | None, units: int) -> Integers:
+    """Weights of rows by their codes, an axis for each column given with its number of codes.
+
+    The rows of one entity weigh at most `units` together, and each lies in one cell: an entity moves it by that in L1.
+
+    >>> weighted_histogram([(np.array([0, 1, 1]), 2)], np.array([4, 2, 2]), 4).tolist()
+    [4, 4]
+    """
+    sizes = [size for _, size in columns]
+    cells = prod(sizes)
+    kind = np.dtype(np.uint16 if cells <= 2**16 else np.int64)
+    key: NDArray[Any] = columns[0][0].astype(kind)
+    for codes, size in columns[1:]:
+        key *= kind.type(size)
+        key += codes.astype(kind, copy=False)
+    counts = np.bincount(key, minlength=cells) * units if weights is None else sums_by_cell(weights, key, cells)
+    return counts.reshape(sizes)
+
+
+def distance_score(cells: Integers, expected: Integers, penalty: int, factor: int) -> int:
+    """How far weights are from a public table in L1, less a public penalty, over what an entity's weight can move.
+
+    If one entity moves `cells` by at most `factor` times its weight, it moves the score by at most its weight.
+
+    >>> distance_score(np.array([[5, 1]]), np.array([[3, 2]]), 1, 1)
+    2
+    """
+    return (int(np.abs(cells - expected).sum()) - penalty) // factor
+
+
+def one_key_each(targets: Integers, entities: Integers) -> Integers:
+    """The rows that keys reference, of each entity one: of its rows with a key, the one with the smallest public hash.
+
+    A function of the entity's own rows, so that one entity more brings at most one key more. A key whose row is not
+    there is chosen like others: that another entity is missing changes no choice.
+    """
+    there = np.flatnonzero(targets != NULL)
+    kept: Integers = targets[there[keep_rows(entities[there], {}, 1)]]
+    return kept
+
+
+def key_blocks(targets: Integers, slots: int, blocks: int) -> Codes:
+    """The block that each key references: slots in so many runs of about equal length; NULL has the code `blocks`.
+
+    >>> key_blocks(np.array([0, 4, 9, -1]), 10, 2).tolist()
+    [0, 0, 1, 2]
+    """
+    found = np.where(targets >= 0, targets * blocks // max(slots, 1), blocks)
+    return found.astype(np.uint16)
+
+
+def place_in_group(groups: Integers) -> Integers:
+    """The place of each row in its group, counted from 0 in table order; rows without group (below 0) are first.
+
+    >>> place_in_group(np.array([7, 3, 7, -1, -1])).tolist()
+    [0, 0, 1, 0, 0]
+    """
+    order, starts = _by_group(groups)
+    places = np.empty(len(groups), np.int64)
+    places[order] = np.arange(len(order)) - starts
+    places[groups < 0] = 0
+    return places
+
+
+def first_of_group(groups: Integers) -> Integers:
+    """The first row of each row's group, in table order; -1 for that row itself and for rows without group.
+
+    >>> first_of_group(np.array([7, 3, 7, -1, -1])).tolist()
+    [-1, -1, 0, -1, -1]
+    """
+    order, starts = _by_group(groups)
+    firsts = np.empty(len(groups), np.int64)
+    firsts[order] = np.where(starts < np.arange(len(order)), order[starts], -1)
+    firsts[groups < 0] = -1
+    return firsts
+
+
+def _by_group(groups: Integers) -> tuple[Integers, Integers]:
+    """Rows by group, in table order inside a group, and where in that order the group of each begins."""
+    order = np.argsort(groups, kind="stable")
+    ordered = groups[order]
+    fresh = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
+    return order, np.maximum.accumulate(np.where(fresh, np.arange(len(ordered)), 0))

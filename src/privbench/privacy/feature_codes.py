@@ -1,0 +1,205 @@
+"""The codes of features for every row of a table, worked out from codes, keys and values; the engine counts them.
+
+What is asked again and again is remembered until the table is forgotten. Nothing here may leave the vault.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from privbench.encode.coded import CodedDatabase
+from privbench.encode.grid import one_array
+from privbench.encode.magnitude import Magnitudes, coarsest_step
+from privbench.privacy import agreement, exact
+from privbench.privacy.blocks import Block, nearer_right
+from privbench.privacy.exact import NULL, Codes, Integers
+from privbench.privacy.facts import LinkFacts
+from privbench.privacy.features import (
+    Agreement,
+    Axis,
+    Cell,
+    Cluster,
+    EntityRows,
+    Fanout,
+    Feature,
+    InDegree,
+    KeyBlock,
+    KeySlot,
+    Magnitude,
+    NullKey,
+    OfFirst,
+    OfOwner,
+    Own,
+    Part,
+    Present,
+    PublicRows,
+    Rank,
+    Source,
+    Step,
+)
+from privbench.privacy.noise import Entropy, random_order
+from privbench.privacy.rows import KeptRows
+from privbench.spn.fanouts import RANK_EDGES, bin_of
+
+RawColumns = Mapping[str, Mapping[str, pa.Array]]
+"""The values of columns that have no codes yet, by table and column."""
+
+
+class FeatureCodes:
+    """The codes of features by table, and their bins."""
+
+    def __init__(self, data: CodedDatabase, raw: RawColumns, rows: KeptRows, entropy: Entropy) -> None:
+        self._data = data
+        self._raw = raw
+        self._rows = rows
+        self._entropy = entropy
+        self._order: Integers | None = None
+        self._codes: dict[tuple[str, Feature], Codes] = {}
+        self._binned: dict[tuple[str, Axis], Codes] = {}
+        self._labels: tuple[Block | None, Cluster | None, Codes] = (None, None, np.zeros(0, np.uint8))
+
+    def __repr__(self) -> str:
+        return "<private codes>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("private data cannot be pickled")
+
+    def forget(self, table: str) -> None:
+        """Let go of the bins of a table."""
+        self._binned = {key: codes for key, codes in self._binned.items() if key[0] != table}
+
+    def bins(self, table: str, axis: Axis, block: Block | None = None) -> Codes:
+        """The bin of every row of a table; -1 for rows that are not counted. Rows outside of the block have any."""
+        if isinstance(axis.feature.source, Cluster) and block is not None:
+            return self._cluster(block, axis.feature.source)
+        if axis.whole:
+            return self.codes(table, axis.feature)
+        key = (table, axis)
+        if key not in self._binned:
+            codes = self.codes(table, axis.feature)
+            if axis.bins.min() < 0 or np.issubdtype(codes.dtype, np.signedinteger):
+                self._binned[key] = np.append(axis.bins, -1)[codes]
+            else:
+                bins = axis.bins.astype(np.uint8) if axis.size <= 2**8 else axis.bins.astype(np.uint16)
+                self._binned[key] = bins[codes]
+        return self._binned[key]
+
+    def codes(self, table: str, feature: Feature) -> Codes:
+        """The code of every row of a table; -1 for rows that have none. Of a column without codes it is asked once."""
+        if isinstance(feature.source, Magnitude | Step | Cell | Present | Agreement):
+            return self._codes_of(feature.source, table, feature.size)
+        key = (table, feature)
+        if key not in self._codes:
+            self._codes[key] = self._codes_of(feature.source, table, feature.size)
+        return self._codes[key]
+
+    def _codes_of(self, source: Source, table: str, size: int) -> Codes:
+        match source:
+            case Own(column):
+                return self._data[table].codes[column]
+            case OfOwner(feature, link):
+                owners = self._key(link)
+                above = np.append(self.codes(link.target, feature), feature.size)
+                return above[np.where(owners >= 0, owners, -1)]
+            case OfFirst(feature, link):
+                firsts = exact.first_of_group(self._key(link))
+                return np.append(self.codes(table, feature), feature.size)[firsts]
+            case Rank(link):
+                return bin_of(exact.place_in_group(self._key(link)) + 1, RANK_EDGES)
+            case EntityRows(edges):
+                return bin_of(exact.rows_of_entity(self._data[table].entities), edges)
+            case PublicRows():
+                return source.codes
+            case Part(blocks):
+                return self._parts(table, blocks)
+            case Agreement():
+                return self._agreement(table, source)
+            case Magnitude() | Step() | Cell() | Present():
+                return self._raw_codes(table, source)
+            case Cluster():
+                raise ValueError(f"{table}: clusters are those of a block")
+            case _:
+                return self._key_codes(source, table, size)
+
+    def _key_codes(self, source: Fanout | InDegree | NullKey | KeyBlock | KeySlot, table: str, size: int) -> Codes:
+        """What keys say: those of the table's own rows, or those that reference them."""
+        key = self._key(source.link)
+        match source:
+            case NullKey():
+                return np.asarray(key == NULL, np.uint8)
+            case KeyBlock(link, blocks):
+                codes = exact.key_blocks(key, link.slots or 0, blocks)
+                codes[codes >= size] = size - 1  # a key to a missing row, where none may be NULL
+                return codes
+            case KeySlot(link, shuffled):
+                slots = self._slots(link, shuffled=shuffled)
+                return np.where(slots >= NULL, slots + 1, -1)
+            case Fanout(link, edges, cap) | InDegree(link, edges, cap):
+                if cap is not None:
+                    key = key[self._rows.of_table(link.table)]
+                elif isinstance(source, InDegree):
+                    key = exact.one_key_each(key, self._data[link.table].entities)
+                return bin_of(exact.degrees(key, self._size(table)), edges)
+
+    def _cluster(self, block: Block, source: Cluster) -> Codes:
+        """Which centre each row of a block is nearer to; remembered, as a round asks for it column by column."""
+        before, centres, labels = self._labels
+        if before is not block or centres is not source:
+            right = nearer_right(self._rows.codes(block, source.columns), source.columns, source.centres)
+            labels = np.zeros(self._size(block.table), np.uint8)
+            labels[self._rows.of(block)] = right
+            self._labels = (block, source, labels)
+        return labels
+
+    def _parts(self, table: str, blocks: Sequence[Block]) -> Codes:
+        codes = np.full(self._size(table), -1, np.int64)
+        for number, block in enumerate(blocks):
+            codes[self._rows.of(block)] = number
+        return codes
+
+    def _slots(self, link: LinkFacts, *, shuffled: bool) -> Integers:
+        """The slots that the key of every row references: rows in their order, entities perhaps in a secret one."""
+        targets = self._key(link)
+        if not shuffled or not link.slots:
+            return targets
+        if self._order is None:
+            self._order = random_order(link.slots, self._entropy)
+        return np.where(targets >= 0, self._order[np.maximum(targets, 0)], targets)
+
+    def _agreement(self, table: str, source: Agreement) -> Codes:
+        derived, owners = source.derived, self._key(source.link)
+        if derived.rows is not None:
+            expected = agreement.rows_owned(owners, self._size(table))
+        elif derived.owner is not None:
+            expected = agreement.owners_values(owners, self._raw[source.link.target][derived.owner])
+        else:
+            expected = agreement.ranks(owners, first=derived.rank or 0)
+        return agreement.compared(self._raw[table][source.column], expected, plain=source.plain)
+
+    def _raw_codes(self, table: str, source: Magnitude | Step | Cell | Present) -> Codes:
+        """The codes of the values of a column; -1 for NULL and for values without a code."""
+        values = self._raw[table][source.column]
+        there = one_array(values.is_valid()).to_numpy(zero_copy_only=False)
+        codes = np.full(len(values), -1, np.int64)
+        if isinstance(source, Present):
+            codes[there] = 0
+            return codes
+        valid = values.drop_null()
+        if isinstance(source, Magnitude):
+            codes[there] = Magnitudes(type=source.type).of(valid)
+        elif isinstance(source, Step):
+            codes[there] = coarsest_step(source.type, valid)
+        else:
+            ticks = source.grid.ticks(valid)
+            cells = np.searchsorted(np.array(source.starts, np.int64), ticks, side="right") - 1
+            cells[(ticks > source.last) | np.isin(ticks, np.array(source.without, np.int64))] = -1
+            codes[there] = cells
+        return codes
+
+    def _size(self, table: str) -> int:
+        return len(self._data[table].entities)
+
+    def _key(self, link: LinkFacts) -> Integers:
+        return self._data[link.table].keys[link.name]

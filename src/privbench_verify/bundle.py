@@ -1,0 +1,267 @@
+"""Check a bundle: its receipt, its checksums, and that manifest, receipt and files belong together.
+
+The rows of CSV files are counted here. Other formats need a library: whoever has one passes a check of the data.
+"""
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import cast
+
+from privbench_verify.checksums import RECEIPT, is_plain_file, sha256, wrong_checksums
+from privbench_verify.facts import Facts, read_facts
+from privbench_verify.read import (
+    MAX_RATIONAL,
+    Json,
+    ReceiptError,
+    brief,
+    check_values,
+    digest_of,
+    fields_of,
+    flag_of,
+    integer_of,
+    list_of,
+    names_of,
+    object_of,
+    one_of,
+    rational_of,
+    shown,
+    shown_place,
+    text_of,
+)
+from privbench_verify.receipt import Verdict, shortened, verify_receipt
+from privbench_verify.strict_json import MAX_BYTES, read_json
+
+MANIFEST = "manifest.json"
+DATA_FOLDER = "data"
+COMPANIONS = ("schema.sql", "README.md", MANIFEST)
+"""What must stand in a bundle beside its receipt, its checksums and its data."""
+_ONE_FILE = ("duckdb", "sqlite")
+"""Formats in which all tables are in one file."""
+_ROLES = ("entity", "owned", "lookup", "public")
+_SCALE = re.compile(r"[0-9]{1,100}(?:\.[0-9]{1,100})?(?:e[+-]?[0-9]{1,2})?")
+_LONGEST_FIELD = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestColumn:
+    """A column as the manifest describes it."""
+
+    name: str
+    type: str
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestTable:
+    """A table as the manifest describes it; `files` are paths in the bundle."""
+
+    role: str
+    rows: int
+    columns: tuple[ManifestColumn, ...]
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a bundle is said to hold: its tables, and the digests of its model and receipt."""
+
+    format: str
+    scale: Fraction
+    tables: Mapping[str, ManifestTable]
+    model: str
+    receipt: str
+
+
+DataCheck = Callable[[Path, Manifest], Iterable[str]]
+"""Compares the data of a bundle with its manifest, rows and columns of every table, and says what differs."""
+
+
+def verify_bundle(folder: Path | str, data_checks: Mapping[str, DataCheck] | None = None) -> Verdict:
+    """Check a bundle. Whatever is in the folder, the answer is a verdict, not an exception.
+
+    `data_checks` are by format, for those that this package cannot read; without one, the verdict says among its
+    assumptions that rows were not counted.
+    """
+    folder = Path(folder)
+    receipt, unreadable = _read(folder / RECEIPT)
+    verdict = verify_receipt(receipt)
+    if unreadable:
+        return replace(verdict, problems=(unreadable,))
+    problems = [f"{name}: is missing, was changed or added, or is a link" for name in wrong_checksums(folder)]
+    if problems or verdict.status == "failed":
+        return _failed(verdict, problems)
+    try:
+        manifest = read_manifest(folder)
+        problems += _ties(folder, manifest, cast(Json, receipt))
+        check = {"csv": csv_problems, **(data_checks or {})}.get(manifest.format)
+        problems += check(folder, manifest) if check and not problems else ()
+    except (ReceiptError, OSError) as error:
+        return _failed(verdict, [*problems, str(error)])
+    if check is None:
+        uncounted = f"The rows in the {manifest.format} files are those that {MANIFEST} says: they were not counted."
+        verdict = replace(verdict, assumptions=(*verdict.assumptions, uncounted))
+    return _failed(verdict, problems)
+
+
+def verify_file(path: Path | str) -> Verdict:
+    """Check a receipt.json on its own. Whatever the file is, the answer is a verdict, not an exception."""
+    receipt, unreadable = _read(Path(path))
+    verdict = verify_receipt(receipt)
+    return replace(verdict, problems=(unreadable,)) if unreadable else verdict
+
+
+def read_manifest(folder: Path | str) -> Manifest:
+    """Read the manifest of a bundle; ReceiptError if there is none, or it cannot be read."""
+    value, unreadable = _read(Path(folder) / MANIFEST)
+    if unreadable:
+        raise ReceiptError(unreadable)
+    check_values(value)
+    names = ("version", "software", "scale", "seed", "format", "tables", "model", "receipt")
+    manifest = fields_of(value, MANIFEST, names)
+    if type(manifest["version"]) is not int or manifest["version"] != 1:
+        raise ReceiptError(f"{MANIFEST}: version is {brief(manifest['version'])}, not 1")
+    text_of(manifest["software"], f"{MANIFEST}: software")
+    integer_of(manifest["seed"], f"{MANIFEST}: seed", least=-(2**64))
+    return Manifest(
+        format=text_of(manifest["format"], f"{MANIFEST}: format"),
+        scale=_scale(manifest["scale"]),
+        tables=object_of(manifest["tables"], f"{MANIFEST}: tables", _table),
+        model=digest_of(manifest["model"], f"{MANIFEST}: model"),
+        receipt=digest_of(manifest["receipt"], f"{MANIFEST}: receipt"),
+    )
+
+
+def csv_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
+    """What CSV files hold otherwise than the manifest says."""
+    for name, table in manifest.tables.items():
+        header = [column.name for column in table.columns]
+        try:
+            rows = sum(_count_csv(folder / file, header) for file in table.files)
+        except (csv.Error, ReceiptError) as error:
+            yield f"{shown(name)}: its CSV file cannot be counted: {error}"
+            continue
+        if rows != table.rows:
+            yield f"{shown(name)}: has {rows} rows, but {MANIFEST} says {table.rows}"
+
+
+def _failed(verdict: Verdict, problems: list[str]) -> Verdict:
+    if not problems:
+        return verdict
+    return replace(verdict, status="failed", problems=shortened([*verdict.problems, *problems]))
+
+
+def _read(path: Path) -> tuple[object, str]:
+    """The JSON of a file, and why it cannot be read; one of the two is empty."""
+    try:
+        if not path.is_file():
+            return None, f"{path.name}: is missing, or is no file"
+        if path.stat().st_size > MAX_BYTES:
+            return None, f"{path.name}: is larger than {MAX_BYTES // 2**20} MB"
+        return read_json(path.read_bytes()), ""
+    except (OSError, ValueError) as error:
+        return None, f"{path.name}: cannot be read as JSON: {str(error)[:200]}"
+
+
+def _scale(value: object) -> Fraction:
+    where = f"{MANIFEST}: scale"
+    if not isinstance(value, str) or len(value) > MAX_RATIONAL:
+        raise ReceiptError(f"{where} is {brief(value)}, not a text")
+    scale = Fraction(value) if _SCALE.fullmatch(value) else rational_of(value, where)
+    if scale == 0:
+        raise ReceiptError(f"{where} is 0")
+    return scale
+
+
+def _table(value: object, where: str) -> ManifestTable:
+    table = fields_of(value, where, ("role", "rows", "columns", "files"))
+    columns = list_of(table["columns"], f"{where}.columns", _column)
+    if len({column.name for column in columns}) < len(columns):
+        raise ReceiptError(f"{where}: a column stands twice")
+    return ManifestTable(
+        role=one_of(table["role"], f"{where}.role", _ROLES),
+        rows=integer_of(table["rows"], f"{where}.rows"),
+        columns=tuple(columns),
+        files=names_of(table["files"], f"{where}.files", least=1),
+    )
+
+
+def _column(value: object, where: str) -> ManifestColumn:
+    column = fields_of(value, where, ("name", "type", "nullable"))
+    return ManifestColumn(
+        name=text_of(column["name"], f"{where}.name"),
+        type=text_of(column["type"], f"{where}.type"),
+        nullable=flag_of(column["nullable"], f"{where}.nullable"),
+    )
+
+
+# -- what belongs together ---------------------------------------------------------------------------------------------
+
+
+def _ties(folder: Path, manifest: Manifest, receipt: Json) -> Iterator[str]:
+    """What of a bundle does not belong to the rest; the receipt is one that was verified."""
+    facts = read_facts(receipt)
+    yield from (f"{name}: is missing" for name in COMPANIONS if not is_plain_file(folder / name))
+    if manifest.receipt != sha256(folder / RECEIPT):
+        yield f"{MANIFEST} belongs to another receipt"
+    roles = {
+        **{name: table.role for name, table in facts.tables.items()},
+        **dict.fromkeys(facts.public_tables, "public"),
+    }
+    for name in sorted(roles.keys() | manifest.tables.keys()):
+        role = manifest.tables[name].role if name in manifest.tables else None
+        if role != roles.get(name):
+            yield f"{shown(name)}: is {role} in {MANIFEST}, but {roles.get(name)} in the receipt"
+    yield from _file_problems(folder, manifest)
+    yield from _column_problems(manifest, facts)
+    entity, size = manifest.tables.get(facts.entity), facts.sizes.get(facts.entity)
+    if manifest.scale == 1 and entity is not None and size not in (None, entity.rows):
+        yield f"{shown(facts.entity)}: has {entity.rows} rows at scale 1, but the receipt says {size}"
+
+
+def _file_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
+    """Every file is that of a table, and every table has its files."""
+    present = {p.relative_to(folder).as_posix() for p in (folder / DATA_FOLDER).rglob("*") if not p.is_dir()}
+    users = [file for table in manifest.tables.values() for file in table.files]
+    for file in sorted(present ^ set(users)):
+        where = "is listed, but is no file" if file not in present else "is not listed"
+        yield f"{shown(file)}: {where} under {DATA_FOLDER}/ ({MANIFEST})"
+    if manifest.format not in _ONE_FILE and len(set(users)) < len(users):
+        yield f"{MANIFEST}: a file is listed for two tables"
+    if manifest.format in _ONE_FILE and len(set(users)) > 1:
+        yield f"{MANIFEST}: a {manifest.format} database is one file"
+
+
+def _column_problems(manifest: Manifest, facts: Facts) -> Iterator[str]:
+    """Every column that the receipt names is a column of the bundle."""
+    present = {(name, column.name) for name, table in manifest.tables.items() for column in table.columns}
+    places = {*facts.domains, *facts.derived}
+    for name, table in facts.tables.items():
+        holder = table.owner if table.role == "lookup" else name
+        places |= {(holder or name, column) for column in table.key or ()}
+    places |= {(link.table, column) for link in facts.references for column in link.columns}
+    places |= {(table, column) for table, columns in facts.public_keys for column in columns}
+    for place in sorted(places - present):
+        yield f"{shown_place(place)}: is in the receipt, but {MANIFEST} has no such column"
+
+
+def _count_csv(path: Path, header: list[str]) -> int:
+    """The rows of a CSV file, all as long as its header; of a single column an empty line is a row, a NULL."""
+    limit = csv.field_size_limit(_LONGEST_FIELD)
+    try:
+        with path.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
+            rows = csv.reader(file)
+            if next(rows, None) != header:
+                raise ReceiptError("its first line does not name the columns of the manifest")
+            return sum(_checked(row, len(header)) for row in rows)
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _checked(row: list[str], columns: int) -> int:
+    if len(row) != columns and (row or columns != 1):
+        raise ReceiptError(f"a row has {len(row)} fields, not {columns}")
+    return 1

@@ -1,0 +1,363 @@
+"""Who is protected and what is public: what a receipt says beside its charges, and what its queries are judged by.
+
+Names are only compared, never looked into, so that a table or column may have any name.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privbench_verify.read import (
+    Json,
+    Place,
+    ReceiptError,
+    digest_of,
+    fields_of,
+    integer_of,
+    list_of,
+    listed,
+    names_of,
+    object_of,
+    one_of,
+    optional_text_of,
+    positive_of,
+    rational_of,
+    shown,
+    shown_place,
+    text_of,
+)
+
+ENTITY_WEIGHT = 2**20
+"""What all rows of an entity in a table weigh together, where rows are counted by weight."""
+NEIGHBOURS = {"replace": 2, "add-remove": 1}
+"""What an epsilon for adding or removing one entity costs in their terms: replacing is removing and adding."""
+PRIVATE, DATA, EARLIER = "private", "data", "earlier release"
+DECLARED, FOUND = "declared", "found"
+_DOMAIN_ORIGINS = (DECLARED, "schema", PRIVATE, DATA, EARLIER)
+_DERIVED_ORIGINS = (DECLARED, FOUND, EARLIER)
+_LIMITS = (DECLARED, "chosen", "derived", "none")
+_ROLES = ("entity", "owned", "lookup")
+_MAX_EARLIER = 1000
+
+Equals = tuple[str, str | int]
+"""What a derived column equals: `rows` of a table, the `owner`'s column, or the `rank` counted from 0 or 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A foreign key: the table that holds it, its columns, and the table that it references."""
+
+    table: str
+    columns: tuple[str, ...]
+    target: str
+
+    def __str__(self) -> str:
+        return f"{shown(self.table)}({', '.join(map(shown, self.columns))}) -> {shown(self.target)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivateTable:
+    """A table of the unit: what it is to the entity, whose rows own its rows, and how many an entity has."""
+
+    role: str
+    owner: str | None
+    key: tuple[str, ...] | None
+    """The columns that lead to the owner; of a lookup, the columns of the owner table that lead here."""
+    rows_per_entity: int | None
+    """None where an entity may have any number, so that rows cannot be counted."""
+    limit_from: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Domain:
+    """Where the domain of a column comes from, and from which earlier release if from one."""
+
+    origin: str
+    release: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derived:
+    """A column that equals what the rows around it say, and where that is known from."""
+
+    equals: Equals
+    origin: str
+    release: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """An earlier release on which this one builds: what it promised."""
+
+    receipt: str
+    epsilon: Fraction
+    delta: Fraction
+    neighbours: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """All of it."""
+
+    neighbours: str
+    entity: str
+    tables: Mapping[str, PrivateTable]
+    references: frozenset[Link]
+    """Keys between private tables that are not owner keys."""
+    domains: Mapping[Place, Domain]
+    sizes: Mapping[str, int]
+    public_tables: tuple[str, ...]
+    public_keys: tuple[tuple[str, tuple[str, ...]], ...]
+    """Private tables and their columns whose values are public, as public tables reference them."""
+    orphans: str
+    parameters: Mapping[str, str | int | bool]
+    earlier: tuple[Release, ...]
+    derived: Mapping[Place, Derived]
+
+    def taken_from_releases(self) -> Iterator[tuple[Place, str]]:
+        """Columns whose domain or dependency is from an earlier release, and the digest of its receipt."""
+        for places in (self.domains, self.derived):
+            for place, fact in places.items():
+                if fact.release is not None:
+                    yield place, fact.release
+
+    def rows_per_entity(self, table: str, where: str) -> int:
+        """The most rows that an entity has in a table, where these can be counted."""
+        if (rows := self.tables[table].rows_per_entity) is None:
+            raise ReceiptError(f"{where}: {shown(table)} has no limit of rows per entity, so rows cannot be counted")
+        return rows
+
+    def owner_link(self, table: str) -> Link | None:
+        """The owner key of an owned table."""
+        facts = self.tables.get(table)
+        if facts is None or facts.role != "owned" or facts.owner is None or facts.key is None:
+            return None
+        return Link(table=table, columns=facts.key, target=facts.owner)
+
+    def owner_of(self, table: str, where: str) -> str:
+        """The table that owns the rows of an owned table."""
+        if (link := self.owner_link(table)) is None:
+            raise ReceiptError(f"{where}: {shown(table)} is no owned table, so its rows have no owner row")
+        return link.target
+
+    def table_of(self, value: object, where: str) -> str:
+        """The name of a private table."""
+        if (name := text_of(value, where)) not in self.tables:
+            raise ReceiptError(f"{where} is {shown(name)}, which is no table of the unit")
+        return name
+
+
+def read_facts(receipt: Json) -> Facts:
+    """Read all that a receipt says beside its numbers and charges; ReceiptError at the first thing that is wrong."""
+    entity, tables = _unit(receipt["unit"])
+    names = ("domains", "sizes", "tables", "keys", "orphans", "orphans_note", "parameters")
+    public = fields_of(receipt["public"], "public", names)
+    facts = Facts(
+        neighbours=one_of(receipt["neighbours"], "neighbours", NEIGHBOURS),
+        entity=entity,
+        tables=tables,
+        references=_references(receipt["references"], tables),
+        domains=_domains(public["domains"]),
+        sizes=object_of(public["sizes"], "public.sizes", integer_of),
+        public_tables=names_of(public["tables"], "public.tables"),
+        public_keys=tuple(list_of(public["keys"], "public.keys", _public_key)),
+        orphans=one_of(public["orphans"], "public.orphans", ("error", "null")),
+        parameters=object_of(public["parameters"], "public.parameters", _parameter),
+        earlier=_earlier(receipt["earlier"]),
+        derived=_derived(receipt["derived"], tables),
+    )
+    _check_note(public["orphans_note"], "public.orphans_note", needed=facts.orphans == "null")
+    _check_public(facts)
+    _check_releases(facts)
+    return facts
+
+
+def read_link(value: object, where: str) -> Link:
+    """Read a foreign key."""
+    link = fields_of(value, where, ("table", "columns", "target"))
+    return Link(
+        table=text_of(link["table"], f"{where}.table"),
+        columns=names_of(link["columns"], f"{where}.columns", least=1),
+        target=text_of(link["target"], f"{where}.target"),
+    )
+
+
+def read_equals(value: object, table: str, tables: Mapping[str, PrivateTable], where: str) -> Equals:
+    """Read what a derived column of a table equals."""
+    if not isinstance(value, dict) or len(value) != 1 or next(iter(value)) not in ("rows", "owner", "rank"):
+        raise ReceiptError(f"{where} is not one of rows, owner and rank")
+    ((kind, said),) = value.items()
+    if kind == "rows":
+        child = tables.get(text_of(said, f"{where}.rows"))
+        if child is None or child.role != "owned" or child.owner != table:
+            raise ReceiptError(f"{where}: {shown(said)} is no table whose rows are owned by rows of {shown(table)}")
+        return kind, text_of(said, where)
+    if tables[table].role != "owned":
+        raise ReceiptError(f"{where}: rows of {shown(table)} have no owner row")
+    if kind == "rank":
+        return kind, integer_of(said, f"{where}.rank", most=1)
+    return kind, text_of(said, f"{where}.owner")
+
+
+def _unit(value: object) -> tuple[str, dict[str, PrivateTable]]:
+    unit = fields_of(value, "unit", ("entity", "weight", "tables"))
+    if type(unit["weight"]) is not int or unit["weight"] != ENTITY_WEIGHT:
+        raise ReceiptError(f"unit.weight is not {ENTITY_WEIGHT}")
+    entity = text_of(unit["entity"], "unit.entity")
+    tables = object_of(unit["tables"], "unit.tables", _private_table)
+    if entity not in tables:
+        raise ReceiptError(f"unit.entity is {shown(entity)}, which is no table of the unit")
+    for name, table in tables.items():
+        _check_table(name, table, entity, tables)
+    _check_owners(entity, tables)
+    return entity, tables
+
+
+def _private_table(value: object, where: str) -> PrivateTable:
+    table = fields_of(value, where, ("role", "owner", "key", "rows_per_entity", "rows_per_entity_from"))
+    rows, key, owner = table["rows_per_entity"], table["key"], table["owner"]
+    return PrivateTable(
+        role=one_of(table["role"], f"{where}.role", _ROLES),
+        owner=None if owner is None else text_of(owner, f"{where}.owner"),
+        key=None if key is None else names_of(key, f"{where}.key", least=1),
+        rows_per_entity=None if rows is None else integer_of(rows, f"{where}.rows_per_entity", least=1),
+        limit_from=one_of(table["rows_per_entity_from"], f"{where}.rows_per_entity_from", _LIMITS),
+    )
+
+
+def _check_table(name: str, table: PrivateTable, entity: str, tables: Mapping[str, PrivateTable]) -> None:
+    where, rows, origin = f"unit.tables.{shown(name)}", table.rows_per_entity, table.limit_from
+    if (name == entity) != (table.role == "entity"):
+        raise ReceiptError(f"{where}: its role is {table.role}, but the entity table is {shown(entity)}")
+    if (rows is None) != (origin == "none"):
+        raise ReceiptError(f"{where}: rows_per_entity is null if and only if it comes from nowhere")
+    if name == entity:
+        if (table.owner, table.key, rows, origin) != (None, None, 1, "derived"):
+            raise ReceiptError(f"{where}: an entity has one row in its own table, which is derived, and no owner")
+        return
+    if table.owner is None or table.owner not in tables or table.key is None:
+        raise ReceiptError(f"{where}: it has no owner table in the unit, or no key")
+    if origin == "derived" and rows != tables[table.owner].rows_per_entity:
+        raise ReceiptError(f"{where}: rows_per_entity {rows} is said to be derived, but is not its owner's")
+
+
+def _check_owners(entity: str, tables: Mapping[str, PrivateTable]) -> None:
+    """Every table leads to the entity table, from owner to owner."""
+    reached = {entity}
+    for name in tables:
+        path: list[str] = []
+        at: str | None = name
+        while at is not None and at not in reached:
+            if len(path) > len(tables):
+                raise ReceiptError(f"unit.tables.{shown(name)}: its owners go round in a circle")
+            path.append(at)
+            at = tables[at].owner
+        reached.update(path)
+
+
+def _references(value: object, tables: Mapping[str, PrivateTable]) -> frozenset[Link]:
+    references = fields_of(value, "references", ("note", "keys"))
+    keys = list_of(references["keys"], "references.keys", read_link)
+    for link in keys:
+        if link.table not in tables or link.target not in tables:
+            raise ReceiptError(f"references.keys: {link} is not between tables of the unit")
+        holder = tables[link.table]
+        if holder.role == "owned" and (holder.owner, holder.key) == (link.target, link.columns):
+            raise ReceiptError(f"references.keys: {link} is an owner key")
+    if len(set(keys)) < len(keys):
+        raise ReceiptError("references.keys names a key twice")
+    _check_note(references["note"], "references.note", needed=bool(keys))
+    return frozenset(keys)
+
+
+def _check_note(value: object, where: str, *, needed: bool) -> None:
+    """What a note says is for people; that it is there where it is needed, and only there, is checked."""
+    if (optional_text_of(value, where) is not None) != needed:
+        raise ReceiptError(f"{where} is {'missing' if needed else 'a note on what there is not'}")
+
+
+def _place_of(value: Json, where: str) -> Place:
+    return text_of(value["table"], f"{where}.table"), text_of(value["column"], f"{where}.column")
+
+
+def _release_of(value: Json, origin: str, where: str) -> str | None:
+    """The digest of the earlier release that an origin names; there is one if and only if it is such an origin."""
+    if ("release" in value) != (origin == EARLIER):
+        raise ReceiptError(f"{where}: release is given if and only if the origin is an {EARLIER}")
+    return digest_of(value["release"], f"{where}.release") if origin == EARLIER else None
+
+
+def _domains(value: object) -> dict[Place, Domain]:
+    def read(item: object, where: str) -> tuple[Place, Domain]:
+        domain = fields_of(item, where, ("table", "column", "origin"), optional=("release",))
+        origin = one_of(domain["origin"], f"{where}.origin", _DOMAIN_ORIGINS)
+        return _place_of(domain, where), Domain(origin=origin, release=_release_of(domain, origin, where))
+
+    pairs = list_of(value, "public.domains", read)
+    domains = dict(pairs)
+    if len(domains) < len(pairs):
+        raise ReceiptError("public.domains lists a column twice")
+    return domains
+
+
+def _derived(value: object, tables: Mapping[str, PrivateTable]) -> dict[Place, Derived]:
+    def read(item: object, where: str) -> tuple[Place, Derived]:
+        column = fields_of(item, where, ("table", "column", "origin", "equals"), optional=("release",))
+        place = _place_of(column, where)
+        if place[0] not in tables:
+            raise ReceiptError(f"{where}: {shown(place[0])} is no table of the unit")
+        origin = one_of(column["origin"], f"{where}.origin", _DERIVED_ORIGINS)
+        equals = read_equals(column["equals"], place[0], tables, f"{where}.equals")
+        return place, Derived(equals=equals, origin=origin, release=_release_of(column, origin, where))
+
+    pairs = list_of(value, "derived", read)
+    derived = dict(pairs)
+    if len(derived) < len(pairs):
+        raise ReceiptError("derived lists a column twice")
+    return derived
+
+
+def _public_key(value: object, where: str) -> tuple[str, tuple[str, ...]]:
+    key = fields_of(value, where, ("table", "columns"))
+    return text_of(key["table"], f"{where}.table"), names_of(key["columns"], f"{where}.columns", least=1)
+
+
+def _parameter(value: object, where: str) -> str | int | bool:
+    if not isinstance(value, str | int):
+        raise ReceiptError(f"{where} is neither a text, a whole number, true nor false")
+    return value
+
+
+def _earlier(value: object) -> tuple[Release, ...]:
+    def read(item: object, where: str) -> Release:
+        release = fields_of(item, where, ("receipt", "epsilon", "delta", "neighbours"))
+        return Release(
+            receipt=digest_of(release["receipt"], f"{where}.receipt"),
+            epsilon=positive_of(release["epsilon"], f"{where}.epsilon"),
+            delta=rational_of(release["delta"], f"{where}.delta"),
+            neighbours=one_of(release["neighbours"], f"{where}.neighbours", NEIGHBOURS),
+        )
+
+    releases = list_of(value, "earlier", read)
+    if len({release.receipt for release in releases}) < len(releases) or len(releases) > _MAX_EARLIER:
+        raise ReceiptError(f"earlier names a release twice, or more than {_MAX_EARLIER}")
+    return tuple(releases)
+
+
+def _check_public(facts: Facts) -> None:
+    """What is public is about tables that are there; who may come and go cannot be counted in public."""
+    if wrong := [name for name in facts.public_tables if name in facts.tables]:
+        raise ReceiptError(f"public.tables: {listed(map(shown, wrong))} is a table of the unit, too")
+    used = {*facts.sizes, *(table for table, _ in facts.public_keys), *(table for table, _ in facts.domains)}
+    if wrong := sorted(used - facts.tables.keys()):
+        raise ReceiptError(f"public: {listed(map(shown, wrong))} is no table of the unit")
+    if facts.neighbours == "add-remove" and (facts.sizes or facts.public_keys):
+        raise ReceiptError("public: sizes and keys must be empty, for add-remove protects which entities there are")
+
+
+def _check_releases(facts: Facts) -> None:
+    """Every earlier release from which something is taken is listed with its cost."""
+    costs = {release.receipt for release in facts.earlier}
+    for place, release in facts.taken_from_releases():
+        if release not in costs:
+            raise ReceiptError(f"{shown_place(place)}: is from a release that `earlier` does not list with its cost")
