@@ -225,7 +225,8 @@ class _Script:
             name = str(kind.args.get("kind")).split(".")[-1].strip('"').lower()
             kind = self.enums.get(name, kind)
             if kind.this is exp.DataType.Type.USERDEFINED:
-                return Column(name="", type=any_type(name))  # one that we may know (`serial` outside PostgreSQL)
+                changed = name.upper() if name.upper() in _CHANGED else None
+                return Column(name="", type=any_type(name), source_type=changed)  # `serial` outside PostgreSQL
         return typed(kind, shown=kind.sql(), mysql=self.mysql)
 
     def _find(self, name: str) -> RawTable:
