@@ -13,7 +13,7 @@ from privbench.methods.registry import METHODS
 from privbench.model.model import Model
 from privbench.model.order import colliding_keys
 from privbench.model.verify import verify
-from privbench.spn.tree_links import Fanouts
+from privbench.spn.links import FanoutLink
 
 from .checks import broken_promises, read_bundle
 from .conftest import Fitted
@@ -44,7 +44,7 @@ def _check_sizes(model: Model, rows: dict[str, int], scale: float) -> None:
     planned = planned_rows(model, scale)
     protection = model.protection
     for name in protection.order:
-        born = any(isinstance(link, Fanouts) for link in model.tables[name].links.values())
+        born = any(isinstance(link, FanoutLink) for link in model.tables[name].links.values())
         if born and rows[protection.owners[name].table] == planned[protection.owners[name].table]:
             assert rows[name] <= 1.1 * planned[name] + 4 * planned[name] ** 0.5 + 2
         if not born:

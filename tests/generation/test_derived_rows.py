@@ -10,9 +10,9 @@ from privbench.estimation.estimate import cardinality, selectivity
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
 from privbench.fitting.plan import plan
-from privbench.generation import spans
+from privbench.generation import blocks
 from privbench.generation.generate import generate
-from privbench.generation.spans import most_rows_per_owner
+from privbench.generation.sizes import most_rows_per_owner
 from privbench.model.file import load_model, save_model
 from privbench.model.model import Model
 from privbench.model.receipt_check import verify_model
@@ -55,7 +55,7 @@ def test_every_row_of_every_format(model: Model, form: str, tmp_path: Path) -> N
 def test_every_scale_in_small_blocks(
     model: Model, scale: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spans, "BLOCK_ROWS", 97)
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 97)
     generate(model, tmp_path / "out", seed=4, scale=scale)
     check(rows_of(tmp_path / "out"))
 

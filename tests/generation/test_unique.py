@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from privbench.generation.unique import Uniqueness, settled
+from privbench.generation.unique import Uniqueness, deduplicated
 
 small = st.one_of(st.none(), st.integers(0, 3))
 blocks = st.lists(st.lists(st.tuples(small, small, small), max_size=12), max_size=4)
@@ -32,8 +32,8 @@ def test_keys_are_unique_in_all_blocks_together(drawn: list[list[tuple[int | Non
     for block in drawn:
         values = {c: pa.array([row[i] for row in block], pa.int64()) for i, c in enumerate("abc")}
         for key in keys:
-            values = key.mend(values, redraw(key.columns))
-        values, keep = settled(values, np.ones(len(block), bool), keys)
+            values = key.repaired(values, redraw(key.columns))
+        values, keep = deduplicated(values, np.ones(len(block), bool), keys)
         assert len(values["a"]) == keep.sum()
         kept += zip(*(values[c].to_pylist() for c in "abc"), strict=True)
     for places in ((0, 1), (1, 2)):
@@ -44,7 +44,7 @@ def test_keys_are_unique_in_all_blocks_together(drawn: list[list[tuple[int | Non
 def test_nothing_is_lost_that_need_not_be() -> None:
     key = Uniqueness(("a",), local=True)
     values = {"a": pa.array([1, None, 2, None])}
-    found, keep = settled(key.mend(values, lambda *_: {}), np.ones(4, bool), [key])
+    found, keep = deduplicated(key.repaired(values, lambda *_: {}), np.ones(4, bool), [key])
     assert keep.all()
     assert found["a"].to_pylist() == [1, None, 2, None]
 
@@ -52,5 +52,5 @@ def test_nothing_is_lost_that_need_not_be() -> None:
 def test_a_local_key_forgets_other_blocks() -> None:
     key = Uniqueness(("a",), local=True)
     for _ in range(2):
-        _, keep = settled({"a": pa.array([1, 1])}, np.ones(2, bool), [key])
+        _, keep = deduplicated({"a": pa.array([1, 1])}, np.ones(2, bool), [key])
         assert keep.tolist() == [True, False]

@@ -11,8 +11,8 @@ from privbench.model.file import load_model, save_model
 from privbench.model.model import Model
 from privbench.model.verify import verify
 from privbench.spn.clique import CliqueTree
+from privbench.spn.links import FanoutLink, ReferenceLink
 from privbench.spn.nodes import walk
-from privbench.spn.tree_links import Fanouts, Named
 
 from ..forging import COMMON, Change, alter, assert_refused, empty_ledger, forged, relabel, write_shop
 from ..seeded import SeededEntropy
@@ -121,9 +121,9 @@ def _holds_all_there_is(model: Model) -> None:
     """Each kind of array that must have cost something, lest a forgery below has nothing to hide."""
     links = model.tables["visit"].links
     owner, guide = links["visit.person_id"], links["visit.guide"]
-    assert isinstance(owner, Fanouts)
+    assert isinstance(owner, FanoutLink)
     assert owner.unowned > 0
-    assert isinstance(guide, Named)
+    assert isinstance(guide, ReferenceLink)
     assert guide.column is not None
     assert guide.null is not None
 
@@ -177,5 +177,5 @@ def test_a_limit_in_the_spec_is_no_cap(source: Path, tmp_path: Path) -> None:
     assert verify(tmp_path / "model").status == "conditional"
     assert model.receipt["unit"]["tables"]["visit"]["rows_per_entity"] is None
     owner = model.tables["visit"].links["visit.person_id"]
-    assert isinstance(owner, Fanouts)
+    assert isinstance(owner, FanoutLink)
     assert owner.edges[-1] == 3

@@ -7,6 +7,7 @@ from privbench.privacy import weighted_counts
 from privbench.privacy.events import UNITS
 from privbench.privacy.features import Feature, of_first, of_owner, touches_of, whole_axis
 from privbench.privacy.sealed_features import SealedFeatures
+from privbench.spn.feature_names import first_column
 
 from . import weighted_tiny as tiny
 from .weighted_tiny import FACTS, OF_TABLE, Question, Row, all_databases, coded, label, own, worst_moves, worst_scores
@@ -45,7 +46,7 @@ def test_codes_of_an_example() -> None:
 
 def test_a_feature_of_first_rows_has_one_code_more_and_moves_by_an_entity() -> None:
     feature = of_first(own("visit"))
-    assert (feature.name, feature.size, feature.apart, feature.touches) == ("#first cost", 3, True, 1)
+    assert (feature.name, feature.size, feature.apart, feature.touches) == (first_column("cost"), 3, True, 1)
 
 
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])

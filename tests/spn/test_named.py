@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from privbench.spn.named import draw_named
 
 from privbench.spn.clique import CliqueTree, Conditional
-from privbench.spn.named import columns_near, draw_named
+from privbench.spn.links import Rates, ReferenceLink
 from privbench.spn.nodes import Leaf, Product
+from privbench.spn.reference_link import EVEN, columns_near
 from privbench.spn.sample import sample
-from privbench.spn.tree_links import EVEN, Named, Rates
 
 ROWS = 40_000
 EDGES = np.arange(5)
@@ -38,8 +39,8 @@ NETWORK = Product(
 )
 
 
-def _link(rates: Rates) -> Named:
-    return Named(column="number", edges=EDGES, exponent=0.0, null=None, uncounted=rates)
+def _link(rates: Rates) -> ReferenceLink:
+    return ReferenceLink(column="number", edges=EDGES, exponent=0.0, null=None, uncounted=rates)
 
 
 def test_near_are_parents_and_children() -> None:

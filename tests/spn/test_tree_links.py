@@ -7,21 +7,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from privbench.spn.tree_links import counted
 
 from privbench.errors import ModelError
-from privbench.spn.link_store import pack_link, read_link
-from privbench.spn.links import DegreeCounts, SlotCounts
-from privbench.spn.tree_links import Blocks, Fanouts, LinkModel, Named, Rates, counted, slots_of
+from privbench.spn.feature_names import in_degree_column, key_column, null_column, rows_column
+from privbench.spn.links import (
+    BlockLink,
+    DegreeLink,
+    FanoutLink,
+    LinkModel,
+    Rates,
+    ReferenceLink,
+    SlotLink,
+    pack_link,
+    read_link,
+)
 
 EDGES = np.array([0, 1, 2, 5])
 LINKS: list[LinkModel] = [
-    Fanouts(column="#rows a.b", edges=EDGES, exponent=1.5, unowned=3.5),
-    Named(column="#in-degree a.b", edges=EDGES, exponent=-1.0, null=None),
-    Named(column="#in-degree a.b", edges=EDGES, null=None, uncounted=Rates(shape=0.3, more=7.5)),
-    Named(column=None, null="#null a.b"),
-    Blocks(column="#key a.b", blocks=3, slots=7),
-    SlotCounts(counts=np.array([[1.0, 2.0]])),
-    DegreeCounts(counts=np.array([1.0, 2.0]), null_share=0.25),
+    FanoutLink(column=rows_column("a.b"), edges=EDGES, exponent=1.5, unowned=3.5),
+    ReferenceLink(column=in_degree_column("a.b"), edges=EDGES, exponent=-1.0, null=None),
+    ReferenceLink(column=in_degree_column("a.b"), edges=EDGES, null=None, uncounted=Rates(shape=0.3, more=7.5)),
+    ReferenceLink(column=None, null=null_column("a.b")),
+    BlockLink(column=key_column("a.b"), blocks=3, slots=7),
+    SlotLink(counts=np.array([[1.0, 2.0]])),
+    DegreeLink(counts=np.array([1.0, 2.0]), null_share=0.25),
 ]
 
 
@@ -42,21 +52,21 @@ def test_links_come_back_from_a_file(link: LinkModel) -> None:
 )
 def test_wrong_edges(edges: Any) -> None:
     with pytest.raises(ModelError, match="edges"):
-        Fanouts(column="a", edges=np.array(edges), exponent=1.0, unowned=0.0)
+        FanoutLink(column="a", edges=np.array(edges), exponent=1.0, unowned=0.0)
     with pytest.raises(ModelError, match="edges"):
-        Named(column="a", edges=np.array(edges), exponent=1.0, null=None)
+        ReferenceLink(column="a", edges=np.array(edges), exponent=1.0, null=None)
 
 
 @pytest.mark.parametrize("exponent", [np.nan, np.inf, 65.0, -65.0])
 def test_wrong_exponents(exponent: float) -> None:
     with pytest.raises(ModelError, match="exponent"):
-        Fanouts(column="a", edges=EDGES, exponent=exponent, unowned=0.0)
+        FanoutLink(column="a", edges=EDGES, exponent=exponent, unowned=0.0)
 
 
 @pytest.mark.parametrize("unowned", [np.nan, np.inf, -1.0])
 def test_wrong_rows_without_an_owner(unowned: float) -> None:
     with pytest.raises(ModelError, match="without an owner"):
-        Fanouts(column="a", edges=EDGES, exponent=1.0, unowned=unowned)
+        FanoutLink(column="a", edges=EDGES, exponent=1.0, unowned=unowned)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +80,7 @@ def test_wrong_rates(shape: float, more: float) -> None:
 @pytest.mark.parametrize(("blocks", "slots"), [(-1, 4), (5, 4), (0, 4)])
 def test_wrong_blocks(blocks: int, slots: int) -> None:
     with pytest.raises(ModelError):
-        Blocks(column="a", blocks=blocks, slots=slots)
+        BlockLink(column="a", blocks=blocks, slots=slots)
 
 
 @pytest.mark.parametrize(
@@ -91,10 +101,10 @@ def test_damaged_headers(header: dict[str, Any]) -> None:
 
 @given(st.integers(1, 12), st.integers(0, 30), st.integers(0, 200), st.integers(0, 99))
 def test_slots_lie_evenly_in_their_block(blocks: int, more: int, rows: int, seed: int) -> None:
-    link = Blocks(column="a", blocks=blocks, slots=blocks + more)
+    link = BlockLink(column="a", blocks=blocks, slots=blocks + more)
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, blocks + 1, rows)
-    slots = slots_of(link, codes, rng=rng)
+    slots = link.slots_of(codes, rng=rng)
     assert ((slots == -1) == (codes == blocks)).all()
     named = slots >= 0
     assert (slots[named] * blocks // link.slots == codes[named]).all()
@@ -105,8 +115,8 @@ def test_slots_lie_evenly_in_their_block(blocks: int, more: int, rows: int, seed
 
 
 def test_slots_of_an_empty_table() -> None:
-    empty = Blocks(column="a", blocks=0, slots=0)
-    assert slots_of(empty, np.zeros(3, int), rng=np.random.default_rng(0)).tolist() == [-1, -1, -1]
+    empty = BlockLink(column="a", blocks=0, slots=0)
+    assert empty.slots_of(np.zeros(3, int), rng=np.random.default_rng(0)).tolist() == [-1, -1, -1]
 
 
 def test_counts_are_asked_of_links_that_have_them() -> None:

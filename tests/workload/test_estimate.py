@@ -11,8 +11,9 @@ import pytest
 from privbench.errors import SpecError
 from privbench.generation.generate import generate
 from privbench.model.model import Model
+from privbench.spn.feature_names import COMPONENT
 from privbench.spn.infer import probability
-from privbench.spn.links import COMPONENT, SlotCounts
+from privbench.spn.links import SlotLink
 from privbench.workload.estimate import estimate_cardinality
 from privbench.workload.generate import Style, generate_workload
 from privbench.workload.sql import parse_workload
@@ -42,7 +43,7 @@ def states(model: Model, table: str, column: str, values: list[object]) -> Itera
 
 def targets(model: Model, table: str, part: int) -> list[tuple[int | None, float]]:
     ((name, link),) = model.tables[table].links.items()
-    if not isinstance(link, SlotCounts):
+    if not isinstance(link, SlotLink):
         visits = round(model.tables["visit"].rows)
         return [(None, link.null_share), *((v, (1 - link.null_share) / visits) for v in range(visits))]
     counts = link.counts

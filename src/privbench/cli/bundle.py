@@ -5,8 +5,7 @@ from pathlib import Path
 
 from privbench.cli.output import echo, print_json, print_table, program, shell, shortened, warn
 from privbench.fitting.warnings import fit_warnings
-from privbench.generation.lost import lost_rows
-from privbench.generation.sizes import planned_rows
+from privbench.generation.sizes import lost_rows, planned_rows
 from privbench.model.model import Model
 
 

@@ -15,7 +15,7 @@ from privbench.model.model import Model
 from privbench.schema.choices import closest
 from privbench.spn.clique import CliqueTree
 from privbench.spn.draw import tree_text
-from privbench.spn.links import COMPONENT
+from privbench.spn.feature_names import COMPONENT, shown
 from privbench.spn.nodes import Leaf, Product, Sum, walk
 from privbench_verify.receipt import Verdict
 
@@ -62,8 +62,8 @@ def show_tree(model: Model, table: str, *, as_json: bool) -> None:
         print_json({"table": table, "tree": text.splitlines()})
         return
     echo(text)
-    if COMPONENT in text:
-        echo(f"{COMPONENT}: which part of the table a row is of. The rows of a part have keys drawn together.")
+    if shown(COMPONENT) in text:
+        echo(f"{shown(COMPONENT)}: which part of the table a row is of. The rows of a part have keys drawn together.")
 
 
 def show_ledger(receipt: Mapping[str, Any], *, as_json: bool) -> None:

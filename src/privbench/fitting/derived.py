@@ -17,7 +17,7 @@ from privbench.fitting.reading import ReadDatabase
 from privbench.methods.tree.derived import Claim, find_derived, prices
 from privbench.methods.tree.method import TREE
 from privbench.methods.tree.settings import TreeSettings
-from privbench.model.order import generation_order, named_ahead
+from privbench.model.order import generation_order, referenced_ahead
 from privbench.privacy.agreement import compared, owners_values, ranks, rows_owned
 from privbench.privacy.facts import ColumnFacts, Facts, TableFacts
 from privbench.privacy.ledger import Ledger
@@ -42,7 +42,7 @@ def check_counted(spec: Spec, protection: Protection) -> None:
     """Refuse columns that count rows of a table whose number is promised before its owners' are drawn."""
     columns = [(table.name, column) for table in protection.schema.tables for column in table.columns]
     counting = {(t, c.name): c.derived.rows for t, c in columns if c.derived is not None and c.derived.rows is not None}
-    ahead = named_ahead(protection, generation_order(spec, protection, born=True)) if counting else ()
+    ahead = referenced_ahead(protection, generation_order(spec, protection, owners_first=True)) if counting else ()
     for (table, column), child in counting.items():
         if child in ahead:
             raise SpecError(
@@ -57,7 +57,7 @@ def claims_to_test(spec: Spec, protection: Protection, chosen: Chosen) -> tuple[
     tested = chosen.method is TREE and isinstance(chosen.settings, TreeSettings) and chosen.settings.derived
     if not tested or protection.neighbours is Neighbours.ADD_REMOVE:
         return ()
-    ahead = named_ahead(protection, generation_order(spec, protection, born=True))
+    ahead = referenced_ahead(protection, generation_order(spec, protection, owners_first=True))
     return tuple(
         Claim(table=table, column=column, derived=derived)
         for table in protection.order

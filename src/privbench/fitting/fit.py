@@ -67,7 +67,7 @@ def fit(
     protection = spec.protection()
     check_wanted(spec, protection, chance)
     wanted = wanted_types(spec, protection)
-    generation_order(spec, protection, born=chosen.method is TREE)
+    generation_order(spec, protection, owners_first=chosen.method is TREE)
     check_counted(spec, protection)
     claims = claims_to_test(spec, protection, chosen)
     raw = {*wanted, *places_of(protection, claims)}

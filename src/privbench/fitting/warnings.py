@@ -16,7 +16,7 @@ from privbench.methods.forecast import REMEDIES
 from privbench.model.model import Model
 from privbench.privacy.domain_vault import magnitudes_query
 from privbench.schema.unit import Link
-from privbench.spn.links import DegreeCounts
+from privbench.spn.links import DegreeLink
 
 NOISY = 0.5
 """A table or key is worth a warning if the noise of its counts adds up to more than this share of its rows."""
@@ -99,7 +99,7 @@ def _of_table(model: Model, name: str, noise: Mapping[tuple[str, str], float]) -
 def _of_key(model: Model, link: Link, noise: Mapping[tuple[str, str], float]) -> str | None:
     counts, rows, target = model.tables[link.table].links[link.name], model.tables[link.table].rows, link.key.table
     key = ", ".join(link.key.columns)
-    if not isinstance(counts, DegreeCounts):
+    if not isinstance(counts, DegreeLink):
         if noise.get((link.table, f"rows per key of {link.name}"), 0.0) > NOISY * rows:
             return f"how its rows are spread over {target} by the key {key} is in good part noise"
         return None

@@ -15,7 +15,7 @@ from privbench.methods.prelude import cap_and_size
 from privbench.methods.size import Size, pooled
 from privbench.privacy.partition import Block
 from privbench.privacy.vault import Vault
-from privbench.spn.links import COMPONENT
+from privbench.spn.feature_names import COMPONENT
 from privbench.spn.nodes import Leaf
 
 TableLearner = Callable[[Block, Size, Fraction], Learnt]

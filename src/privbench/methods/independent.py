@@ -19,7 +19,7 @@ from privbench.methods.settings import check_share, declared_settings
 from privbench.methods.size import Size, pooled
 from privbench.privacy.partition import Block
 from privbench.privacy.vault import Vault
-from privbench.spn.links import COMPONENT
+from privbench.spn.feature_names import COMPONENT
 from privbench.spn.nodes import Leaf, Product
 
 

@@ -17,7 +17,7 @@ from privbench.privacy.ledger import Scope
 from privbench.privacy.price import Noise
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import LinkKind
-from privbench.spn.links import DegreeCounts, LinkCounts, SlotCounts
+from privbench.spn.links import DegreeLink, LinkModel, SlotLink
 
 MOST_DEGREES = 256
 """Rows named more often than this are counted with those named this often."""
@@ -34,7 +34,7 @@ def link_all(
     total = sum(vault.cap(link.table) for link in vault.facts.links)
     models = {}
     for table, found in learnt.items():
-        links: dict[str, LinkCounts] = {}
+        links: dict[str, LinkModel] = {}
         for link in vault.facts.links_of(table):
             progress(f"linking {link.name}", len(links), len(vault.facts.links_of(table)))
             scope = vault.ledger.root.sequential(f"key {link.name}")
@@ -47,7 +47,7 @@ def link_all(
 
 def learn_link(
     vault: Vault, link: LinkFacts, learnt: Learnt, *, targets: float, scope: Scope, epsilon: Fraction
-) -> LinkCounts:
+) -> LinkModel:
     """Measure how the rows of a table are spread over the (about `targets`) rows that one of its keys names."""
     if link.slots is not None:
         return _slots(vault, link, learnt, scope=scope, epsilon=epsilon)
@@ -61,7 +61,7 @@ def learn_link(
     mean = max(learnt.size.rows, 0.0) * (1 - nulls) / max(targets, 1.0)
     owned, sensitivity = link.kind is LinkKind.OWNER, vault.degree_sensitivity(link)
     noise = vault.noise(epsilon, sensitivity=sensitivity, additive=owned, unit=1)
-    return DegreeCounts(counts=clear_degrees(counts, noise=noise, mean=mean), null_share=nulls)
+    return DegreeLink(counts=clear_degrees(counts, noise=noise, mean=mean), null_share=nulls)
 
 
 def clear_degrees(counts: NDArray[np.int64], *, noise: Noise, mean: float) -> NDArray[np.float64]:
@@ -82,13 +82,13 @@ def clear_degrees(counts: NDArray[np.int64], *, noise: Noise, mean: float) -> ND
     return clear
 
 
-def _slots(vault: Vault, link: LinkFacts, learnt: Learnt, *, scope: Scope, epsilon: Fraction) -> SlotCounts:
+def _slots(vault: Vault, link: LinkFacts, learnt: Learnt, *, scope: Scope, epsilon: Fraction) -> SlotLink:
     counts = vault.slot_counts(link, learnt.parts, scope=scope, epsilon=epsilon)
     found = np.maximum(counts, 0).astype(np.float64)
     unclear = CLEAR * vault.noise(epsilon, sensitivity=vault.cap(link.table), additive=True, unit=1).scale
     if not link.nullable or found[:, 0].sum() < unclear:
         found[:, 0] = 0
-    return SlotCounts(counts=found)
+    return SlotLink(counts=found)
 
 
 def _clear_share(nulls: int, rows: float, *, noise: float) -> float:

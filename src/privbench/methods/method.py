@@ -8,8 +8,8 @@ from privbench.methods.forecast import Forecast, PlanInput
 from privbench.methods.size import Size
 from privbench.privacy.partition import Block
 from privbench.privacy.vault import Vault
+from privbench.spn.links import LinkModel
 from privbench.spn.nodes import Node
-from privbench.spn.tree_links import LinkModel
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is; none of it private."""

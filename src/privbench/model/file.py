@@ -30,11 +30,11 @@ from privbench.model.check import check_model
 from privbench.model.model import Model
 from privbench.model.receipt_check import verify_model
 from privbench.schema.spec import Spec
-from privbench.spn.link_store import pack_link, read_link
+from privbench.spn.links import pack_link, read_link
 from privbench.spn.store import pack, unpack
 from privbench_verify.strict_json import read_json
 
-FORMAT, VERSION = "privbench-model", 1
+FORMAT, VERSION = "privbench-model", 2
 MAX_HEADER = 2**28
 MAX_CONTENT = 2**35
 MAX_ARRAY_HEADER = 10_000

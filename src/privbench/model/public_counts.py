@@ -1,4 +1,4 @@
-"""What public tables say of each entity: how many of their rows name its id. Known to all, as the ids are."""
+"""What public tables say of each entity: how many of their rows reference its id. Known to all, as the ids are."""
 
 import io
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from privbench.encode.match import rows_named
 from privbench.model.model import Model
-from privbench.model.order import names_entity
+from privbench.model.order import references_entity
 from privbench.schema.unit import Protection
 from privbench.spn.fanouts import MANY, bin_of, fanout_edges
-from privbench.spn.feature_names import PUBLIC
+from privbench.spn.feature_names import public_column
 from privbench.spn.nodes import given_columns
 
 
@@ -22,20 +22,20 @@ def public_counts(model: Model, table: str) -> dict[str, NDArray[np.uint16]]:
     if table != model.protection.entity:
         return {}
     asked = {given.column: len(given.bins) for given in given_columns(model.tables[table].network)}
-    found = count_bins(model.protection, model.public, model.entity_keys)
-    return {name: np.minimum(bins, asked[name] - 1) for name, bins in found.items() if name in asked}
+    counted = count_bins(model.protection, model.public, model.entity_keys)
+    return {name: np.minimum(bins, asked[name] - 1) for name, bins in counted.items() if name in asked}
 
 
 def count_bins(
     protection: Protection, public: Mapping[str, bytes], entity_keys: pa.Table | None
 ) -> dict[str, NDArray[np.uint16]]:
-    """For each key of a public table that names entities by their public ids, the bins of all ids, in their order."""
-    found: dict[str, NDArray[np.uint16]] = {}
-    for link in protection.links:
-        if entity_keys is None or not names_entity(protection, link):
+    """For each key of a public table that references entities by their ids, the bins of all ids, in their order."""
+    counted: dict[str, NDArray[np.uint16]] = {}
+    for link in protection.links_to(protection.entity):
+        if entity_keys is None or not references_entity(protection, link):
             continue
         content = pq.read_table(io.BytesIO(public[link.table]), columns=list(link.key.columns))
-        named = rows_named(content.columns, [entity_keys.column(c) for c in link.key.references])
-        counts = np.bincount(named[named >= 0], minlength=len(entity_keys))
-        found[f"{PUBLIC}{link.name}"] = bin_of(counts, fanout_edges(MANY))
-    return found
+        targets = rows_named(content.columns, [entity_keys.column(c) for c in link.key.references])
+        counts = np.bincount(targets[targets >= 0], minlength=len(entity_keys))
+        counted[public_column(link.name)] = bin_of(counts, fanout_edges(MANY))
+    return counted

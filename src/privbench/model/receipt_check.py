@@ -20,9 +20,9 @@ from privbench.schema.spec import Sizes
 from privbench.schema.types import Kind
 from privbench.schema.unit import Neighbours
 from privbench.spn.clique import CliqueTree
-from privbench.spn.links import COMPONENT, DegreeCounts, SlotCounts
+from privbench.spn.feature_names import COMPONENT
+from privbench.spn.links import DegreeLink, SlotLink
 from privbench.spn.nodes import Leaf, Sum, walk
-from privbench.spn.tree_links import counted
 from privbench_verify.receipt import Verdict, verify_receipt
 
 COUNTED = ("discrete-laplace", "discrete-gaussian", "frequent-values")
@@ -88,7 +88,7 @@ def _parameters(model: Model) -> dict[str, Any]:
 def _foreign(model: Model) -> Iterator[str]:
     """Tables that hold what the method of the spec does not make: nobody could say what it must have cost."""
     for name, table in model.tables.items():
-        links = (isinstance(link, SlotCounts | DegreeCounts) for link in table.links.values())
+        links = (link.shares is not None for link in table.links.values())
         other = Sum if _in_weights(model) else CliqueTree
         if _in_weights(model) in links or any(isinstance(node, other) for node in walk(table.network)):
             yield f"{name}: the model holds what the method of its spec does not make"
@@ -144,10 +144,11 @@ def _draws(model: Model) -> Iterator[Draw]:
         for node in walk(table.network):
             if isinstance(node, Leaf) and node.column != COMPONENT and not node.constant:
                 yield name, f"histogram of {node.column}", len(node.counts), False
-        for key, linked in table.links.items():
-            link = counted(linked)
-            if not isinstance(link, DegreeCounts):
+        for key, link in table.links.items():
+            if isinstance(link, SlotLink):
                 yield name, f"rows per key of {key}", link.counts.size, False
+                continue
+            if not isinstance(link, DegreeLink):
                 continue
             yield name, f"rows of {targets[key]} by number of {key}", link.counts.size, False
             if link.null_share:

@@ -8,7 +8,6 @@ from privbench.schema.unit import Neighbours
 from privbench.spn.clique import CliqueTree, number_of_bins
 from privbench.spn.feature_names import STRATUM, null_column
 from privbench.spn.nodes import Leaf, walk
-from privbench.spn.tree_links import Fanouts
 
 Query = tuple[str, int]
 """A query as the ledger calls it, and how many numbers it drew."""
@@ -24,7 +23,7 @@ def tree_draws(table: TableModel, *, entity: bool, neighbours: Neighbours) -> It
         if isinstance(node, CliqueTree):
             yield from _clique_draws(node)
     for name, link in table.links.items():
-        if isinstance(link, Fanouts) and link.unowned:
+        if link.with_owner is not None and link.with_owner.unowned:
             yield weights_query([null_column(name)]), 2
 
 

@@ -18,6 +18,7 @@ from privbench.privacy.features import Axis, Feature, Pair, touches_of
 from privbench.privacy.ledger import Scope
 from privbench.privacy.price import Noise, noise_of
 from privbench.privacy.vault import Vault
+from privbench.spn.feature_names import shown
 
 Integers = NDArray[np.int64]
 
@@ -28,7 +29,7 @@ def weights_query(names: Sequence[str]) -> str:
     >>> weights_query(["age", "sex"])
     'weights of age x sex'
     """
-    return f"weights of {' x '.join(names)}"
+    return f"weights of {' x '.join(map(shown, names))}"
 
 
 def weights_noise(currency: Currency, features: Sequence[Feature], amount: Fraction) -> Noise:

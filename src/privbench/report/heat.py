@@ -21,8 +21,7 @@ from privbench.model.model import Model
 from privbench.report.drawn import Item, Placed, drawn, hung
 from privbench.report.share import real_share
 from privbench.spn.clique import CliqueTree
-from privbench.spn.clique_infer import tree_probability
-from privbench.spn.infer import marginal
+from privbench.spn.infer import marginal, tree_probability
 from privbench.spn.nodes import Leaf, Node, Product, distribution, fold
 from privbench.workload.estimate import estimate_cardinality
 from privbench.workload.query import Query, Statement

@@ -27,12 +27,11 @@ from privbench.errors import SpecError
 from privbench.generation.keys import KeyMaker, keeps_entity_keys
 from privbench.generation.sizes import planned_rows
 from privbench.model.model import Model
-from privbench.model.order import is_numbered, stale_links
+from privbench.model.order import is_numbered, redrawn_links
 from privbench.schema.domain import Scalar
 from privbench.schema.types import Kind
 from privbench.schema.unit import Role
 from privbench.spn.infer import marginal
-from privbench.spn.tree_links import Fanouts
 from privbench.workload.form import check_form, drop_qualifiers, rename
 from privbench.workload.literal import QueryDialect, like, literal_of, pattern_parts
 from privbench.workload.parse import OutsideError, query_of, read_statement
@@ -158,7 +157,7 @@ class _Mappers:
         self._rows = planned_rows(model, 1.0)
         self._kept = keeps_entity_keys(model, 1.0)
         self._keys = KeyMaker(model, keep_entity_keys=self._kept, folder=Path())
-        self._stale = stale_links(model.protection, keep_entity_keys=self._kept)
+        self._stale = redrawn_links(model.protection, keep_entity_keys=self._kept)
         self._literals: dict[Base, set[Scalar]] = {}
         self._made: dict[Base, Mapper] = {}
 
@@ -237,7 +236,7 @@ class _Mappers:
         said = declared.column(name).derived
         if said is not None:  # a number of rows, or one of them: the model holds where bins of fanouts begin
             links = self._model.tables[said.rows or table].links.values()
-            edges = next(link.edges for link in links if isinstance(link, Fanouts))
+            edges = next(link.with_owner.edges for link in links if link.with_owner is not None)
             return Listed(column=column, values=pa.array(edges[:-1]), others=())
         if name not in self._model.codecs[table]:
             if not is_numbered(declared, (name,)):

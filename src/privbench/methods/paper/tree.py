@@ -18,7 +18,7 @@ from privbench.methods.paper.settings import PaperSettings
 from privbench.methods.size import Size, noise_variance, pooled
 from privbench.privacy.partition import ColumnSplit
 from privbench.privacy.vault import Vault
-from privbench.spn.links import COMPONENT
+from privbench.spn.feature_names import COMPONENT
 from privbench.spn.nodes import Leaf, Node, Product, Sum
 
 

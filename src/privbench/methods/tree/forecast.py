@@ -23,6 +23,7 @@ from privbench.privacy.events import UNITS, Currency
 from privbench.privacy.features import Feature
 from privbench.privacy.price import Noise, choice_noise
 from privbench.privacy.weighted import weights_noise
+from privbench.spn.feature_names import shown
 
 CLEAR = 4.0
 """A count stands out if it is so many standard deviations of its noise."""
@@ -92,7 +93,7 @@ def _table(plan: PlannedTable, plan_input: PlanInput) -> TableForecast:
         table=plan.table,
         amount=plan.amount + plan.unowned,
         entities=entities,
-        given=tuple(feature.name for feature in (*plan.given, *plan.firsts)),
+        given=tuple(shown(feature.name) for feature in (*plan.given, *plan.firsts)),
         ratio=entities / plan.noise.scale,
         settings={
             "parents": settings.parents,
@@ -120,7 +121,7 @@ def _columns(
 def _column(feature: Feature, noise: Noise, entities: float) -> ColumnForecast:
     deviation = sqrt(noise.variance)
     return ColumnForecast(
-        column=feature.name,
+        column=shown(feature.name),
         codes=feature.size,
         noise=deviation,
         stands_out=CLEAR * deviation,

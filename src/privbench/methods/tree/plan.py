@@ -3,21 +3,19 @@
 A function of public numbers alone, so that it can be shown before a fit and is the same for all neighbours.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 
-from privbench.errors import SpecError
 from privbench.methods.tree.automatic import TablePlan, plan_table
-from privbench.methods.tree.columns import constant_features, first_features, given_features, own_features
+from privbench.methods.tree.columns import first_features, given_features, own_features
 from privbench.methods.tree.settings import TreeSettings
 from privbench.methods.tree.shares import divided
 from privbench.privacy.events import UNITS, Currency
 from privbench.privacy.facts import Facts
 from privbench.privacy.features import Feature
 from privbench.privacy.price import Noise, noise_of
-from privbench.spn.feature_names import STRATUM
 
 UNOWNED_SHARE = Fraction(1, 5)
 """The largest part of a table's budget that goes to counting rows without owner."""
@@ -100,7 +98,6 @@ def _planned(
     amount -= unowned
     columns, given = own[table], given_features(facts, table, own)
     firsts = first_features(facts, table, columns) if settings.siblings else ()
-    _check_names(table, (*columns, *constant_features(facts, table), *given, *firsts))
     noise = noise_of(currency, amount / len(columns), sensitivity=UNITS, additive=True)
     plan = plan_table(
         entities,
@@ -123,14 +120,3 @@ def _planned(
         strata=settings.strata,
         firsts=firsts,
     )
-
-
-def _check_names(table: str, features: Sequence[Feature]) -> None:
-    """Refuse a column that is called like something that its table is measured by."""
-    names = [STRATUM, *(feature.name for feature in features)]
-    for name in names:
-        if names.count(name) > 1:
-            raise SpecError(
-                f"{table}.{name}: method tree calls something else so. Rename the column, or take another method "
-                "(`--method independent`)."
-            )

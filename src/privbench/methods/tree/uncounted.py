@@ -8,7 +8,8 @@ All of it is post-processing of noisy numbers.
 
 import numpy as np
 
-from privbench.spn.tree_links import EVEN, MOST_MORE, Rates
+from privbench.spn.links import Rates
+from privbench.spn.reference_link import EVEN, MOST_MORE
 
 LEAST_SHAPE = 1e-4
 """Nearly all keys name a few rows."""
