@@ -158,7 +158,7 @@ def test_other_methods_refuse_derived_columns(spec: Spec) -> None:
         fit(spec, epsilon="50", method="paper")
 
 
-def test_a_forged_count_of_rows_that_are_not_born_is_refused(spec: Spec, tmp_path: Path) -> None:
+def test_a_forged_count_of_rows_that_do_not_come_with_their_owner_is_refused(spec: Spec, tmp_path: Path) -> None:
     assert spec.source is not None
     plain = draft(spec.source, unit="shop", domains="data", drop_columns=[("shop", "sales")])
     save_model(fit(plain, epsilon="50", method="independent", entropy=SeededEntropy()), tmp_path / "model")
@@ -167,7 +167,7 @@ def test_a_forged_count_of_rows_that_are_not_born_is_refused(spec: Spec, tmp_pat
         columns = header["spec"]["tables"]["shop"]["columns"]
         columns["sales"] = {"type": "TINYINT", "null": False, "derived": {"rows": "sale"}}
 
-    with pytest.raises(ModelError, match="shop: counts rows of sale, which are not born with it"):
+    with pytest.raises(ModelError, match="shop: counts rows of sale, which do not come with their owner"):
         load_model(forged(tmp_path / "model", tmp_path / "forged", change))
 
 

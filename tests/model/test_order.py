@@ -57,12 +57,12 @@ def test_a_cycle_in_which_both_may_lose_rows_is_refused() -> None:
         "id INT PRIMARY KEY, x INT, up INT NOT NULL REFERENCES t (id), UNIQUE (up, x)",
     ],
 )
-def test_self_references_that_cannot_be_mended_are_refused(columns: str) -> None:
+def test_self_references_that_cannot_be_repaired_are_refused(columns: str) -> None:
     spec = _spec(f"CREATE TABLE t ({columns});", "t")
     spec = spec.model_copy(
         update={"tables": {"t": spec.tables["t"].model_copy(update={"columns": _serial(spec.tables["t"])})}}
     )
-    with pytest.raises(SchemaError, match="names the table's own rows"):
+    with pytest.raises(SchemaError, match="references the table's own rows"):
         _order(spec)
 
 
