@@ -162,7 +162,7 @@ def tables(persons: float = 500, *, unowned: float = 40) -> dict[str, TableModel
     )
     game = network([("won", 2, owner_column("year"))], given={owner_column("year"): 5}, seed=5)
 
-    def born(link: str, edges: np.ndarray, alone: float = 0.0) -> dict[str, LinkModel]:
+    def children(link: str, edges: np.ndarray, alone: float = 0.0) -> dict[str, LinkModel]:
         return {link: FanoutLink(column=rows_column(link), edges=edges, exponent=1.5, unowned=alone)}
 
     boss = ReferenceLink(
@@ -182,11 +182,11 @@ def tables(persons: float = 500, *, unowned: float = 40) -> dict[str, TableModel
     town = BlockLink(column=key_column("person.town_id"), blocks=3, slots=TOWNS)
     links: dict[str, dict[str, LinkModel]] = {
         "person": {"person.town_id": town, "person.boss_id": boss},
-        "visit": born("visit.person_id", VISITS) | {"visit.guest_id": guest},
-        "note": born("note.visit_id", NOTES, unowned),
-        "passport": born("passport.person_id", np.array([0, 1, 2, 4])),
-        "season": born("season.person_id", SEASONS),
-        "game": born("game.person_id,year", GAMES),
+        "visit": children("visit.person_id", VISITS) | {"visit.guest_id": guest},
+        "note": children("note.visit_id", NOTES, unowned),
+        "passport": children("passport.person_id", np.array([0, 1, 2, 4])),
+        "season": children("season.person_id", SEASONS),
+        "game": children("game.person_id,year", GAMES),
     }
     networks = {"person": person, "visit": visit, "note": note, "passport": passport, "season": season, "game": game}
     ratio = {"person": 1.0, "visit": 5.7, "note": 4.8, "passport": 0.62, "season": 2.5, "game": 2.1}

@@ -50,7 +50,7 @@ def cycle(*, unique: bool = False) -> Model:
         spec["tables"][name]["owner"] = [column]  # type: ignore[index]
     best = ReferenceLink(column=None, null=null_column("person.best_id"))
 
-    def born(link: str) -> FanoutLink:
+    def children(link: str) -> FanoutLink:
         return FanoutLink(column=rows_column(link), edges=EDGES, exponent=1.0, unowned=0.0)
 
     bins = len(EDGES) - 1
@@ -63,12 +63,12 @@ def cycle(*, unique: bool = False) -> Model:
         "visit": TableModel(
             network=network([(rows_column("note.visit_id"), bins, None)]),
             rows=900,
-            links={"visit.person_id": born("visit.person_id")},
+            links={"visit.person_id": children("visit.person_id")},
         ),
         "note": TableModel(
             network=Leaf(column=COMPONENT, counts=np.ones(1)),
             rows=700,
-            links={"note.visit_id": born("note.visit_id")},
+            links={"note.visit_id": children("note.visit_id")},
         ),
     }
     return made(spec, models)
@@ -94,7 +94,7 @@ def test_a_table_named_before_it_is_made_keeps_its_promise(
 
 
 def test_owners_come_first_or_not_at_all() -> None:
-    """A cycle through a key that must be looked up can be made with counts, not with rows born of their owners."""
+    """A cycle through a key that must be looked up can be made with counts, not with rows that come with their owners."""
     person = table(["id"], [], id=INTEGER, best=INTEGER)
     person["foreign_keys"] = [{"columns": ["best"], "table": "visit", "references": ["code"]}]
     visit = table(["id"], [("person_id", "person")], id=INTEGER, person_id=INTEGER)
@@ -126,13 +126,13 @@ def test_a_unique_reference_key(block: int, tmp_path: Path, monkeypatch: pytest.
     guide = ReferenceLink(
         column=in_degree_column("visit.guide_id"), edges=fanout_edges(1), exponent=0, null=null_column("visit.guide_id")
     )
-    born = FanoutLink(column=rows_column("visit.person_id"), edges=fanout_edges(1), exponent=0, unowned=20)
+    children = FanoutLink(column=rows_column("visit.person_id"), edges=fanout_edges(1), exponent=0, unowned=20)
     models = {
         "person": TableModel(network=tree, rows=1000, links={"person.twin_id": twin}),
         "visit": TableModel(
             network=network([(null_column("visit.guide_id"), 2, None)]),
             rows=500,
-            links={"visit.person_id": born, "visit.guide_id": guide},
+            links={"visit.person_id": children, "visit.guide_id": guide},
         ),
     }
     model = made({"unit": "person", "tables": {"person": person, "visit": visit}}, models)
@@ -168,11 +168,11 @@ def test_entities_without_columns_of_their_own(tmp_path: Path) -> None:
     """Of an entity table with nothing but its key, too, fanouts are carried on."""
     visit = table(["id"], [("person_id", "person")], id=INTEGER, person_id={"type": "INTEGER", "null": False})
     spec = {"unit": "person", "tables": {"person": table(["id"], [], id=INTEGER), "visit": visit}}
-    born = FanoutLink(column=rows_column("visit.person_id"), edges=np.array([2, 3]), exponent=0.0, unowned=0.0)
+    children = FanoutLink(column=rows_column("visit.person_id"), edges=np.array([2, 3]), exponent=0.0, unowned=0.0)
     models = {
         "person": TableModel(network=network([(rows_column("visit.person_id"), 1, None)]), rows=50),
         "visit": TableModel(
-            network=Leaf(column=COMPONENT, counts=np.ones(1)), rows=100, links={"visit.person_id": born}
+            network=Leaf(column=COMPONENT, counts=np.ones(1)), rows=100, links={"visit.person_id": children}
         ),
     }
     base = opened(made(spec, models), tmp_path / "out")
@@ -191,7 +191,7 @@ def test_a_reference_from_a_table_of_another_owner(tmp_path: Path) -> None:
     spec = {"unit": "person", "tables": {"person": table(["id"], [], id=INTEGER), "visit": visit, "note": note}}
     bins = len(EDGES) - 1
 
-    def born(link: str) -> FanoutLink:
+    def children(link: str) -> FanoutLink:
         return FanoutLink(column=rows_column(link), edges=EDGES, exponent=1.0, unowned=0.0)
 
     author = ReferenceLink(
@@ -204,9 +204,9 @@ def test_a_reference_from_a_table_of_another_owner(tmp_path: Path) -> None:
     )
     models = {
         "person": TableModel(network=network(people), rows=200),
-        "visit": TableModel(network=network(visits), rows=500, links={"visit.person_id": born("visit.person_id")}),
+        "visit": TableModel(network=network(visits), rows=500, links={"visit.person_id": children("visit.person_id")}),
         "note": TableModel(
-            network=notes, rows=900, links={"note.visit_id": born("note.visit_id"), "note.author_id": author}
+            network=notes, rows=900, links={"note.visit_id": children("note.visit_id"), "note.author_id": author}
         ),
     }
     model = made(spec, models)

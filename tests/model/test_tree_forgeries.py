@@ -10,6 +10,7 @@ from privbench.fitting.fit import fit
 from privbench.model.file import load_model, save_model
 from privbench.model.model import Model
 from privbench.model.verify import verify
+from privbench.privacy.weighted import weights_query
 from privbench.spn.clique import CliqueTree
 from privbench.spn.links import FanoutLink, ReferenceLink
 from privbench.spn.nodes import walk
@@ -68,7 +69,7 @@ def _pair_of(model: Path) -> str:
     """A pair of columns that the model has a table of."""
     held = load_model(model)
     nodes = (node for table in held.tables.values() for node in walk(table.network) if isinstance(node, CliqueTree))
-    return next(f"weights of {c.parents[0]} x {c.column}" for node in nodes for c in node.columns if c.parents)
+    return next(weights_query([c.parents[0], c.column]) for node in nodes for c in node.columns if c.parents)
 
 
 FORGED = COMMON | {

@@ -152,7 +152,7 @@ def test_several_filters_on_one_column_are_intersected() -> None:
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
-        ("SELECT COUNT(*) FROM visit a, visit b WHERE a.id = b.id", "visit: the query names it twice"),
+        ("SELECT COUNT(*) FROM visit a, visit b WHERE a.id = b.id", "visit: the query joins it twice"),
         ("SELECT COUNT(*) FROM person, visit WHERE person.id = visit.cost", "not along a foreign key"),
         ("SELECT COUNT(*) FROM person, pet WHERE person.age = pet.kind", "not along a foreign key"),
         ("SELECT COUNT(*) FROM nobody", "nobody: is not in the model"),

@@ -10,6 +10,7 @@ from privbench.encode.coded import CodedTable
 from privbench.methods.method import TableModel
 from privbench.methods.tree.settings import TreeSettings, tree_settings
 from privbench.privacy.vault import Vault
+from privbench.privacy.weighted import weights_query
 from privbench.schema.unit import Neighbours
 from privbench.spn.clique import CliqueTree
 from privbench.spn.fanouts import rank_codes
@@ -93,10 +94,10 @@ def test_a_first_row_is_a_parent_of_its_own_column_alone() -> None:
     vault = vault_of(database(5), epsilon=Fraction(4000))
     models = run(vault, ON)
     trees = [node for model in models.values() for node in walk(model.network) if isinstance(node, CliqueTree)]
-    pairs = [(p, c.column) for tree in trees for c in tree.columns for p in c.parents if p.startswith(first_column(""))]
+    pairs = [(p, c.column) for tree in trees for c in tree.columns for p in c.parents if p.startswith(FIRST)]
     assert pairs
     assert all(parent == first_column(column) for parent, column in pairs)
-    assert all(f"weights of {parent} x {column}" in queries(vault) for parent, column in pairs)
+    assert all(weights_query([parent, column]) in queries(vault) for parent, column in pairs)
 
 
 @pytest.mark.parametrize("name", ["one table", "at most one row each", "public tables"])
