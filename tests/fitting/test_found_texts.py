@@ -12,7 +12,7 @@ import pytest
 from privbench.errors import SpecError
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
-from privbench.fitting.found_lists import found_lists
+from privbench.model.found_lists import found_lists
 from privbench.fitting.plan import plan
 from privbench.fitting.warnings import fit_warnings
 from privbench.generation.generate import generate

@@ -118,8 +118,7 @@ def show_bundle(
     from privbench.fitting.draft import change_lines, column_changes
     from privbench.fitting.warnings import fit_warnings
     from privbench.generation.bundle import redrawn_keys
-    from privbench.generation.lost import lost_rows
-    from privbench.generation.sizes import planned_rows
+    from privbench.generation.sizes import lost_rows, planned_rows
 
     fitted = model_path is not None
     warnings = [*(fit_warnings(model) if fitted else ()), *lost_rows(model, planned_rows(model, scale), rows)]
@@ -148,7 +147,7 @@ def show_bundle(
 def show_model(model: "Model", *, as_json: bool) -> None:
     """Print the tables of a model, what it promises, and warnings."""
     from privbench.fitting.derived import derived_columns
-    from privbench.fitting.found_lists import found_lists
+    from privbench.model.found_lists import found_lists
     from privbench.fitting.warnings import fit_warnings
     from privbench.generation.bundle import redrawn_keys
 
@@ -198,7 +197,7 @@ def _show_tree(model: "Model", table: str, *, as_json: bool) -> None:
     from privbench.errors import SpecError
     from privbench.schema.choices import closest
     from privbench.spn.draw import tree_text
-    from privbench.spn.links import COMPONENT
+    from privbench.spn.feature_names import COMPONENT
 
     if table not in model.tables:
         raise SpecError(f"--tree {table}: the model has no network of it. {closest(table, model.tables)}")
@@ -284,7 +283,7 @@ def _cells(summary: Mapping[str, Any]) -> tuple[object, ...]:
 
 def _summary(model: "Model", name: str) -> dict[str, Any]:
     from privbench.spn.clique import CliqueTree
-    from privbench.spn.links import COMPONENT
+    from privbench.spn.feature_names import COMPONENT
     from privbench.spn.nodes import Leaf, Product, Sum, walk
 
     nodes = list(walk(model.tables[name].network))
