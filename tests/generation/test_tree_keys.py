@@ -95,7 +95,7 @@ def test_a_table_named_before_it_is_made_keeps_its_promise(
 
 
 def test_owners_come_first_or_not_at_all() -> None:
-    """A cycle through a key that must be looked up can be made with counts, not with rows that come with their owners."""
+    """A cycle through a key that must be looked up can be made with counts, not where rows come with their owners."""
     person = table(["id"], [], id=INTEGER, best=INTEGER)
     person["foreign_keys"] = [{"columns": ["best"], "table": "visit", "references": ["code"]}]
     visit = table(["id"], [("person_id", "person")], id=INTEGER, person_id=INTEGER)

@@ -93,10 +93,10 @@ class Draws:
     def blocks(self) -> Iterator[Block]:
         """The table, one block after the other."""
         if self._owner_blocks is None:
-            found = spans(self._model, self._owner, self.rows, self._sizes, most=self._most)
+            planned = spans(self._model, self._owner, self.rows, self._sizes, most=self._most)
         else:
-            found = child_spans(self._owner_blocks, self._alone)
-        for place, span in enumerate(found):
+            planned = child_spans(self._owner_blocks, self._alone)
+        for place, span in enumerate(planned):
             yield self._draw(span, _stream(*self._seed, place))
 
     def redraw(self, block: Block, places: Rows) -> dict[str, Codes]:

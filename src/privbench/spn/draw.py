@@ -84,7 +84,7 @@ def _describe(node: Node, labels: Mapping[str, Sequence[str]]) -> str:
 def _columns(tree: CliqueTree, labels: Mapping[str, Sequence[str]]) -> list[_Line]:
     """A line for each column: how closely it depends on each parent, closest first, and its likeliest values."""
     joints = tree_joints(tree)
-    found = []
+    lines = []
     for column in tree.columns:
         joint = joints[column.column]
         text = _printable(shown(column.column))
@@ -94,8 +94,8 @@ def _columns(tree: CliqueTree, labels: Mapping[str, Sequence[str]]) -> list[_Lin
         above = [f"{_printable(shown(p))} ({bits[p]:.2f} bits)" for p in sorted(bits, key=lambda p: -bits[p])]
         text += f" given {', '.join(above)}" if above else ""
         shares = joint.shares[column.bins] * code_shares(column)
-        found.append(_Line(f"{text}: {_likeliest(shares, labels.get(column.column))}"))
-    return found
+        lines.append(_Line(f"{text}: {_likeliest(shares, labels.get(column.column))}"))
+    return lines
 
 
 def mutual_information(pair: NDArray[np.float64]) -> float:
@@ -110,8 +110,8 @@ def mutual_information(pair: NDArray[np.float64]) -> float:
 
 
 def _likeliest(shares: NDArray[np.float64], names: Sequence[str] | None) -> str:
-    shown = np.argsort(-shares, kind="stable")[:TOP].tolist()
-    parts = [f"{_printable(names[code] if names else str(code))} {shares[code]:.1%}" for code in shown]
+    likeliest = np.argsort(-shares, kind="stable")[:TOP].tolist()
+    parts = [f"{_printable(names[code] if names else str(code))} {shares[code]:.1%}" for code in likeliest]
     if shares.size > TOP:
         parts.append(f"{shares.size - TOP} more")
     return ", ".join(parts)

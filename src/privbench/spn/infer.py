@@ -134,7 +134,7 @@ def tree_joints(tree: CliqueTree) -> dict[str, Joint]:
 
 def _joints(tree: CliqueTree, columns: Sequence[Conditional]) -> dict[str, Joint]:
     tables = [conditional_table(tree, c) for c in columns]
-    found = [
+    joints = [
         Joint(
             shares=np.zeros(table.inside.shape[-1]),
             pairs={p: np.zeros(f.shape) for p, f in zip(c.parents, c.factors, strict=True)},
@@ -142,20 +142,20 @@ def _joints(tree: CliqueTree, columns: Sequence[Conditional]) -> dict[str, Joint
         for c, table in zip(columns, tables, strict=True)
     ]
     for contexts, weights in _blocks(tree, tables, cells=sum(table.inside.size for table in tables)):
-        for joint, table, message in zip(found, tables, _forward(tables, contexts), strict=True):
+        for joint, table, message in zip(joints, tables, _forward(tables, contexts), strict=True):
             _add(joint, table, message, weights, contexts)
-    return {c.column: joint for c, joint in zip(columns, found, strict=True)}
+    return {c.column: joint for c, joint in zip(columns, joints, strict=True)}
 
 
 def _with_ancestors(tree: CliqueTree, columns: Collection[str]) -> tuple[Conditional, ...]:
     """The columns and all they depend on in the tree, in order of placement."""
     needed = set(columns)
-    found = []
+    needed_columns = []
     for column in reversed(tree.columns):
         if column.column in needed:
             needed.update(column.parents)
-            found.append(column)
-    return tuple(reversed(found))
+            needed_columns.append(column)
+    return tuple(reversed(needed_columns))
 
 
 def _bin_evidence(column: Conditional, weights: Floats) -> Floats:

@@ -56,12 +56,12 @@ class Product:
             if twice := sizes.keys() & child.sizes.keys():
                 raise ModelError(f"{shown(min(twice))}: in two children of one product, so they cannot be independent.")
             sizes |= child.sizes
-        given = [found for child in self.children if (found := given_columns(child))]
+        given = [columns for child in self.children if (columns := given_columns(child))]
         if len(given) > 1:
             raise ModelError(
                 f"{shown(given[1][0].column)}: given to a second child of one product; only one may need any."
             )
-        if both := sizes.keys() & {column.column for found in given for column in found}:
+        if both := sizes.keys() & {column.column for columns in given for column in columns}:
             raise ModelError(f"{shown(min(both))}: a column of the product is given to one of its children.")
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "given", given[0] if given else ())

@@ -105,10 +105,10 @@ def sample_siblings(
         return sample(network, rows, rng, given=given)
     codes = {name: np.zeros(rows, np.uint16) for name in sorted(network.sizes)}
     for places in (np.flatnonzero(firsts < 0), np.flatnonzero(firsts >= 0)):
-        known = {name: found[places] for name, found in given.items()}
+        known = {name: own[places] for name, own in given.items()}
         known |= first_codes(network, codes, firsts[places])
-        for name, found in sample(network, len(places), rng, given=known).items():
-            codes[name][places] = found
+        for name, drawn in sample(network, len(places), rng, given=known).items():
+            codes[name][places] = drawn
     return codes
 
 
@@ -118,13 +118,13 @@ def sample_tree(
     """Draw that many rows; `given` holds the codes of the given columns, None draws them from the contexts."""
     bins = _drawn_contexts(tree, rows, rng) if given is None else _given_bins(tree.given, given, rows)
     needed = {parent for column in tree.columns for parent in column.parents}
-    found: dict[str, NDArray[np.uint16]] = {}
+    codes: dict[str, NDArray[np.uint16]] = {}
     for column in tree.columns:
         drawn = draw_bins(column, [bins[parent] for parent in column.parents], rows, rng)
-        found[column.column] = draw_codes(column, drawn, rng)
+        codes[column.column] = draw_codes(column, drawn, rng)
         if column.column in needed:
             bins[column.column] = drawn
-    return found
+    return codes
 
 
 def _drawn_contexts(tree: CliqueTree, rows: int, rng: np.random.Generator) -> dict[str, NDArray[np.uint16]]:
@@ -136,15 +136,15 @@ def _drawn_contexts(tree: CliqueTree, rows: int, rng: np.random.Generator) -> di
 
 
 def _given_bins(columns: tuple[Given, ...], codes: Mapping[str, Codes], rows: int) -> dict[str, NDArray[np.uint16]]:
-    found = {}
+    bins = {}
     for column in columns:
         if column.column not in codes:
             raise ModelError(f"{shown(column.column)}: is needed to draw rows, and was not given.")
         own = codes[column.column]
         if own.shape != (rows,) or (rows and not 0 <= own.min() <= own.max() < column.bins.size):
             raise ModelError(f"{shown(column.column)}: needs {rows} codes below {column.bins.size}.")
-        found[column.column] = column.bins.astype(np.uint16)[own]
-    return found
+        bins[column.column] = column.bins.astype(np.uint16)[own]
+    return bins
 
 
 def draw_bins(
@@ -208,9 +208,9 @@ def draw_codes(column: Conditional, bins: NDArray[np.uint16], rng: np.random.Gen
     for rows, start, end in zip(np.bincount(bins, minlength=ends.size), np.r_[0, ends[:-1]], ends, strict=True):
         whole = whole_rows(shares[start:end], rows, offset=rng.random())
         parts.append(np.repeat(codes[start:end], whole))
-    found = np.empty(bins.size, dtype=np.uint16)
-    found[_grouped(bins, rng)] = np.concatenate(parts)
-    return found
+    drawn = np.empty(bins.size, dtype=np.uint16)
+    drawn[_grouped(bins, rng)] = np.concatenate(parts)
+    return drawn
 
 
 def _grouped(key: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.int64]:

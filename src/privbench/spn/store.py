@@ -107,9 +107,9 @@ def _read_header(header: object) -> tuple[int, dict[str, int]]:
     if not isinstance(header, dict) or "version" not in header:
         raise damaged("a network has no version")
     if type(header["version"]) is not int or header["version"] not in (VERSION, WITH_TREES):
-        found = repr(header["version"])[:40]
+        version = repr(header["version"])[:40]
         raise ModelError(
-            f"the network has format {found}, this privbench reads {VERSION} and {WITH_TREES}: use the release that "
+            f"the network has format {version}, this privbench reads {VERSION} and {WITH_TREES}: use the release that "
             "wrote it."
         )
     columns = header.get("columns")
