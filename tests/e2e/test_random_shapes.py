@@ -29,10 +29,10 @@ def _check(seed: int, method: str, folder: Path, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(blocks, "BLOCK_ROWS", block)
         monkeypatch.setattr(rows, "BLOCK_ROWS", block)
         out = folder / f"{scale}-{block}"
-        rows = generate(model, out, scale=scale, seed=1)
+        made = generate(model, out, scale=scale, seed=1)
         tables = read_bundle(out, schema, Format.PARQUET)
         assert broken_promises(schema, tables) == []
-        assert rows == {name: len(table) for name, table in tables.items()}
+        assert made == {name: len(table) for name, table in tables.items()}
     return True
 
 
