@@ -82,12 +82,12 @@ def _candidate(protection: Protection, table: str, column: str, derived: Derived
 
 def _is_likely(protection: Protection, table: str, column: str, derived: Derived) -> bool:
     """Copies are looked for under the same name, ranks where owners may have several rows; in a key of one nothing."""
-    said = protection.schema.table(table)
-    if (column,) in said.keys:
+    declared = protection.schema.table(table)
+    if (column,) in declared.keys:
         return False
     if derived.rank is not None:
         owner = protection.owners[table].columns
-        return not any(set(key) <= set(owner) for key in said.keys)
+        return not any(set(key) <= set(owner) for key in declared.keys)
     if derived.owner is None:
         return True
     return derived.owner == column and column in protection.attributes(protection.owners[table].table)

@@ -51,7 +51,9 @@ def assign_entities(protection: Protection, tables: Mapping[str, RawTable]) -> d
     return {
         name: CodedTable(
             codes=raw.codes,
-            keys={key: np.where(found.rows == MISSING, NULL, found.rows) for key, found in raw.keys.items()},
+            keys={
+                key: np.where(positions.rows == MISSING, NULL, positions.rows) for key, positions in raw.keys.items()
+            },
             entities=entities[name],
         )
         for name, raw in tables.items()
@@ -72,9 +74,9 @@ def _owners(protection: Protection, table: str, tables: Mapping[str, RawTable]) 
         key = protection.owners[table]
         return key.table, tables[table].keys[key_name(table, key)]
     owner, key = protection.lookups[table]
-    named = tables[owner].keys[key_name(owner, key)].rows
-    found = owners_of_lookup(named, tables[table].rows)
-    return owner, KeyPositions(rows=found, missing=np.full(len(found), -1, np.int64))
+    targets = tables[owner].keys[key_name(owner, key)].rows
+    positions = owners_of_lookup(targets, tables[table].rows)
+    return owner, KeyPositions(rows=positions, missing=np.full(len(positions), -1, np.int64))
 
 
 def _copy_shared(lookup: RawTable, names: KeyPositions) -> KeyPositions:

@@ -110,8 +110,10 @@ def _learn_networks(
         if not table.columns:
             learnt[name] = _without_columns(block, sizes[name])
             continue
-        found = learn_table(block, sizes[name], budget * weights[name] / sum(weights.values()))
-        learnt[name] = Learnt(network=found.network, size=pooled([sizes[name], found.size]), parts=found.parts)
+        table_learnt = learn_table(block, sizes[name], budget * weights[name] / sum(weights.values()))
+        learnt[name] = Learnt(
+            network=table_learnt.network, size=pooled([sizes[name], table_learnt.size]), parts=table_learnt.parts
+        )
     return learnt
 
 
@@ -197,15 +199,15 @@ def link_all(
     """The links of all keys, the budget of each in proportion to the rows an entity may have in its table."""
     total = sum(vault.cap(link.table) for link in facts.links)
     models = {}
-    for table, found in learnt.items():
+    for table, table_learnt in learnt.items():
         links: dict[str, LinkModel] = {}
         for link in facts.links_of(table):
             progress(f"linking {link.name}", len(links), len(facts.links_of(table)))
             scope = vault.ledger.root.sequential(f"key {link.name}")
             share = budget * vault.cap(table) / total
             targets = learnt[link.target].size.rows if link.target in learnt else 0.0
-            links[link.name] = learn_link(vault, facts, link, found, targets=targets, scope=scope, amount=share)
-        models[table] = TableModel(network=found.network, rows=max(found.size.rows, 0.0), links=links)
+            links[link.name] = learn_link(vault, facts, link, table_learnt, targets=targets, scope=scope, amount=share)
+        models[table] = TableModel(network=table_learnt.network, rows=max(table_learnt.size.rows, 0.0), links=links)
     return models
 
 

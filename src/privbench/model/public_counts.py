@@ -37,13 +37,13 @@ def count_bins(
     protection: Protection, public: Mapping[str, bytes], entity_keys: pa.Table | None
 ) -> tuple[PublicCounts, ...]:
     """For each key of a public table that names entities by their public ids, the bins of all ids, in their order."""
-    found = []
+    counted = []
     for link in protection.links:
         if entity_keys is None or not references_entity(protection, link):
             continue
         content = pq.read_table(io.BytesIO(public[link.table]), columns=list(link.key.columns))
-        named = rows_named(content.columns, [entity_keys.column(c) for c in link.key.references])
-        counts = np.bincount(named[named >= 0], minlength=len(entity_keys))
+        targets = rows_named(content.columns, [entity_keys.column(c) for c in link.key.references])
+        counts = np.bincount(targets[targets >= 0], minlength=len(entity_keys))
         bins = bin_of(counts, fanout_edges(MANY))
-        found.append(PublicCounts(name=public_column(link.name), link=link_json(link), codes=bins))
-    return tuple(found)
+        counted.append(PublicCounts(name=public_column(link.name), link=link_json(link), codes=bins))
+    return tuple(counted)

@@ -62,8 +62,8 @@ def _table_queries(
         if isinstance(node, CliqueTree):
             yield from _clique_queries(name, node, described)
     for link in facts.links_of(name):
-        found = table.links[link.name]
-        if isinstance(found, FanoutLink) and found.unowned:
+        released = table.links[link.name]
+        if isinstance(released, FanoutLink) and released.unowned:
             yield _weights(name, (2, null_key(link).to_json()))
 
 

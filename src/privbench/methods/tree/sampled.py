@@ -69,7 +69,7 @@ def sample_entities(network: Node, entities: float, features: tuple[Feature, ...
 def public_codes(features: tuple[Feature, ...]) -> dict[str, Codes]:
     """Public features of entities, of so many ids at even steps as a sample has."""
     codes = {f.name: f.source.codes for f in features if isinstance(f.source, PublicRows)}
-    return {name: found[:: max(1, len(found) // MOST_ENTITIES)] for name, found in codes.items() if len(found)}
+    return {name: bins[:: max(1, len(bins) // MOST_ENTITIES)] for name, bins in codes.items() if len(bins)}
 
 
 def child_rows(above: SampledTable, link: FanoutLink, features: tuple[Feature, ...], *, unowned: float) -> SampledRows:
