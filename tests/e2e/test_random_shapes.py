@@ -7,12 +7,7 @@ import pytest
 from privbench.errors import SchemaError
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
-<<<<<<< HEAD
-from privbench.model.public_counts import public_rows
-from privbench.generation.blocks import spans
-=======
 from privbench.generation import blocks, rows
->>>>>>> links
 from privbench.generation.generate import generate
 from privbench.io.base import Format
 

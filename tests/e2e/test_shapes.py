@@ -5,24 +5,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-<<<<<<< HEAD
-from privbench.cli.flags import METHODS
-from privbench.model.public_counts import public_rows
-from privbench.generation.blocks import spans
-=======
 from privbench.generation import blocks
 from privbench.generation import rows as generated_rows
->>>>>>> links
 from privbench.generation.generate import generate
 from privbench.generation.sizes import planned_rows
 from privbench.io.base import Format
 from privbench.model.model import Model
 from privbench.model.order import colliding_keys
 from privbench.model.verify import verify
-<<<<<<< HEAD
-from privbench.spn.fanout_link import FanoutLink
-=======
->>>>>>> links
 
 from .checks import broken_promises, read_bundle
 from .conftest import Fitted
