@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from privbench.privacy.price import price_noise
 
 from privbench.privacy import door as door_module
 from privbench.privacy.events import Currency, Event
+from privbench.privacy.price import price_noise
 from privbench.schema.unit import Neighbours
 
 from .tiny import (

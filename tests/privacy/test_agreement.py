@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
-from privbench.privacy.sealed_features import SealedFeatures
 
 from privbench.encode.coded import CodedDatabase, CodedTable
 from privbench.privacy import weighted_counts
@@ -14,6 +13,7 @@ from privbench.privacy.agreement import compared, owners_values, ranks, rows_own
 from privbench.privacy.events import UNITS
 from privbench.privacy.facts import ColumnFacts, Facts, TableFacts
 from privbench.privacy.features import Feature, Own, whole_axis
+from privbench.privacy.sealed_features import SealedFeatures
 
 from .weighted_tiny import FACTS, TABLES, Database, all_databases, coded, neighbours_of
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from privbench.privacy.sealed_features import SealedFeatures
 
 from privbench.encode.coded import CodedTable
 from privbench.privacy import features, weighted_counts
 from privbench.privacy.events import UNITS
 from privbench.privacy.features import Feature, whole_axis
+from privbench.privacy.sealed_features import SealedFeatures
 from privbench.spn.fanouts import fanout_edges
 
 from .weighted_tiny import EDGES, FACTS, LINKS, OF_TABLE, SINGLES, Database, Row, all_databases, cells, coded, own

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from privbench.privacy.sealed_features import SealedFeatures
 
 from privbench.privacy import weighted_counts
 from privbench.privacy.events import UNITS
 from privbench.privacy.features import Feature, of_first, of_owner, touches_of, whole_axis
+from privbench.privacy.sealed_features import SealedFeatures
 
 from . import weighted_tiny as tiny
 from .weighted_tiny import FACTS, OF_TABLE, Question, Row, all_databases, coded, label, own, worst_moves, worst_scores

@@ -1,12 +1,12 @@
 """Every weighted count that the vault charges for, against all tiny databases and all their neighbours."""
 
 import pytest
-from privbench.privacy.sealed_features import SealedFeatures
 
 from privbench.privacy import sealed_features, weighted_counts
 from privbench.privacy.events import UNITS
-from privbench.privacy.exact import keep_rows
 from privbench.privacy.features import Feature, NullKey, touches_of
+from privbench.privacy.exact import keep_rows
+from privbench.privacy.sealed_features import SealedFeatures
 
 from . import weighted_tiny as tiny
 from .weighted_tiny import PAIRS, SINGLES, all_databases, label, worst_moves, worst_scores

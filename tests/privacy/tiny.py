@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from privbench.encode.coded import CodedDatabase, CodedTable
 from privbench.encode.keys import MISSING, NULL, entities_by_owner, own_entities
 from privbench.privacy import door as door_module
-from privbench.privacy.blocks import CentrePair
 from privbench.privacy.events import Currency
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, TableFacts
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy
+from privbench.privacy.blocks import CentrePair
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import LinkKind, Neighbours
 

@@ -11,7 +11,6 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
-from privbench.privacy.sealed_features import SealedFeatures
 
 from privbench.encode.coded import CodedTable
 from privbench.encode.keys import MISSING, NULL
@@ -20,6 +19,7 @@ from privbench.privacy.events import UNITS
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, TableFacts
 from privbench.privacy.features import Feature, Own, touches_of, whole_axis
 from privbench.privacy.queries import Pair
+from privbench.privacy.sealed_features import SealedFeatures
 from privbench.schema.unit import LinkKind, Neighbours
 from privbench.spn.fanouts import fanout_edges, size_edges
 
