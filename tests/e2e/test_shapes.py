@@ -5,11 +5,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from privbench.cli.flags import METHODS
 from privbench.generation import public_rows, spans
 from privbench.generation.generate import generate
 from privbench.generation.sizes import planned_rows
 from privbench.io.base import Format
-from privbench.cli.flags import METHODS
 from privbench.model.model import Model
 from privbench.model.order import colliding_keys
 from privbench.model.verify import verify

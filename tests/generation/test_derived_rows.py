@@ -17,7 +17,7 @@ from privbench.model.file import load_model, save_model
 from privbench.model.model import Model
 from privbench.model.receipt_check import verify_model
 from privbench.model.verify import verify
-from privbench.schema.derived import Derived
+from privbench.schema.derived import Derived, DerivedOrigin
 from privbench.schema.spec import Spec, read_spec, write_spec
 from privbench.schema.unit import Neighbours
 
@@ -30,7 +30,7 @@ from ..seeded import SeededEntropy
 def spec(tmp_path_factory: pytest.TempPathFactory) -> Spec:
     source = write_source(tmp_path_factory.mktemp("derived") / "source")
     found = {place: Derived(**said) for place, said in DERIVED.items()}
-    return draft(source, unit="shop", domains="data").with_derived(found)
+    return draft(source, unit="shop", domains="data").with_derived(found, DerivedOrigin.DECLARED)
 
 
 @pytest.fixture(scope="module")
@@ -180,6 +180,6 @@ def test_rows_whose_number_is_promised_cannot_be_counted(tmp_path: Path) -> None
         shop="id,best_id,sales\n1,1,1",
         sale="id,shop_id,hue\n1,1,1",
     )
-    spec = draft(source, unit="shop").with_derived({("shop", "sales"): Derived(rows="sale")})
+    spec = draft(source, unit="shop").with_derived({("shop", "sales"): Derived(rows="sale")}, DerivedOrigin.DECLARED)
     with pytest.raises(SpecError, match=r"shop\.columns\.sales\.derived: keys name rows of sale before they are made"):
         fit(spec, epsilon="50")

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from privbench.cli.flags import METHODS
 from privbench.cli.flags import METHODS as FLAG
 from privbench.errors import SpecError
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
-from privbench.model.chosen import method_settings, with_method
 from privbench.generation.generate import generate
 from privbench.methods.independent import IndependentSettings, independent_settings, learn
 from privbench.methods.method import TableModel, silent
-from privbench.cli.flags import METHODS
+from privbench.model.chosen import method_settings, with_method
 from privbench.model.file import save_model
 from privbench.model.verify import verify
 from privbench.privacy.facts import Facts

@@ -11,8 +11,8 @@ from privbench.model.order import (
     named_ahead,
     stale_links,
 )
-from privbench.schema.table_spec import ColumnSpec, ForeignKeySpec, TableSpec
 from privbench.schema.spec import Spec
+from privbench.schema.table_spec import ColumnSpec, ForeignKeySpec, TableSpec
 
 
 def _spec(ddl: str, unit: str, *, public: tuple[str, ...] = ()) -> Spec:

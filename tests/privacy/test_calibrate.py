@@ -5,13 +5,13 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from privbench.privacy.price import price_choice, price_noise, price_published
 
 from privbench.errors import BudgetError
+from privbench.privacy.calibrate import Noise, choice_noise, drawable, noise_of
 from privbench.privacy.events import UNITS, Currency, Mechanism
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy
-from privbench.privacy.calibrate import Noise, choice_noise, drawable, noise_of
-from privbench.privacy.price import price_choice, price_noise, price_published
 from privbench.privacy.vault import Vault
 
 from .tiny import BOTH, CENTRES, database, facts

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from privbench.privacy.domain_vault import DomainVault, magnitudes_query
+from privbench.privacy.raw import RawColumn
 
 from privbench.encode.grid import Grid
 from privbench.errors import BudgetError
-from privbench.privacy.domain_vault import DomainVault, magnitudes_query
 from privbench.privacy.events import UNITS, Currency
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy as FixedEntropy
-from privbench.privacy.raw import RawColumn
 from privbench.schema.types import parse_type
 
 KIND = parse_type("INTEGER")

@@ -4,12 +4,12 @@ from fractions import Fraction
 
 import pytest
 from hypothesis import given
+from privbench.privacy.price import price_noise
 
 from privbench.errors import BudgetError
-from privbench.privacy.partitions import Boxes, Centres
 from privbench.privacy.events import FINE_GRID, GRID, UNITS, Currency, Event, Mechanism
 from privbench.privacy.ledger import Ledger
-from privbench.privacy.price import price_noise
+from privbench.privacy.partitions import Boxes, Centres
 
 from .trees import Step, event, follow, walks
 

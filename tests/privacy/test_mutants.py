@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from privbench.privacy.sealed import Sealed
 
 from privbench.encode.coded import CodedTable
 from privbench.methods import links
+from privbench.methods.capped import Size
 from privbench.methods.paper import tree
 from privbench.methods.paper.plan import choose_halves
-from privbench.methods.capped import Size
 from privbench.privacy import door as door_module
 from privbench.privacy import price as price_module
 from privbench.privacy import queries
 from privbench.privacy.events import Currency, Event
 from privbench.privacy.ledger import Ledger, Scope
 from privbench.privacy.noise import TestEntropy, discrete_laplace, round_scale
-from privbench.privacy.sealed import Sealed
 from privbench.privacy.vault import Vault
 from privbench.spn.links import SlotCounts
 from privbench_verify.receipt import verify_receipt

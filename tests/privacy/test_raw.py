@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from privbench.privacy.raw import RawColumn
 
 from privbench.encode.grid import Grid
 from privbench.privacy.events import UNITS
-from privbench.privacy.raw import RawColumn
 from privbench.schema.types import parse_type
 
 VALUES: dict[str, list[Any]] = {

@@ -1,4 +1,4 @@
-"""Every sensitivity that the vault charges, against all tiny databases and all their neighbours."""
+"""Counts of rows up to a cap: every sensitivity that is claimed, against all tiny databases and all their neighbours."""
 
 from collections.abc import Iterator
 from itertools import combinations_with_replacement, product
@@ -8,26 +8,31 @@ import numpy as np
 import pytest
 
 from privbench.encode.coded import CodedTable
-from privbench.privacy import queries
+from privbench.methods.capped import row_histogram
+from privbench.privacy import exact
+from privbench.privacy.events import PrivacyMeasure
 from privbench.privacy.exact import COORDINATE
-from privbench.schema.unit import Neighbours
+from privbench.privacy.queries import ROW_SCORE, Dependence
 
+from .brute import worst_moves
 from .tiny import (
-    BOTH,
-    DEGREE_QUERIES,
+    COLUMNS,
     GONE,
-    KEY_QUERIES,
-    ONE,
-    ROW_QUERIES,
-    Silence,
+    HALVES,
+    cap_choice,
     database,
     databases_by_keys,
     databases_by_rows,
+    degree_queries,
+    engine_of,
     facts,
+    families,
+    key_queries,
     open_vault,
-    with_strays,
+    owned_by_all,
+    row_queries,
+    whole,
     without,
-    worst_change,
 )
 
 CAPS = [
@@ -36,63 +41,75 @@ CAPS = [
     {"person": 1, "visit": 3, "note": 2},
 ]
 OWNERS = [(1,), (0, 1), (1, 1), (0, 1, 1), (0, -1, 1), (0, 0, 1, 1)]
+SIGNED = {"cluster sums", "cluster sums in a part", "notes about a visit", "guests per person", "bosses"}
+SIGNED |= {"dependence", "dependence of few rows", "dependence in a part"}
+SIGNED |= {"followers of a visit", "followers of a visit, up to 1"}
+"""What an entity may lower."""
 
 
-@pytest.fixture
-def silence(monkeypatch: pytest.MonkeyPatch) -> Silence:
-    return Silence(monkeypatch)
+def by_keys(owners: list[tuple[int, ...]] = OWNERS) -> Iterator[dict[str, CodedTable]]:
+    return (data for of in owners for data in databases_by_keys(of))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("caps", CAPS, ids=str)
-def test_counts_of_rows(silence: Silence, caps: dict[str, int]) -> None:
-    worst = worst_change(silence, databases_by_rows(), ROW_QUERIES, caps)
-    cap = caps["visit"]
-    for name in ("size", "histogram", "histogram in a part", "cluster sizes", "cluster histograms"):
-        assert worst[name] == (cap, cap), name
-    assert worst["cluster sums"] == (cap * COORDINATE, cap * COORDINATE)
-    assert worst["notes"][0] == worst["notes"][1] == caps["note"]
+def test_counts_of_rows(caps: dict[str, int]) -> None:
+    queries = row_queries(open_vault(None, caps))
+    worst = worst_moves(families(databases_by_rows(), caps), queries)
+    scores = {name for name in queries if "dependence" in name or "split" in name}
+    assert {name: worst[name] for name in queries if name not in scores} == {
+        name: queries[name].sensitivity for name in queries if name not in scores
+    }
+    assert all(worst[name] > 0 for name in scores if "part" not in name)
+    assert queries["histogram"].sensitivity == caps["visit"]
+    assert queries["cluster sums"].sensitivity == caps["visit"] * COORDINATE
+    assert queries["notes"].sensitivity == caps["note"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("caps", CAPS[:2], ids=str)
-def test_counts_of_keys(silence: Silence, caps: dict[str, int]) -> None:
-    databases = (data for owners in OWNERS for data in databases_by_keys(owners))
-    worst = worst_change(silence, databases, KEY_QUERIES, caps)
+def test_counts_of_keys(caps: dict[str, int]) -> None:
+    queries = key_queries(open_vault(None, caps))
+    worst = worst_moves(families(by_keys(), caps), queries)
+    rare = {"followers of a visit, up to 1"}
+    assert all(worst[name] == queries[name].sensitivity for name in queries if name not in rare), worst
     cap, notes = caps["visit"], caps["note"]
-    for name in ("slots of person", "slots of guest", "slots of town", "null guests", "null previous"):
-        assert worst[name] == (cap, cap), name
-    assert worst["slots of boss"] == (1, 1)
-    assert worst["notes per visit"] == (cap, cap)
-    assert worst["followers of a visit"] == (3 * cap, 3 * cap)
-    assert worst["notes about a visit"] == (cap + 2 * notes, cap + 2 * notes)
+    assert (worst["slots of boss"], worst["slots of guest"], worst["notes per visit"]) == (1, cap, cap)
+    assert worst["followers of a visit"] == 3 * cap
+    assert worst["notes about a visit"] == cap + 2 * notes
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("caps", CAPS[:2], ids=str)
-def test_degrees_of_entities_whose_number_is_private(silence: Silence, caps: dict[str, int]) -> None:
-    public = facts(Neighbours.ADD_REMOVE)
-    databases = (data for owners in OWNERS[:5] for data in databases_by_keys(owners))
-    worst = worst_change(silence, databases, DEGREE_QUERIES, caps, public)
-    cap = caps["visit"]
-    assert worst["visits per person"] == (1, 1)
-    assert worst["guests per person"][1] == 1 + 2 * cap
-    assert worst["bosses"] == (3, 3)
+def test_degrees_of_entities_whose_number_is_private(caps: dict[str, int]) -> None:
+    queries = degree_queries(open_vault(None, caps))
+    worst = worst_moves(families(by_keys(OWNERS[:5]), caps), queries)
+    assert (worst["visits per person"], worst["bosses"]) == (1, 3)
+    assert {name: query.sensitivity for name, query in queries.items()} == {
+        "visits per person": 1,
+        "guests per person": 1 + 2 * caps["visit"],
+        "bosses": 3,
+    }
 
 
-@pytest.mark.slow
-def test_scores_of_caps_move_by_one_and_all_the_same_way(silence: Silence) -> None:
-    caps, penalties = [1, 2, 3], [0, 1, 2]
-    ask = {"cap": lambda v: v.choose_cap("visit", caps, penalties, scope=v.ledger.root, epsilon=ONE)}
-    databases = (data for owners in OWNERS for data in databases_by_keys(owners))
-    assert worst_change(silence, databases, ask, {"person": 1})["cap"] == (1, 1)
-    vault = open_vault(database([{}, {}], [{"person": GONE}] * 3), {"person": 1})
-    assert silence.ask(vault, ask["cap"]).monotone
+@pytest.mark.parametrize(("table", "caps"), [("visit", {"person": 1}), ("note", {"person": 1, "visit": 2})])
+def test_scores_of_caps_move_by_one_and_all_the_same_way(table: str, caps: dict[str, int]) -> None:
+    choice = cap_choice(table)
+    assert choice.monotone
+    assert worst_moves(families(by_keys(), caps), {"cap": choice}) == {"cap": choice.sensitivity} == {"cap": 1}
 
 
-def test_a_choice_of_columns_is_charged_as_not_monotone(silence: Silence) -> None:
-    vault = open_vault(database([{}, {}], [{"person": GONE}]), CAPS[0])
-    assert not silence.ask(vault, ROW_QUERIES["column split"]).monotone
+def test_which_counts_are_additive() -> None:
+    """`worst_moves` holds each to it: an entity lowers none of these counts."""
+    vault = open_vault(None, CAPS[1])
+    counted = {**row_queries(vault), **key_queries(vault), **degree_queries(vault)}
+    signed = {name for name, query in counted.items() if not query.chooses and not query.additive}
+    assert signed == SIGNED
+    assert not counted["column split"].monotone
+
+
+def test_counts_of_whole_tables_are_the_same_whatever_is_paid_with() -> None:
+    epsilon, rho = (open_vault(None, CAPS[1], measure=m) for m in (PrivacyMeasure.EPSILON, PrivacyMeasure.RHO))
+    more, less = ({**row_queries(vault), **key_queries(vault)} for vault in (epsilon, rho))
+    assert {name: more[name].sensitivity for name in less} == {name: q.sensitivity for name, q in less.items()}
+    assert {name for name in more if name not in less} == {name for name in more if name.endswith("in a part")}
 
 
 # -- dependence ----------------------------------------------------------------------------------------------------
@@ -104,8 +121,8 @@ Table = tuple[int, ...]
 
 def dependence(cells: Table) -> float:
     columns = [(np.array([c // 3 for c in cells], np.uint8), 3), (np.array([c % 3 for c in cells], np.uint8), 3)]
-    left, right = (queries.count_entropy(*queries.joint_keys([column])) for column in columns)
-    return queries.dependence(left, right, queries.count_entropy(*queries.joint_keys(columns)), len(cells))
+    left, right = (exact.count_entropy(*exact.joint_keys([column])) for column in columns)
+    return exact.dependence(left, right, exact.count_entropy(*exact.joint_keys(columns)), len(cells))
 
 
 @pytest.fixture(scope="module")
@@ -132,24 +149,23 @@ def test_one_row_moves_dependence_by_what_the_proof_says(dependences: dict[Table
     most = max(last_bits(p) + last_bits(rows + 1 - p) for p in range(1, rows + 1))
     assert max(moves) == pytest.approx(last_bits(rows), abs=1e-9)
     assert min(moves) == pytest.approx(last_bits(rows) - most, abs=1e-9)
-    assert max(map(abs, moves)) <= queries.dependence_bound(rows)
+    assert max(map(abs, moves)) <= exact.dependence_bound(rows)
 
 
 @pytest.mark.parametrize("bound", [MOST, 1000, 2**35])
 def test_one_row_moves_the_integer_score_by_its_sensitivity(dependences: dict[Table, float], bound: int) -> None:
-    units = {cells: queries.dependence_units(bits, bound) for cells, bits in dependences.items()}
+    units = {cells: exact.dependence_units(bits, bound) for cells, bits in dependences.items()}
     moves = [abs(units[more] - units[less]) for rows in range(1, MOST + 1) for more, less in changes(rows)]
-    assert max(moves) <= queries.dependence_sensitivity(1)
+    assert max(moves) <= ROW_SCORE
     if bound == MOST:
-        assert max(moves) > 0.6 * queries.dependence_sensitivity(1)
+        assert max(moves) > 0.6 * ROW_SCORE
 
 
-@pytest.mark.slow
 def test_an_entity_moves_the_integer_score_by_its_rows_times_that(dependences: dict[Table, float]) -> None:
-    units = {cells: queries.dependence_units(bits, MOST) for cells, bits in dependences.items()}
+    units = {cells: exact.dependence_units(bits, MOST) for cells, bits in dependences.items()}
     for more, less in changes(MOST):
         for fewer in {less[:at] + less[at + 1 :] for at in range(len(less))}:
-            assert abs(units[more] - units[fewer]) <= queries.dependence_sensitivity(2)
+            assert abs(units[more] - units[fewer]) <= 2 * ROW_SCORE
 
 
 @pytest.mark.parametrize("rows", [10**3, 10**6])
@@ -158,26 +174,26 @@ def test_many_rows_attain_most_of_the_bound_and_floats_stay_within_a_unit(rows: 
 
     def bits(left: np.ndarray, right: np.ndarray) -> float:
         parts = [[(left, 2)], [(right, 2)], [(left, 2), (right, 2)]]
-        one, other, both = (queries.count_entropy(*queries.joint_keys(p)) for p in parts)
-        return queries.dependence(one, other, both, len(left))
+        one, other, both = (exact.count_entropy(*exact.joint_keys(p)) for p in parts)
+        return exact.dependence(one, other, both, len(left))
 
     move = bits(half, half) - bits(same[1:], same[1:])
     assert move == pytest.approx(last_bits(rows), abs=1e-6)
-    assert 0.99 * queries.dependence_bound(rows) < move <= queries.dependence_bound(rows)
-    assert queries.dependence_bound(rows) / 2**queries.BITS > 1e-6
+    assert 0.99 * exact.dependence_bound(rows) < move <= exact.dependence_bound(rows)
+    assert exact.dependence_bound(rows) / 2**exact.SCORE_BITS > 1e-6
 
 
 def test_dependence_of_nothing_and_of_one_row_is_zero() -> None:
     assert dependence(()) == dependence((4,)) == 0
-    assert queries.dependence_units(0.0, 0) == 0
+    assert exact.dependence_units(0.0, 0) == 0
 
 
 def test_keys_of_many_columns_do_not_overflow() -> None:
     codes = np.array([0, 65535, 65535, 1, 0], np.uint16)
-    keys, bound = queries.joint_keys([(codes, 65536)] * 9)
+    keys, bound = exact.joint_keys([(codes, 65536)] * 9)
     assert (keys < bound).all()
     assert len(np.unique(keys)) == 3
-    assert queries.count_entropy(keys, bound) == pytest.approx(4)
+    assert exact.count_entropy(keys, bound) == pytest.approx(4)
 
 
 # -- truncation ----------------------------------------------------------------------------------------------------
@@ -185,11 +201,10 @@ def test_keys_of_many_columns_do_not_overflow() -> None:
 
 def kept(data: dict[str, CodedTable], cap: int) -> list[tuple[int, ...]]:
     coded = data["visit"]
-    keep = queries.keep_rows(coded.entities, coded.codes, cap)
+    keep = exact.keep_rows(coded.entities, coded.codes, cap)
     return [tuple(int(c[at]) for c in (coded.entities, *coded.codes.values())) for at in np.flatnonzero(keep)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("cap", [1, 2])
 def test_removing_an_entity_changes_no_row_that_others_keep(cap: int) -> None:
     kinds = list(product((0, 1), range(3), range(2)))
@@ -204,26 +219,31 @@ def test_removing_an_entity_changes_no_row_that_others_keep(cap: int) -> None:
 def test_each_entity_keeps_as_many_rows_as_it_may(cap: int) -> None:
     rng = np.random.default_rng(5)
     entities = rng.integers(0, 40, 300)
-    keep = queries.keep_rows(entities, {"a": rng.integers(0, 9, 300).astype(np.uint16)}, cap)
+    keep = exact.keep_rows(entities, {"a": rng.integers(0, 9, 300).astype(np.uint16)}, cap)
     assert (np.bincount(entities[keep], minlength=40) == np.minimum(np.bincount(entities, minlength=40), cap)).all()
 
 
 def test_truncation_does_not_favour_the_first_rows() -> None:
     entities = np.repeat(np.arange(4000), 4)
-    keep = queries.keep_rows(entities, {"a": np.random.default_rng(1).integers(0, 256, 16000).astype(np.uint8)}, 1)
+    keep = exact.keep_rows(entities, {"a": np.random.default_rng(1).integers(0, 256, 16000).astype(np.uint8)}, 1)
     places = np.bincount(np.flatnonzero(keep) % 4, minlength=4)
     assert places.min() > 500
 
 
-def test_rows_of_cut_owners_are_cut(silence: Silence) -> None:
+def test_rows_of_cut_owners_are_cut() -> None:
+    caps = {"person": 1, "visit": 1, "note": 3}
     data = database([{}, {}], [{"person": GONE}] * 3, [{"visit": 0}, {"visit": 1}, {"visit": 2}])
-    vault = open_vault(data, {"person": 1, "visit": 1, "note": 3})
-    assert vault.size(vault.whole("note", vault.ledger.root), epsilon=ONE) == 1
+    notes = row_histogram(whole(open_vault(None, caps), "note"))
+    assert engine_of(data, caps).count([notes])[0].tolist() == [1]
 
 
-def test_no_table_outgrows_the_bound_of_its_dependence(silence: Silence) -> None:
+def test_no_table_outgrows_the_bound_of_its_dependence() -> None:
     """Rows without an owner, where none should be, would make a table larger than its entities allow."""
-    data = database([{}, {}], [{"person": 0}] + [{}] * 30)
-    vault = open_vault(data, {"person": 1, "visit": 2, "note": 1}, with_strays(facts()))
-    assert vault.size(vault.whole("visit", vault.ledger.root), epsilon=ONE) == 1
-    assert vault.dependence(vault.whole("visit", vault.ledger.root), ((BOTH[0],), (BOTH[1],)), epsilon=ONE) == 0
+    caps = {"person": 1, "visit": 2, "note": 1}
+    block = whole(open_vault(None, caps), "visit")
+    queries = [
+        row_histogram(block),
+        Dependence(block=block, split=HALVES, columns=COLUMNS["visit"], most_rows=facts().most_rows("visit", 2)),
+    ]
+    engine = engine_of(database([{}, {}], [{"person": 0}] + [{}] * 30), caps, owned_by_all(facts()))
+    assert [found.tolist() for found in engine.count(queries)] == [[1], [0]]

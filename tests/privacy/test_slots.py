@@ -4,11 +4,11 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+from privbench.privacy.sealed import Sealed
 
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy as FixedEntropy
 from privbench.privacy.noise import random_order
-from privbench.privacy.sealed import Sealed
 from privbench.privacy.vault import Vault
 
 from .tiny import PERSONS, database, facts

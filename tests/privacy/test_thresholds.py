@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from privbench.privacy.price import price_frequent
+from privbench_verify.thresholds import chance_of
 
+from privbench.privacy.calibrate import threshold_of
 from privbench.privacy.events import FINE_GRID, Currency, Event, Mechanism
 from privbench.privacy.noise import TestEntropy as FixedEntropy
-from privbench.privacy.price import price_frequent
-from privbench.privacy.calibrate import threshold_of
 from privbench.privacy.thresholds import least_threshold, lone_chance, passing
-from privbench_verify.thresholds import chance_of
 
 SCALES = [Fraction(1, 100), Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(20), Fraction(333, 2)]
 

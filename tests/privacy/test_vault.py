@@ -7,13 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from privbench.privacy.sealed import Sealed
 
 from privbench.encode.coded import CodedTable
 from privbench.errors import BudgetError
+from privbench.privacy.blocks import disjoint
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy
-from privbench.privacy.blocks import disjoint
-from privbench.privacy.sealed import Sealed
 from privbench.privacy.vault import Vault
 
 from .tiny import BOTH, CENTRES, GONE, KEY_QUERIES, ONE, ROW_QUERIES, database, facts, link, open_vault

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from privbench.privacy.domain_vault import DomainVault, frequent_query
+from privbench.privacy.raw import RawColumn
 
 from privbench.encode.grid import Grid
 from privbench.errors import BudgetError
-from privbench.privacy.domain_vault import DomainVault, frequent_query
 from privbench.privacy.events import UNITS, Currency
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy as FixedEntropy
-from privbench.privacy.raw import RawColumn
 from privbench.privacy.thresholds import lone_chance
 from privbench.schema.types import parse_type
 

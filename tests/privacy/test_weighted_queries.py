@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from privbench.privacy.sealed_features import SealedFeatures
+from privbench.privacy.weighted import WeightedQueries
 
 from privbench.errors import BudgetError
 from privbench.privacy.events import UNITS, Currency
+from privbench.privacy.exact import distance_score
 from privbench.privacy.features import Axis, touches_of
-from privbench.privacy.queries import Pair
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy
-from privbench.privacy.sealed_features import SealedFeatures
+from privbench.privacy.queries import Pair
 from privbench.privacy.vault import Vault
-from privbench.privacy.weighted import WeightedQueries
-from privbench.privacy.exact import distance_score
 
 from . import weighted_tiny as tiny
 from .tiny import Silence

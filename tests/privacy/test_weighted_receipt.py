@@ -4,14 +4,14 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from privbench.privacy.weighted import WeightedQueries
+from privbench_verify.events import check_event
 
 from privbench.privacy.events import UNITS, Currency
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy
 from privbench.privacy.vault import Vault
-from privbench.privacy.weighted import WeightedQueries
 from privbench_verify.tree import Terms
-from privbench_verify.events import check_event
 
 from . import weighted_tiny as tiny
 from .weighted_tiny import AXES, FACTS, PAIRS, SINGLES, coded, label

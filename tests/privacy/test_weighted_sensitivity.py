@@ -1,117 +1,292 @@
-"""Every weighted count that the vault charges for, against all tiny databases and all their neighbours."""
+"""Counts in which every entity weighs the same: what is claimed, against all tiny databases and all their neighbours."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
 import pytest
 
-from privbench.privacy import sealed_features, weighted_counts
-from privbench.privacy.events import UNITS
-from privbench.privacy.features import Feature, NullKey, touches_of
-from privbench.privacy.exact import keep_rows
-from privbench.privacy.sealed_features import SealedFeatures
+from privbench.privacy import agreement, exact, features
+from privbench.privacy.engine import NumpyEngine
+from privbench.privacy.exact import Integers
+from privbench.privacy.facts import LinkFacts
+from privbench.privacy.feature_codes import FeatureCodes
+from privbench.privacy.features import Feature, NullKey, whole_axis
+from privbench.privacy.queries import ENTITY_WEIGHT, Counts, DependencyChoice, Histogram, Pair, PairChoice, Query
 
-from . import weighted_tiny as tiny
-from .weighted_tiny import PAIRS, SINGLES, all_databases, label, worst_moves, worst_scores
+from .brute import worst_moves
+from .weighted_tiny import (
+    AGREEMENTS,
+    AXES,
+    DEPENDENCIES,
+    EDGES,
+    FIRST_PAIRS,
+    FIRSTS,
+    HEAVY,
+    LINKS,
+    OF_TABLE,
+    OTHERS,
+    OWNER,
+    PAIRS,
+    RAW_FEATURES,
+    SINGLES,
+    TOTALS,
+    VOTES,
+    Row,
+    all_databases,
+    bundles,
+    coded,
+    engine_of,
+    families,
+    own,
+    singles,
+    weights,
+    worst_scores,
+)
 
-ALL = pytest.param(1, marks=pytest.mark.slow)
-"""Every database; the fast tests take some of them."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("step", [7, ALL])
+def steps(fast: int, slow: int = 1) -> pytest.MarkDecorator:
+    """Every so-manyth database: few of them fast, more or all of them slow."""
+    return pytest.mark.parametrize("step", [fast, pytest.param(slow, marks=pytest.mark.slow)])
+
+
+AGREEING, RAW = singles(AGREEMENTS), singles(RAW_FEATURES)
+
+
+def assert_as_claimed(queries: Mapping[str, Query], step: int) -> None:
+    """No entity moves an answer farther than the query says, and some entity moves each so far."""
+    worst = worst_moves(families(all_databases(step)), queries)
+    assert worst == {name: query.sensitivity for name, query in queries.items()}
+
+
+@steps(17)
 def test_histograms_of_one_feature_move_by_what_is_claimed(step: int) -> None:
-    worst = worst_moves(all_databases(step), SINGLES)
-    assert worst == {label(q): UNITS * touches_of(q[1]) for q in SINGLES}
+    assert_as_claimed({**SINGLES, **TOTALS, **singles(FIRSTS)}, step)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("step", [31, ALL])
+@steps(31)
 def test_histograms_of_two_features_move_by_what_is_claimed(step: int) -> None:
-    worst = worst_moves(all_databases(step), PAIRS)
-    assert worst == {label(q): UNITS * touches_of(q[1]) for q in PAIRS}
+    assert_as_claimed({**PAIRS, **FIRST_PAIRS}, step)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("step", [29, pytest.param(7, marks=pytest.mark.slow)])
-def test_distances_from_public_tables_move_by_an_entity(step: int) -> None:
-    worst = worst_scores(all_databases(step), PAIRS, seed=3)
-    assert set(worst.values()) == {UNITS}
+@pytest.mark.parametrize(("step", "of"), [(29, 9), pytest.param(7, 1, marks=pytest.mark.slow)])
+def test_distances_from_public_tables_move_by_an_entity(step: int, of: int) -> None:
+    asked = dict(list({**PAIRS, **FIRST_PAIRS}.items())[::of])
+    assert set(worst_scores(all_databases(step), asked, seed=3).values()) == {ENTITY_WEIGHT}
 
 
-def test_features_that_count_keys_of_others_are_the_only_ones_that_cost_more() -> None:
-    dear = {label(q): touches_of(q[1]) for q in SINGLES if touches_of(q[1]) > 1}
-    assert set(dear.values()) == {3}
-    assert all("#named" in name for name in dear)
-    both = [q for q in PAIRS if all("#named" in f.name for f in q[1])]
-    assert both
-    assert {touches_of(q[1]) for q in both} == {5}
+@steps(43, 2)
+def test_agreements_and_the_lead_of_a_dependency_move_by_an_entity(step: int) -> None:
+    """And an entity only adds to the cells, which is why replacing costs twice their rho instead of four times."""
+    assert_as_claimed({**AGREEING, **DEPENDENCIES}, step)
 
 
-def test_the_weight_of_all_rows_moves_by_an_entity() -> None:
-    worst = 0
-    for rows in all_databases(23):
-        before, *after = (SealedFeatures(tiny.FACTS, tiny.coded(d)) for d in (rows, *tiny.neighbours_of(rows)))
-        for table in tiny.TABLES:
-            worst = max(worst, *(abs(before.total(table) - other.total(table)) for other in after))
-    assert worst == UNITS
+@steps(43, 2)
+def test_columns_without_codes_move_by_an_entity_and_votes_by_one(step: int) -> None:
+    assert_as_claimed({**RAW, **HEAVY, **VOTES}, step)
+    assert {query.sensitivity for query in VOTES.values()} == {1}
+
+
+def test_in_degrees_are_the_only_features_that_cost_more_and_are_not_additive() -> None:
+    every = {**SINGLES, **TOTALS, **singles(FIRSTS), **AGREEING, **RAW, **PAIRS}
+    for name, query in every.items():
+        counted = sum("in-degree" in str(axis.feature.to_json()) for axis in query.axes)
+        assert query.sensitivity == (1 + 2 * counted) * ENTITY_WEIGHT, name
+        assert query.additive == (not counted), name
+    assert {query.sensitivity // ENTITY_WEIGHT for query in PAIRS.values()} == {1, 3, 5}
+
+
+def test_an_agreement_is_led_by_what_it_equals() -> None:
+    rows = next(rows for rows in all_databases(23) if len(rows) > 12)
+    for table, found in AGREEMENTS.items():
+        cells = [np.asarray(c) for c in engine_of(rows).count([weights(table, f) for f in found])]
+        (scores,) = engine_of(rows).count([DependencyChoice(table=table, candidates=found)])
+        assert np.asarray(scores).tolist() == [int(c[0] - c[1]) for c in cells] + [0]
+
+
+def test_a_feature_of_first_rows_has_one_code_more_and_moves_by_an_entity() -> None:
+    feature = features.of_first(own("visit"), OWNER)
+    assert (feature.name, feature.size, feature.apart, feature.sensitivity_factor) == ("#first cost", 3, True, 1)
+
+
+def test_public_rows_are_public_so_that_an_entity_moves_its_own_weight() -> None:
+    """Their ids are public, and so is how often each is referenced: an entity may be another, not elsewhere."""
+    people = [Row(table="person", name=f"p{at}", entity=f"p{at}", code=at % 2) for at in range(4)]
+    link = {"table": "post", "columns": ["person"], "target": "person"}
+    public = features.public_rows("#public post.person", link, np.array([0, 2, 0, 1], np.uint16))
+    query = Histogram(table="person", axes=(whole_axis(public), whole_axis(own("person"))))
+    (before,) = engine_of(people).count([query])
+    assert np.asarray(before).tolist() == [[2 * ENTITY_WEIGHT, 0], [0, ENTITY_WEIGHT], [0, ENTITY_WEIGHT]]
+    for at in range(4):
+        changed = [*people[:at], replace(people[at], code=1 - people[at].code), *people[at + 1 :]]
+        (after,) = engine_of(changed).count([query])
+        assert int(np.abs(np.asarray(before) - np.asarray(after)).sum()) == 2 * query.sensitivity  # one left, one came
+
+
+# -- what replacing an entity costs --------------------------------------------------------------------------------
+
+
+@steps(9)
+def test_replacing_moves_additive_histograms_by_the_root_of_two(step: int) -> None:
+    worst, found = dict.fromkeys(SINGLES, 0), list(bundles())
+    for at in range(0, len(found), step):
+        for others in OTHERS.values():
+            other = found[(31 * at + 17) % len(found)]
+            both = [engine_of([*others, *mine]).count(list(SINGLES.values())) for mine in (found[at], other)]
+            for (name, query), before, after in zip(SINGLES.items(), *both, strict=True):
+                square = int(((np.asarray(before) - np.asarray(after)) ** 2).sum())
+                assert square <= (2 if query.additive else 4) * query.sensitivity**2, name
+                worst[name] = max(worst[name], square)
+    additive = [name for name, query in SINGLES.items() if query.additive]
+    assert sum(worst[name] == 2 * ENTITY_WEIGHT**2 for name in additive) > len(additive) // 2
+    assert max(worst.values()) > 2 * ENTITY_WEIGHT**2  # counting keys of others is not additive
+
+
+# -- questions whose answer would move farther than a query can say ------------------------------------------------
+
+CAPPED = features.in_degree(LINKS["visit.previous"], EDGES, cap=3)
+"""Counts all keys of an entity: weights are calibrated for one."""
+REFUSED: dict[str, Any] = {
+    "weights by all keys of an entity": lambda: Histogram(table="visit", axes=(whole_axis(CAPPED),)),
+    "weights by all keys to the owner": lambda: Histogram(
+        table="note", axes=(whole_axis(features.of_owner(CAPPED, LINKS["note.visit"])),)
+    ),
+    "a pair with all keys of an entity": lambda: PairChoice(
+        table="visit",
+        candidates=(Pair(whole_axis(own("visit")), whole_axis(CAPPED), np.zeros((2, CAPPED.size), np.int64), 0),),
+    ),
+    "the lead of an in-degree": lambda: DependencyChoice(table="visit", candidates=(OF_TABLE["visit"][10],)),
+    "votes by an in-degree": lambda: Histogram(
+        table="visit", axes=(whole_axis(OF_TABLE["visit"][10]),), counts=Counts.VOTES
+    ),
+    "votes by two bins": lambda: Histogram(table="visit", axes=(AXES[own_of("visit")],), counts=Counts.VOTES),
+    "votes by nothing": lambda: Histogram(table="visit", axes=(), counts=Counts.VOTES),
+    "child rows by a key that is no owner key": lambda: features.fanout(LINKS["visit.guest"], EDGES),
+}
+
+
+def own_of(table: str) -> Feature:
+    return OF_TABLE[table][0]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_an_entity_could_move_farther_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r"visit|note"):
+        REFUSED[name]()
 
 
 # -- leaks built in on purpose -------------------------------------------------------------------------------------
 
 
-def caught(questions: tuple[tiny.Question, ...] = SINGLES) -> bool:
+def caught(queries: Mapping[str, Query] = SINGLES) -> bool:
     """Whether brute force finds more than is claimed."""
     try:
-        worst_moves(all_databases(11), questions)
+        worst_moves(families(all_databases(11)), queries)
     except AssertionError:
         return True
     return False
 
 
 def test_rows_that_all_weigh_an_entity_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weighted_counts, "row_weights", lambda *_: None)
+    monkeypatch.setattr(exact, "row_weights", lambda *_: None)
     assert caught()
 
 
-def test_named_rows_for_the_price_of_own_ones_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Feature, "touches", property(lambda _: 1))
+def test_weights_that_are_rounded_up_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A third of an entity thrice is more than an entity, if only by one unit."""
+    monkeypatch.setattr(exact, "row_weights", lambda entities, units: -(-units // exact.rows_of_entity(entities)))
+    assert caught(TOTALS)
+
+
+def test_in_degrees_for_the_price_of_own_features_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Feature, "in_degree", property(lambda _: None))
     assert caught()
 
 
-@pytest.mark.slow
-def test_two_kinds_of_names_for_the_price_of_one_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiny, "touches_of", lambda found: max(f.touches for f in found))
-    assert caught(PAIRS)
-    assert not caught()
+def test_in_degrees_that_are_called_additive_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Histogram, "additive", True)
+    with pytest.raises(AssertionError, match="not additive"):
+        worst_moves(families(all_databases(11)), SINGLES)
+
+
+def test_two_in_degrees_for_the_price_of_one_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def one(query: Histogram) -> int:
+        return ENTITY_WEIGHT * max([1, *(axis.feature.sensitivity_factor for axis in query.axes)])
+
+    monkeypatch.setattr(Histogram, "sensitivity", property(one))
+    assert caught({name: query for name, query in PAIRS.items() if name.count("#in-degree") == 2})
+
+
+def test_a_choice_of_pairs_with_in_degrees_for_the_price_of_own_features_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Pair, "sensitivity_factor", 1)
+    with pytest.raises(AssertionError, match="a score moved by"):
+        worst_scores(all_databases(29), {name: q for name, q in PAIRS.items() if "#in-degree" in name}, seed=3)
 
 
 def test_all_keys_of_an_entity_counted_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weighted_counts, "one_key_each", lambda targets, _: targets)
+    monkeypatch.setattr(exact, "one_key_each", lambda targets, _: targets)
     assert caught()
 
 
-@pytest.mark.slow
 def test_a_key_chosen_among_those_whose_row_is_there_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then that an entity is missing would change which key counts of each entity that names it."""
+    """Then that an entity is missing would change which key counts of each entity that references it."""
 
-    def there(targets: weighted_counts.Integers, entities: weighted_counts.Integers) -> weighted_counts.Integers:
+    def there(targets: Integers, entities: Integers) -> Integers:
         held = targets >= 0
-        return targets[held][keep_rows(entities[held], {}, 1)]
+        return targets[held][exact.keep_rows(entities[held], {}, 1)]
 
-    monkeypatch.setattr(weighted_counts, "one_key_each", there)
+    monkeypatch.setattr(exact, "one_key_each", there)
     assert caught()
 
 
 def test_ranks_among_the_rows_of_all_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weighted_counts, "place_in_group", lambda groups: weighted_counts.np.arange(len(groups)))
-    assert caught()
+    monkeypatch.setattr(exact, "place_in_group", lambda groups: np.arange(len(groups)))
+    assert caught({name: query for name, query in SINGLES.items() if "#rank" in name})
+
+
+def test_a_derived_rank_among_the_rows_of_all_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agreement, "place_in_group", lambda groups: np.arange(len(groups)))
+    assert caught(AGREEING)
+
+
+def test_the_first_row_of_anybody_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "first_of_group", lambda groups: np.where(np.arange(len(groups)) > 0, 0, -1))
+    assert caught(singles(FIRSTS))
 
 
 def test_keys_to_missing_rows_that_count_as_null_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    find = SealedFeatures._find
+    find = FeatureCodes._key_codes
 
-    def leaky(self: SealedFeatures, table: str, feature: Feature) -> sealed_features.Codes:
-        if isinstance(feature.source, NullKey):
-            return (self._key(feature.source.link) < 0).astype("uint8")
-        return find(self, table, feature)
+    def leaky(self: FeatureCodes, source: Any, table: str, size: int) -> Any:
+        if isinstance(source, NullKey):
+            return (self._key(source.link) < 0).astype("uint8")
+        return find(self, source, table, size)
 
-    monkeypatch.setattr(SealedFeatures, "_find", leaky)
+    monkeypatch.setattr(FeatureCodes, "_key_codes", leaky)
     assert caught()
+
+
+def test_a_derived_count_of_keys_of_others_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guests are other entities' visits."""
+    key = FeatureCodes._key
+
+    def guests(self: FeatureCodes, link: LinkFacts) -> Integers:
+        return key(self, LINKS["visit.guest"] if link is OWNER else link)
+
+    monkeypatch.setattr(FeatureCodes, "_key", guests)
+    assert caught(singles({"person": AGREEMENTS["person"]}))
+
+
+def test_a_vote_for_each_row_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NumpyEngine, "_votes", lambda _self, _table, rows: np.ones(len(rows), bool))
+    assert caught(VOTES)
+
+
+def test_coded_tables_of_the_examples_agree_on_their_rows() -> None:
+    for rows in all_databases(101):
+        for table in coded(rows).values():
+            assert {len(c) for c in (*table.codes.values(), *table.keys.values())} == {len(table.entities)}

@@ -1,27 +1,28 @@
-"""Tiny private databases, all of them, and their neighbours, to hold sensitivities against brute force.
+"""Tiny private databases, all of them, their neighbours, and queries that count rows up to a cap.
 
-Persons (the entities, in slots) own visits, visits own notes. A person names a boss; a visit a guest, an earlier
+Persons (the entities, in slots) own visits, visits own notes. A person references a boss; a visit a guest, an earlier
 visit and a public town; a note may be about any visit. Rows without an owner are entities of their own.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
-from typing import Any
 
 import numpy as np
-import pytest
-from numpy.typing import NDArray
 
 from privbench.encode.coded import CodedDatabase, CodedTable
 from privbench.encode.keys import MISSING, NULL, entities_by_owner, own_entities
-from privbench.privacy import door as door_module
-from privbench.privacy.events import Currency
-from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, TableFacts
+from privbench.methods.capped import column_histogram, row_histogram
+from privbench.privacy import features
+from privbench.privacy.blocks import Block, CentrePair
+from privbench.privacy.engine import NumpyEngine
+from privbench.privacy.events import PrivacyMeasure
+from privbench.privacy.facts import SIZE_LIMIT, ColumnFacts, Facts, LinkFacts, TableFacts
+from privbench.privacy.features import Axis, Feature, whole_axis
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy
-from privbench.privacy.blocks import CentrePair
+from privbench.privacy.queries import CapChoice, Dependence, Histogram, Query, SplitChoice, Sums
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import LinkKind, Neighbours
 
@@ -60,6 +61,7 @@ def facts(neighbours: Neighbours = Neighbours.REPLACE) -> Facts:
             LinkFacts(
                 name=name,
                 table=table,
+                columns=(name,),
                 target=target,
                 kind=kind,
                 slots=found if slots or target == "town" else None,
@@ -115,57 +117,33 @@ def neighbours_of(data: CodedDatabase) -> Iterator[dict[str, CodedTable]]:
         yield without(data, entity)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """The exact answer of a query (or the scores of a choice), and the sensitivity that it was charged with."""
-
-    answer: NDArray[np.int64]
-    sensitivity: int
-    monotone: bool = False
-    additive: bool = False
+def engine_of(data: CodedDatabase, caps: Mapping[str, int], public: Facts | None = None) -> NumpyEngine:
+    """An engine with rows capped, owners first."""
+    engine = NumpyEngine(data, entropy=TestEntropy(0))
+    for table, cap in caps.items():
+        engine.cap_rows(table, cap, (public or facts()).owner_link(table), orphans=False)
+    return engine
 
 
-Ask = Callable[[Vault], object]
-
-
-class Silence:
-    """Takes the noise out of the vault, and keeps the scores of choices."""
-
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.scores: NDArray[np.int64] | None = None
-        patch.setattr(door_module, "discrete_laplace", lambda size, *_: np.zeros(size, np.int64))
-        patch.setattr(door_module, "discrete_gaussian", lambda size, *_: np.zeros(size, np.int64))
-        patch.setattr(door_module, "permute_and_flip", self._choose)
-        patch.setattr(door_module, "exponential_mechanism", self._choose)
-
-    def _choose(self, scores: NDArray[np.int64], **_: Any) -> int:
-        self.scores = scores
-        return 0
-
-    def ask(self, vault: Vault, query: Ask) -> Measured:
-        """Run one query."""
-        self.scores = None
-        query(vault)
-        event = vault.ledger.to_json()["nodes"][-1]
-        answer = vault.answers[-1] if self.scores is None else self.scores
-        return Measured(
-            answer=answer,
-            sensitivity=int(Fraction(event["sensitivity"])),
-            monotone=event["monotone"],
-            additive=event.get("additive", False),
-        )
+def families(databases: Iterable[CodedDatabase], caps: Mapping[str, int]) -> Iterator[list[NumpyEngine]]:
+    """Each database with all of its neighbours."""
+    for data in databases:
+        yield [engine_of(d, caps) for d in (data, *neighbours_of(data))]
 
 
 def open_vault(
-    data: CodedDatabase,
+    data: CodedDatabase | None,
     caps: Mapping[str, int],
-    public: Facts | None = None,
-    currency: Currency = Currency.EPSILON,
+    *,
+    measure: PrivacyMeasure = PrivacyMeasure.EPSILON,
+    seed: int = 0,
 ) -> Vault:
-    """A vault with rows capped and more budget than any test needs."""
-    vault = Vault(public or facts(), data, ledger=Ledger(Fraction(10**6), currency), entropy=TestEntropy(0))
+    """A vault with rows capped and more budget than any test needs; without data, one that queries are made with."""
+    entropy, ledger = TestEntropy(seed), Ledger(Fraction(10**6), measure)
+    engine = None if data is None else NumpyEngine(data, entropy=entropy)
+    vault = Vault(engine, ledger=ledger, entropy=entropy, tape=() if data is None else None)
     for table, cap in caps.items():
-        vault.cap_rows(table, cap)
+        vault.cap_rows(table, cap, facts().owner_link(table))
     return vault
 
 
@@ -175,85 +153,101 @@ def link(name: str, public: Facts | None = None) -> LinkFacts:
 
 
 CENTRES = CentrePair(columns={"cost": np.array([-100, 120]), "kind": np.array([[400, 112], [100, 412]])})
-BOTH = ("cost", "kind")
+HALVES = (("cost",), ("kind",))
 ONE = Fraction(1)
+FEW_ROWS = 8
+"""No database of `databases_by_rows` has more visits."""
 
 
-def _whole(vault: Vault, table: str) -> Any:
+def whole(vault: Vault, table: str) -> Block:
+    """All rows of a table, charged to the root of the ledger."""
     return vault.whole(table, vault.ledger.root)
 
 
-def _parts(vault: Vault) -> Any:
-    return vault.split(_whole(vault, "visit"), BOTH, CENTRES)
+def parts(vault: Vault) -> tuple[Block, Block]:
+    """The visits in two parts."""
+    return vault.split(whole(vault, "visit"), COLUMNS["visit"], CENTRES)
 
 
-def _slots(name: str) -> Ask:
-    def ask(vault: Vault) -> object:
-        of = link(name, vault.facts)
-        parted = of.table == "visit" and vault.ledger.currency is Currency.EPSILON
-        parts = _parts(vault) if parted else (_whole(vault, of.table),)
-        return vault.slot_counts(of, parts, scope=vault.ledger.root, epsilon=ONE)
-
-    return ask
-
-
-def _degrees(name: str, cap: int) -> Ask:
-    return lambda v: v.degree_histogram(link(name, v.facts), cap=cap, scope=v.ledger.root, epsilon=ONE)
-
-
-ROW_QUERIES: dict[str, Ask] = {
-    "size": lambda v: v.size(_whole(v, "visit"), epsilon=ONE),
-    "histogram": lambda v: v.histogram(_whole(v, "visit"), "cost", epsilon=ONE),
-    "histogram in a part": lambda v: v.histogram(_parts(v)[1], "kind", epsilon=ONE),
-    "cluster sizes": lambda v: v.cluster_sizes(_whole(v, "visit"), BOTH, CENTRES, epsilon=ONE),
-    "cluster sums": lambda v: v.cluster_column(_whole(v, "visit"), BOTH, CENTRES, "cost", epsilon=ONE),
-    "cluster histograms": lambda v: v.cluster_column(_whole(v, "visit"), BOTH, CENTRES, "kind", epsilon=ONE),
-    "dependence": lambda v: v.dependence(_whole(v, "visit"), (("cost",), ("kind",)), epsilon=ONE),
-    "column split": lambda v: v.choose_column_split(_whole(v, "visit"), [(("cost",), ("kind",))], epsilon=ONE),
-    "notes": lambda v: v.histogram(_whole(v, "note"), "tone", epsilon=ONE),
-}
-KEY_QUERIES: dict[str, Ask] = {
-    "slots of boss": _slots("boss"),
-    "slots of person": _slots("person"),
-    "slots of guest": _slots("guest"),
-    "slots of town": _slots("town"),
-    "null guests": lambda v: v.null_keys(link("guest", v.facts), scope=v.ledger.root, epsilon=ONE),
-    "null previous": lambda v: v.null_keys(link("previous", v.facts), scope=v.ledger.root, epsilon=ONE),
-    "notes per visit": _degrees("visit", 2),
-    "notes about a visit": _degrees("about", 2),
-    "followers of a visit": _degrees("previous", 2),
-    "followers of a visit, up to 1": _degrees("previous", 1),
-}
-DEGREE_QUERIES: dict[str, Ask] = {
-    "visits per person": _degrees("person", 2),
-    "guests per person": _degrees("guest", 2),
-    "bosses": _degrees("boss", 2),
-}
-"""Only where the number of persons is private."""
+def row_queries(vault: Vault) -> dict[str, Query]:
+    """What is counted of the rows of a table and, where parts can be charged in parallel, of a part of them."""
+    visit, note, columns = whole(vault, "visit"), whole(vault, "note"), COLUMNS["visit"]
+    side = whole_axis(features.cluster(CENTRES, columns))
+    owner = link("person")
+    asked: dict[str, Query] = {
+        "size": row_histogram(visit),
+        "histogram": column_histogram(facts(), visit, "cost"),
+        "cluster sizes": row_histogram(visit, side),
+        "cluster sums": Sums(block=visit, axes=(side,), column="cost", size=ORDERED.size),
+        "cluster histograms": row_histogram(visit, side, whole_axis(features.own("kind", UNORDERED))),
+        "dependence": Dependence(block=visit, split=HALVES, columns=columns, most_rows=SIZE_LIMIT),
+        "dependence of few rows": Dependence(block=visit, split=HALVES, columns=columns, most_rows=FEW_ROWS),
+        "column split": SplitChoice(block=visit, candidates=(HALVES,), columns=columns, most_rows=FEW_ROWS),
+        "notes": column_histogram(facts(), note, "tone"),
+        "ages of owners": row_histogram(visit, whole_axis(features.of_owner(features.own("age", ORDERED), owner))),
+        "ranks": row_histogram(visit, whole_axis(features.rank(owner))),
+        "costs of first visits": row_histogram(
+            visit, whole_axis(features.of_first(features.own("cost", ORDERED), owner))
+        ),
+        "rows of the entity": row_histogram(visit, whole_axis(features.entity_rows(np.array([1, 2, 4])))),
+    }
+    if vault.privacy_measure is not PrivacyMeasure.EPSILON:
+        return asked
+    right = parts(vault)[1]
+    return asked | {
+        "histogram in a part": column_histogram(facts(), right, "kind"),
+        "cluster sums in a part": Sums(block=right, axes=(side,), column="cost", size=ORDERED.size),
+        "dependence in a part": Dependence(block=right, split=HALVES, columns=columns, most_rows=FEW_ROWS),
+    }
 
 
-def worst_change(
-    silence: Silence,
-    databases: Iterable[CodedDatabase],
-    queries: Mapping[str, Ask],
-    caps: Mapping[str, int],
-    public: Facts | None = None,
-    currency: Currency = Currency.EPSILON,
-) -> dict[str, tuple[int, int]]:
-    """For each query the largest change between neighbours, and what is charged; asserts that it is enough."""
-    worst = dict.fromkeys(queries, (0, 0))
-    for data in databases:
-        vaults = [open_vault(d, caps, public, currency) for d in (data, *neighbours_of(data))]
-        for name, query in queries.items():
-            before, *after = (silence.ask(v, query) for v in vaults)
-            for found in after:
-                change = np.abs(before.answer - found.answer)
-                moved = int(change.max() if silence.scores is not None else change.sum())
-                assert moved <= before.sensitivity == found.sensitivity, f"{name}: {moved} > {before.sensitivity}"
-                assert not before.monotone or (before.answer <= found.answer).all(), f"{name}: not monotone"
-                assert not before.additive or (before.answer >= found.answer).all(), f"{name}: not additive"
-                worst[name] = max(worst[name], (moved, before.sensitivity))
-    return worst
+def key_queries(vault: Vault) -> dict[str, Query]:
+    """What is counted of keys: slots, NULLs, and how many rows reference a row."""
+    caps = {table: vault.cap(table) for table in COLUMNS}
+    return {
+        **{f"slots of {name}": _slots(vault, name) for name in ("boss", "person", "guest", "town")},
+        "blocks of towns": row_histogram(whole(vault, "visit"), whole_axis(features.key_block(link("town"), TOWNS))),
+        "null guests": _nulls(vault, "guest"),
+        "null previous": _nulls(vault, "previous"),
+        "notes per visit": _degrees(vault, features.fanout(link("visit"), np.arange(4), cap=caps["note"])),
+        "notes about a visit": _degrees(vault, features.in_degree(link("about"), np.arange(4), cap=caps["note"])),
+        "followers of a visit": _degrees(vault, features.in_degree(link("previous"), np.arange(4), cap=caps["visit"])),
+        "followers of a visit, up to 1": _degrees(
+            vault, features.in_degree(link("previous"), np.arange(3), cap=caps["visit"])
+        ),
+    }
+
+
+def degree_queries(vault: Vault) -> dict[str, Query]:
+    """How many rows reference a person: asked only where the number of persons is private."""
+    caps = {table: vault.cap(table) for table in COLUMNS}
+    return {
+        "visits per person": _degrees(vault, features.fanout(link("person"), np.arange(4), cap=caps["visit"])),
+        "guests per person": _degrees(vault, features.in_degree(link("guest"), np.arange(4), cap=caps["visit"])),
+        "bosses": _degrees(vault, features.in_degree(link("boss"), np.arange(4), cap=caps["person"])),
+    }
+
+
+def cap_choice(table: str = "visit") -> CapChoice:
+    """Which cap on the rows of a table is best; the table that owns them is capped before."""
+    return CapChoice(table=table, candidates=(1, 2, 3), penalties=(0, 1, 2), owner=facts().owner_link(table))
+
+
+def _slots(vault: Vault, name: str) -> Histogram:
+    of = link(name)
+    parted = of.table == "visit" and vault.privacy_measure is PrivacyMeasure.EPSILON
+    blocks = parts(vault) if parted else (whole(vault, of.table),)
+    axes = whole_axis(features.part(blocks)), whole_axis(features.key_slot(of, shuffled=False))
+    return row_histogram(whole(vault, of.table), *axes)
+
+
+def _nulls(vault: Vault, name: str) -> Histogram:
+    return row_histogram(whole(vault, link(name).table), Axis(features.null_key(link(name)), np.array([-1, 0])))
+
+
+def _degrees(vault: Vault, feature: Feature) -> Histogram:
+    assert isinstance(feature.source, features.Fanout | features.InDegree)
+    return row_histogram(whole(vault, feature.source.link.target), whole_axis(feature))
 
 
 def databases_by_rows() -> Iterator[dict[str, CodedTable]]:
@@ -283,6 +277,6 @@ def databases_by_keys(owners: Sequence[int]) -> Iterator[dict[str, CodedTable]]:
         yield database([{"boss": guest}, {"boss": boss}], visit, note)
 
 
-def with_strays(public: Facts) -> Facts:
+def owned_by_all(public: Facts) -> Facts:
     """The same facts where the owner key of visits may not be NULL."""
     return replace(public, links=tuple(replace(k, nullable=k.name != "person") for k in public.links))

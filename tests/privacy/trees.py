@@ -7,13 +7,13 @@ from fractions import Fraction
 from typing import Any
 
 from hypothesis import strategies as st
+from privbench.privacy.price import price_choice, price_noise
 
 from privbench.errors import BudgetError
-from privbench.privacy.partitions import Boxes, Centres, intervals
 from privbench.privacy.events import UNITS, Event, Mechanism, quantise
 from privbench.privacy.ledger import Ledger, Scope
 from privbench.privacy.noise import Entropy, OsEntropy, round_scale
-from privbench.privacy.price import price_choice, price_noise
+from privbench.privacy.partitions import Boxes, Centres, intervals
 from privbench.privacy.receipt import PublicFacts, add_remove_budget, make_receipt, open_ledger
 from privbench.schema.domain import Origin
 from privbench.schema.tables import Column, ForeignKey, Schema, Table

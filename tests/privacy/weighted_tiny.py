@@ -1,25 +1,42 @@
-"""Tiny databases with keys of every kind, in weights: all neighbours of each, and how far they move what is counted.
+"""Tiny databases with keys of every kind, in weights: all neighbours of each, and the queries that weigh entities.
 
-Persons (the entities) own visits, visits own notes. A person names a boss and an address, which is a lookup: it belongs
-to the person that names it. A visit names a guest, an earlier visit, the address of anybody and a public town; a note
-may be about any visit. Rows may lack an owner, and two visits may name the same missing one.
+Persons (the entities) own visits, visits own notes. A person references a boss and an address, which is a lookup: it
+belongs to the person that references it. A visit references a guest, an earlier visit, the address of anybody and a
+public town; a note may be about any visit. Rows may lack an owner, and two visits may name the same missing one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import product
+from typing import Any
+from zlib import crc32
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.encode.coded import CodedTable
+from privbench.encode.grid import Grid
 from privbench.encode.keys import MISSING, NULL
 from privbench.privacy import features
-from privbench.privacy.events import UNITS
+from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, TableFacts
-from privbench.privacy.features import Feature, Own, touches_of, whole_axis
-from privbench.privacy.queries import Pair
-from privbench.privacy.sealed_features import SealedFeatures
+from privbench.privacy.features import Agreement, Feature, whole_axis
+from privbench.privacy.noise import TestEntropy
+from privbench.privacy.queries import (
+    ENTITY_WEIGHT,
+    Counts,
+    DependencyChoice,
+    FrequentValues,
+    HeavyHitters,
+    Histogram,
+    Pair,
+    PairChoice,
+    Query,
+)
+from privbench.schema.derived import Derived
+from privbench.schema.types import parse_type
 from privbench.schema.unit import LinkKind, Neighbours
 from privbench.spn.fanouts import fanout_edges, size_edges
 
@@ -55,6 +72,7 @@ FACTS = Facts(
         LinkFacts(
             name=f"{table}.{key}",
             table=table,
+            columns=(key,),
             target=target,
             kind=kind,
             slots=TOWNS if target == "town" else None,
@@ -104,10 +122,48 @@ def coded(rows: Database) -> dict[str, CodedTable]:
     }
 
 
+AMOUNTS = (None, 0, 7, 30, 100, -105)
+WORDS = (None, "", "a", "b")
+"""The values of two columns that have no codes, as the code and the name of a row have it."""
+
+
+def _picked(row: Row, some: Sequence[Any]) -> Any:
+    return some[crc32(f"{row.code} of {row.name}".encode()) % len(some)]
+
+
+def raw(rows: Database) -> dict[str, dict[str, pa.Array]]:
+    """The values of columns without codes: the only column of each table as numbers, an amount, a word."""
+    found = {table: [row for row in rows if row.table == table] for table in TABLES}
+    return {
+        table: {
+            TABLES[table]: pa.array([row.code for row in of], pa.int16()),
+            "amount": pa.array([_picked(row, AMOUNTS) for row in of], pa.int32()),
+            "word": pa.array([_picked(row, WORDS) for row in of], pa.string()),
+        }
+        for table, of in found.items()
+    }
+
+
+def engine_of(rows: Database) -> NumpyEngine:
+    """An engine on some rows."""
+    return NumpyEngine(coded(rows), raw=raw(rows), entropy=TestEntropy(0))
+
+
 def neighbours_of(rows: Database) -> Iterator[Database]:
     """The database without each of its entities: all rows of it go, the keys of others that named them stay."""
     for gone in dict.fromkeys(row.entity for row in rows):
         yield [row for row in rows if row.entity != gone]
+
+
+def families(databases: Iterable[Database]) -> Iterator[list[NumpyEngine]]:
+    """Each database with all of its neighbours."""
+    for rows in databases:
+        yield [engine_of(d) for d in (rows, *neighbours_of(rows))]
+
+
+def codes_of(rows: Database, table: str, feature: Feature) -> list[int]:
+    """The codes of the rows of a table, in their order."""
+    return [int(code) for code in engine_of(rows)._features.codes(table, feature)]
 
 
 # -- what is counted -----------------------------------------------------------------------------------------------
@@ -115,104 +171,161 @@ def neighbours_of(rows: Database) -> Iterator[Database]:
 
 def own(table: str) -> Feature:
     """The only column of a table."""
-    return Feature(name=TABLES[table], size=2, ordered=True, source=Own(TABLES[table]))
+    return features.own(TABLES[table], FACTS.tables[table].columns[TABLES[table]])
+
+
+def agreement(column: str, key: str, plain: float | None, **equals: str | int) -> Feature:
+    """Whether the only column of a table equals something of the rows that an owner key leads to."""
+    derived = Derived(**equals)
+    source = Agreement(column, derived, plain, LINKS[key])
+    return Feature(name=f"{column} = {derived}", size=3, ordered=False, source=source)
 
 
 EDGES = fanout_edges(2)
+OWNER, NOTE_OWNER = LINKS["visit.person"], LINKS["note.visit"]
+NUMBER = parse_type("INTEGER")
+GRID = Grid(type=NUMBER, step=Fraction(1))
 OF_TABLE: dict[str, tuple[Feature, ...]] = {
     "person": (
         own("person"),
-        features.fanout(LINKS["visit.person"], EDGES),
+        features.fanout(OWNER, EDGES),
         features.null_key(LINKS["person.boss"]),
         features.null_key(LINKS["person.address"]),
-        features.named(LINKS["person.boss"], EDGES),
-        features.named(LINKS["visit.guest"], EDGES),
+        features.in_degree(LINKS["person.boss"], EDGES),
+        features.in_degree(LINKS["visit.guest"], EDGES),
     ),
     "visit": (
         own("visit"),
-        features.fanout(LINKS["note.visit"], EDGES),
-        features.null_key(LINKS["visit.person"]),
+        features.fanout(NOTE_OWNER, EDGES),
+        features.null_key(OWNER),
         features.null_key(LINKS["visit.guest"]),
         features.null_key(LINKS["visit.previous"]),
         features.key_block(LINKS["visit.town"], 2),
-        features.of_owner(own("person")),
-        features.of_owner(features.fanout(LINKS["visit.person"], EDGES)),
-        features.rank(),
+        features.of_owner(own("person"), OWNER),
+        features.of_owner(features.fanout(OWNER, EDGES), OWNER),
+        features.rank(OWNER),
         features.entity_rows(size_edges()),
-        features.named(LINKS["visit.previous"], EDGES),
-        features.named(LINKS["note.about"], EDGES),
+        features.in_degree(LINKS["visit.previous"], EDGES),
+        features.in_degree(LINKS["note.about"], EDGES),
     ),
     "note": (
         own("note"),
         features.null_key(LINKS["note.about"]),
-        features.of_owner(own("visit")),
-        features.of_owner(features.key_block(LINKS["visit.town"], 2)),
-        features.of_owner(features.of_owner(own("person"))),
-        features.of_owner(features.named(LINKS["visit.previous"], EDGES)),
-        features.rank(),
+        features.of_owner(own("visit"), NOTE_OWNER),
+        features.of_owner(features.key_block(LINKS["visit.town"], 2), NOTE_OWNER),
+        features.of_owner(features.of_owner(own("person"), OWNER), NOTE_OWNER),
+        features.of_owner(features.in_degree(LINKS["visit.previous"], EDGES), NOTE_OWNER),
+        features.rank(NOTE_OWNER),
         features.entity_rows(size_edges()),
     ),
-    "address": (own("address"), features.named(LINKS["visit.at"], EDGES)),
+    "address": (own("address"), features.in_degree(LINKS["visit.at"], EDGES)),
 }
-"""Every kind of feature that a table can have; also some that no method asks for."""
-
-Question = tuple[str, tuple[Feature, ...]]
-"""A table and one or more of its features."""
-AXES = {(t, f.name): whole_axis(f) for t, found in OF_TABLE.items() for f in found}
-SINGLES: tuple[Question, ...] = tuple((t, (f,)) for t, found in OF_TABLE.items() for f in found)
-PAIRS: tuple[Question, ...] = tuple(
-    (t, (a, b)) for t, found in OF_TABLE.items() for at, a in enumerate(found) for b in found[at + 1 :]
-)
-
-
-def cells(sealed: SealedFeatures, question: Question) -> NDArray[np.int64]:
-    """The exact weights."""
-    table, found = question
-    return sealed.cells(table, [AXES[table, f.name] for f in found])
-
-
-def label(question: Question) -> str:
-    """How a question is called in a message."""
-    return f"{question[0]}: {' x '.join(f.name for f in question[1])}"
-
-
-def worst_moves(databases: Iterable[Database], questions: Sequence[Question]) -> dict[str, int]:
-    """For each question the largest change in L1 between neighbours, in units; asserts that it is what is claimed."""
-    worst = dict.fromkeys(map(label, questions), 0)
-    for rows in databases:
-        before, *after = (SealedFeatures(FACTS, coded(d)) for d in (rows, *neighbours_of(rows)))
-        for question in questions:
-            exact = cells(before, question)
-            moved = max(int(np.abs(exact - cells(other, question)).sum()) for other in after)
-            claimed = UNITS * touches_of(question[1])
-            assert moved <= claimed, f"{label(question)}: {moved / UNITS} entities, {claimed / UNITS} claimed"
-            worst[label(question)] = max(worst[label(question)], moved)
-    return worst
+"""Every kind of feature that a method weighs; also some that no method asks for."""
+FIRSTS: dict[str, tuple[Feature, ...]] = {
+    "visit": (features.of_first(own("visit"), OWNER),),
+    "note": (
+        features.of_first(own("note"), NOTE_OWNER),
+        features.of_owner(features.of_first(own("visit"), OWNER), NOTE_OWNER),
+    ),
+}
+"""Features of the first row of the same owner."""
+AGREEMENTS: dict[str, tuple[Feature, ...]] = {
+    "person": (agreement("age", "visit.person", 0, rows="visit"),),
+    "visit": (
+        agreement("cost", "note.visit", 0, rows="note"),
+        agreement("cost", "visit.person", 1, rank=1),
+        agreement("cost", "visit.person", None, owner="age"),
+    ),
+    "note": (agreement("tone", "note.visit", 0, rank=0), agreement("tone", "note.visit", None, owner="cost")),
+}
+"""Whether a column equals something."""
 
 
-def worst_scores(databases: Iterable[Database], questions: Sequence[Question], seed: int) -> dict[str, int]:
-    """The same for the distance from public tables: none, the neighbour's own, and random ones; all asked at once."""
-    worst = dict.fromkeys(map(label, questions), 0)
+def _raw_features() -> tuple[Feature, ...]:
+    """What is counted of columns without codes."""
+    return (
+        features.magnitude("amount", NUMBER),
+        features.step("amount", NUMBER),
+        features.cell("amount", GRID, (-200, 0, 8), 99, (30,)),
+        features.present("word"),
+    )
+
+
+def label(table: str, *of: Feature) -> str:
+    """How a histogram is called in a message."""
+    return f"{table}: {' x '.join(f'{f.source.kind} {f.name}' for f in of)}"
+
+
+def weights(table: str, *of: Feature) -> Histogram:
+    """Weights by the codes of features."""
+    return Histogram(table=table, axes=tuple(AXES[f] for f in of))
+
+
+AXES = {f: whole_axis(f) for by in (OF_TABLE, FIRSTS, AGREEMENTS) for found in by.values() for f in found}
+RAW_FEATURES = {table: _raw_features() for table in TABLES}
+AXES |= {f: whole_axis(f) for found in RAW_FEATURES.values() for f in found}
+
+
+def singles(of_table: Mapping[str, Sequence[Feature]]) -> dict[str, Histogram]:
+    """Weights by each feature."""
+    return {label(t, f): weights(t, f) for t, found in of_table.items() for f in found}
+
+
+SINGLES = singles(OF_TABLE)
+PAIRS = {
+    label(t, a, b): weights(t, a, b)
+    for t, found in OF_TABLE.items()
+    for at, a in enumerate(found)
+    for b in found[at + 1 :]
+}
+FIRST_PAIRS = {label(t, f, o): weights(t, f, o) for t, found in FIRSTS.items() for f in found for o in OF_TABLE[t]}
+TOTALS = {f"{table}: all": Histogram(table=table, axes=()) for table in TABLES}
+VOTES: dict[str, Query] = {
+    name: query
+    for table in TABLES
+    for name, query in {
+        f"{table}: holders": Histogram(table=table, axes=(AXES[RAW_FEATURES[table][3]],), counts=Counts.VOTES),
+        f"{table}: frequent strings": FrequentValues(table=table, column="word"),
+        f"{table}: other frequent strings": FrequentValues(table=table, column="word", without=("a",)),
+        f"{table}: frequent ticks": FrequentValues(table=table, column="amount", grid=GRID, low=-200, high=99),
+    }.items()
+}
+HEAVY: dict[str, Query] = {
+    f"{table}: heavy hitters": HeavyHitters(table=table, column="amount", grid=GRID, low=-200, high=99, false=1.0)
+    for table in TABLES
+}
+DEPENDENCIES: dict[str, Query] = {
+    f"{table}: dependencies": DependencyChoice(table=table, candidates=found) for table, found in AGREEMENTS.items()
+}
+
+
+def worst_scores(databases: Iterable[Database], queries: Mapping[str, Histogram], seed: int) -> dict[str, int]:
+    """How far an entity moves the distance of each pair from public tables: none, a neighbour's own, random ones.
+
+    All pairs of a table are candidates of one choice. Asserts that none moves by more than is claimed.
+    """
+    worst = dict.fromkeys(queries, 0)
     rng = np.random.default_rng(seed)
-    for rows in databases:
-        sealed = [SealedFeatures(FACTS, coded(d)) for d in (rows, *neighbours_of(rows))]
+    for family in families(databases):
         for table in TABLES:
-            asked = [q for q in questions if q[0] == table]
-            near = [cells(sealed[-1], q) for q in asked]
-            far = [rng.integers(0, 2 * UNITS, exact.shape) for exact in near]
-            for tables in ([np.zeros_like(exact) for exact in near], near, far):
-                pairs = [_pair(q, expected, rng) for q, expected in zip(asked, tables, strict=True)]
-                before, *after = (np.array(s.scores(table, pairs)) for s in sealed)
+            asked = {name: query for name, query in queries.items() if query.table == table}
+            near = [np.asarray(cells) for cells in family[-1].count(list(asked.values()))]
+            far = [rng.integers(0, 2 * ENTITY_WEIGHT, cells.shape) for cells in near]
+            for tables in ([np.zeros_like(cells) for cells in near], near, far):
+                pairs = [_pair(q, expected, rng) for q, expected in zip(asked.values(), tables, strict=True)]
+                choice = PairChoice(table=table, candidates=tuple(pairs))
+                before, *after = (np.asarray(engine.count([choice])[0]) for engine in family)
                 moved = np.max([np.abs(before - scores) for scores in after], axis=0)
-                for question, most in zip(asked, moved.tolist(), strict=True):
-                    assert most <= UNITS, f"{label(question)}: a score moved by {most / UNITS} entities"
-                    worst[label(question)] = max(worst[label(question)], most)
+                assert moved[-1] == 0, "the candidate that stands for none moved"
+                for name, most in zip(asked, moved.tolist(), strict=False):
+                    assert most <= choice.sensitivity, f"{name}: a score moved by {most} > {choice.sensitivity}"
+                    worst[name] = max(worst[name], most)
     return worst
 
 
-def _pair(question: Question, expected: NDArray[np.int64], rng: np.random.Generator) -> Pair:
-    first, second = (AXES[question[0], f.name] for f in question[1])
-    return Pair(first, second, expected, int(rng.integers(0, UNITS)))
+def _pair(query: Histogram, expected: NDArray[np.int64], rng: np.random.Generator) -> Pair:
+    first, second = query.axes
+    return Pair(first, second, expected, int(rng.integers(0, ENTITY_WEIGHT)))
 
 
 # -- all of some small databases -----------------------------------------------------------------------------------

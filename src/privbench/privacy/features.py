@@ -18,6 +18,7 @@ from privbench.privacy.blocks import Block, CentrePair
 from privbench.privacy.facts import ColumnFacts, LinkFacts
 from privbench.schema.derived import Derived
 from privbench.schema.types import SqlType
+from privbench.schema.unit import LinkKind
 from privbench.spn.fanouts import RANK_EDGES, Edges
 from privbench.spn.feature_names import (
     FIRST,
@@ -47,6 +48,10 @@ class Fanout:
     edges: Edges
     cap: int | None = None
     kind: ClassVar = "fanout"
+
+    def __post_init__(self) -> None:
+        if self.link.kind is not LinkKind.OWNER:
+            raise ValueError(f"{self.link.name}: is no owner key, so that rows of other entities would be counted")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -58,6 +58,9 @@ class Histogram:
             raise ValueError(f"{self.table}: a block of rows belongs to counts of rows, and to them alone")
         if self.block is not None and self.block.table != self.table:
             raise ValueError(f"{self.table}: counted in a block of {self.block.table}")
+        _check_in_degrees(self.table, self.axes, by_rows=self.block is not None)
+        if self.counts is Counts.VOTES and not (len(self.axes) == self.draws == 1 and self.additive):
+            raise ValueError(f"{self.table}: votes are for one bin of one feature, which the entity's own rows decide")
         for axis in self.axes:
             source = axis.feature.source
             if isinstance(source, Part) and not (
@@ -106,6 +109,10 @@ class Sums:
     additive: ClassVar = False
     unit: ClassVar = 1
     chooses: ClassVar = False
+
+    def __post_init__(self) -> None:
+        if any(axis.feature.in_degree is not None for axis in self.axes):
+            raise ValueError(f"{self.table}: sums are not taken by in-degrees, which other entities move")
 
     @property
     def table(self) -> str:
@@ -342,6 +349,10 @@ class PairChoice:
     chooses: ClassVar = True
     kind: ClassVar = "choice of pair"
 
+    def __post_init__(self) -> None:
+        for pair in self.candidates:
+            _check_in_degrees(self.table, (pair.first, pair.second), by_rows=False)
+
     def to_json(self) -> dict[str, Any]:
         """Describe the query as the receipt does."""
         return _choice_json(self)
@@ -364,6 +375,10 @@ class DependencyChoice:
     chooses: ClassVar = True
     kind: ClassVar = "choice of dependency"
 
+    def __post_init__(self) -> None:
+        if any(feature.in_degree is not None for feature in self.candidates):
+            raise ValueError(f"{self.table}: a dependency is about an entity's own rows, not about in-degrees")
+
     def to_json(self) -> dict[str, Any]:
         """Describe the query as the receipt does."""
         return _choice_json(self)
@@ -382,6 +397,23 @@ def sensitivity_factor(features: list[Feature]) -> int:
     An entity has one key that counts for each of those that count keys.
     """
     return 1 + sum(feature.sensitivity_factor - 1 for feature in features)
+
+
+def _check_in_degrees(table: str, axes: tuple[Axis, ...], *, by_rows: bool) -> None:
+    """Refuse in-degrees that an entity moves farther than a sensitivity says.
+
+    Where rows count, all keys of kept rows do, and a row of the table must itself be referenced: below an owner, one
+    key would move all of its rows. Where weights count, one key of each entity does.
+    """
+    for axis in axes:
+        counted = axis.feature.in_degree
+        if counted is None:
+            continue
+        if by_rows and axis.feature.source is not counted:
+            raise ValueError(f"{table}: rows are not counted by the in-degree of an owner or of a first row")
+        if (counted.cap is not None) != by_rows:
+            wanted = "up to the cap of their table" if by_rows else "one of each entity"
+            raise ValueError(f"{table}: keys of {counted.link.name} must be counted {wanted} here")
 
 
 def _cap(cap: int | None) -> int:

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.errors import SpecError
-from privbench.methods.paper.plan import choose_halves
-from privbench.methods.paper.plan import Operation, Task, node_bound, plan
-from privbench.methods.paper.settings import PaperSettings, paper_settings
 from privbench.methods.paper.network import _column_children
+from privbench.methods.paper.plan import Operation, Task, choose_halves, node_bound, plan
+from privbench.methods.paper.settings import PaperSettings, paper_settings
 
 from ..made import COLUMNS, database, vault_of
 

@@ -9,15 +9,14 @@ import pytest
 from privbench.encode.coded import CodedTable
 from privbench.encode.keys import own_entities
 from privbench.methods.method import silent
-from privbench.methods.paper.plan import choose_halves
-from privbench.methods.paper.plan import Task
+from privbench.methods.paper.network import learn_network
+from privbench.methods.paper.plan import Task, choose_halves
 from privbench.methods.paper.rowsplit import round_count, shared_rows, split_rows
 from privbench.methods.paper.settings import PaperSettings
-from privbench.methods.paper.network import learn_network
+from privbench.privacy.blocks import Block, ColumnSplit
 from privbench.privacy.facts import ColumnFacts, Facts, TableFacts
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy
-from privbench.privacy.blocks import Block, ColumnSplit
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import Neighbours
 from privbench.spn.infer import marginal

@@ -9,15 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privbench.methods.capped import learn_link
-from privbench.methods.capped import Learnt
+from privbench.methods.capped import Learnt, Size, learn_link
 from privbench.methods.method import silent
+from privbench.methods.paper.network import learn_network
 from privbench.methods.paper.plan import Task
 from privbench.methods.paper.settings import PaperSettings
-from privbench.methods.paper.network import learn_network
-from privbench.methods.capped import Size
-from privbench.privacy.facts import LinkFacts
 from privbench.privacy.blocks import disjoint
+from privbench.privacy.facts import LinkFacts
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import Neighbours
 from privbench.spn.links import COMPONENT, DegreeCounts, SlotCounts

@@ -8,13 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privbench.errors import SpecError
-from privbench.methods.tree.plan import plan_table
 from privbench.methods.tree.columns import given_features, own_features
-from privbench.methods.tree.plan import plan_database
+from privbench.methods.tree.plan import STEPS, divided, plan_database, plan_table
 from privbench.methods.tree.settings import TreeSettings
-from privbench.methods.tree.plan import STEPS, divided
-from privbench.privacy.events import UNITS, Currency
 from privbench.privacy.calibrate import drawable
+from privbench.privacy.events import UNITS, Currency
 from privbench.schema.unit import Neighbours
 
 from .schemas import OWNER, REFERENCE, SCHEMAS, Schema
