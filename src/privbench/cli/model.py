@@ -115,11 +115,11 @@ def show_bundle(
     """
     from dataclasses import asdict
 
-    from privbench.fitting.draft import change_lines, column_changes
     from privbench.fitting.warnings import fit_warnings
     from privbench.generation.bundle import redrawn_keys
     from privbench.generation.lost import lost_rows
     from privbench.generation.sizes import planned_rows
+    from privbench.model.changes import change_lines, column_changes
 
     fitted = model_path is not None
     warnings = [*(fit_warnings(model) if fitted else ()), *lost_rows(model, planned_rows(model, scale), rows)]
@@ -148,9 +148,9 @@ def show_bundle(
 def show_model(model: "Model", *, as_json: bool) -> None:
     """Print the tables of a model, what it promises, and warnings."""
     from privbench.fitting.derived import derived_columns
-    from privbench.fitting.found_lists import found_lists
     from privbench.fitting.warnings import fit_warnings
     from privbench.generation.bundle import redrawn_keys
+    from privbench.model.found_lists import found_lists
 
     promise = {key: model.receipt[key] for key in ("epsilon", "delta", "neighbours", "condition", "stamp")}
     tables = [{"table": name, **_summary(model, name)} for name in model.protection.order]

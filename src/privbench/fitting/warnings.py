@@ -10,10 +10,10 @@ from fractions import Fraction
 from statistics import median
 from typing import Any
 
-from privbench.fitting.found_lists import list_warnings
 from privbench.fitting.plan import forecast_of
 from privbench.methods.domains.budget import POOR, SEEN
 from privbench.methods.forecast import REMEDIES
+from privbench.model.found_lists import list_warnings
 from privbench.model.model import Model
 from privbench.privacy.receipt import display_name, link_json
 from privbench.schema.unit import Link, LinkKind

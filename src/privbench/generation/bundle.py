@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from privbench import __version__
-from privbench.fitting.draft import change_lines
-from privbench.fitting.found_lists import found_lists
 from privbench.generation.keys import keeps_entity_keys
 from privbench.io.names import file_stems, markdown, sql_comment
 from privbench.io.render import Dialect, omitted_keys, render_ddl
 from privbench.io.sinks import sink_kind
 from privbench.io.staging import is_bundle
+from privbench.model.changes import change_lines
 from privbench.model.file import model_digest
+from privbench.model.found_lists import found_lists
 from privbench.model.model import Model
 from privbench.model.order import stale_links
 from privbench.schema.tables import Schema
