@@ -108,7 +108,7 @@ def _named(schema: Schema, places: Collection[Place]) -> Collection[Place]:
 def _without_codec(schema: Schema, drop: Collection[str]) -> list[Place]:
     """Columns whose type has no codec; SchemaError if a key needs one."""
     named = {(key.table, c) for _, key in schema.foreign_keys() for c in key.references}
-    found = []
+    places = []
     for table in (t for t in schema.tables if t.name not in drop):
         in_key = {*table.primary_key, *(c for key in table.foreign_keys for c in key.columns)}
         for column in (c for c in table.columns if c.type.kind is Kind.OTHER):
@@ -117,8 +117,8 @@ def _without_codec(schema: Schema, drop: Collection[str]) -> list[Place]:
                     f"{table.name}.{column.name}: is in a key, but type {column.type.sql} has no codec. Store it as "
                     f"an integer or VARCHAR, or leave the table out ({flag('--drop', table.name)})."
                 )
-            found.append((table.name, column.name))
-    return found
+            places.append((table.name, column.name))
+    return places
 
 
 def _table(
