@@ -9,7 +9,7 @@ import pytest
 import privbench
 from privbench.cli.output import shortened
 from privbench.fitting.warnings import fit_warnings
-from privbench.generation.lost import lost_rows
+from privbench.generation.sizes import lost_rows
 from privbench.privacy.noise import TestEntropy as FixedEntropy
 
 from .conftest import DRAFT, Refused, Run

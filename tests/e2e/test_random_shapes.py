@@ -7,7 +7,8 @@ import pytest
 from privbench.errors import SchemaError
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
-from privbench.generation import public_rows, spans
+from privbench.model.public_counts import public_rows
+from privbench.generation.blocks import spans
 from privbench.generation.generate import generate
 from privbench.io.base import Format
 

@@ -6,14 +6,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from privbench.cli.flags import METHODS
-from privbench.generation import public_rows, spans
+from privbench.model.public_counts import public_rows
+from privbench.generation.blocks import spans
 from privbench.generation.generate import generate
 from privbench.generation.sizes import planned_rows
 from privbench.io.base import Format
 from privbench.model.model import Model
 from privbench.model.order import colliding_keys
 from privbench.model.verify import verify
-from privbench.spn.tree_links import Fanouts
+from privbench.spn.fanout_link import FanoutLink
 
 from .checks import broken_promises, read_bundle
 from .conftest import Fitted
@@ -44,7 +45,7 @@ def _check_sizes(model: Model, rows: dict[str, int], scale: float) -> None:
     planned = planned_rows(model, scale)
     protection = model.protection
     for name in protection.order:
-        born = any(isinstance(link, Fanouts) for link in model.tables[name].links.values())
+        born = any(isinstance(link, FanoutLink) for link in model.tables[name].links.values())
         if born and rows[protection.owners[name].table] == planned[protection.owners[name].table]:
             assert rows[name] <= 1.1 * planned[name] + 4 * planned[name] ** 0.5 + 2
         if not born:

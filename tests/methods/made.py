@@ -22,7 +22,7 @@ from privbench.schema.domain import Origin
 from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import parse_type
 from privbench.schema.unit import LinkKind, Neighbours, Protection, protect
-from privbench.spn.links import DegreeCounts
+from privbench.spn.count_links import DegreeLink
 from privbench.spn.store import pack
 
 EPSILON = Fraction(4)
@@ -171,7 +171,7 @@ def released(models: Mapping[str, TableModel]) -> dict[str, object]:
             key: (found.counts.tobytes(), found.counts.shape, getattr(found, "null_share", None))
             for key, found in model.links.items()
         }
-        kinds = [isinstance(found, DegreeCounts) for found in model.links.values()]
+        kinds = [isinstance(found, DegreeLink) for found in model.links.values()]
         out[name] = (json.dumps(header), {k: a.tobytes() for k, a in arrays.items()}, model.rows, links, kinds)
     return out
 

@@ -22,8 +22,8 @@ from privbench.privacy.facts import Facts
 from privbench.privacy.vault import Vault
 from privbench.schema.spec import Spec
 from privbench.schema.unit import Neighbours
+from privbench.spn.feature_names import COMPONENT
 from privbench.spn.infer import marginal
-from privbench.spn.links import COMPONENT
 from privbench.spn.nodes import Leaf, scope, walk
 from privbench_verify.receipt import verify_receipt
 

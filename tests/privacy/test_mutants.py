@@ -21,7 +21,7 @@ from privbench.privacy.events import Currency, Event
 from privbench.privacy.ledger import Ledger, Scope
 from privbench.privacy.noise import TestEntropy, discrete_laplace, round_scale
 from privbench.privacy.vault import Vault
-from privbench.spn.links import SlotCounts
+from privbench.spn.count_links import SlotLink
 from privbench_verify.receipt import verify_receipt
 
 from ..methods import made
@@ -75,9 +75,9 @@ def exact_leaf_sizes(patch: pytest.MonkeyPatch) -> None:
 
 
 def real_keys(patch: pytest.MonkeyPatch) -> None:
-    def leaky(vault: Vault, link: Any, learnt: Any, **_: Any) -> SlotCounts:
+    def leaky(vault: Vault, link: Any, learnt: Any, **_: Any) -> SlotLink:
         degrees = queries.degrees(_private(vault).key(link), link.slots or 10**4)
-        return SlotCounts(counts=np.append(0.0, degrees)[None, :])
+        return SlotLink(counts=np.append(0.0, degrees)[None, :])
 
     patch.setattr(links, "learn_link", leaky)
 

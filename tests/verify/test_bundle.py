@@ -201,6 +201,10 @@ MANIFESTS: dict[str, tuple[Callable[[Json], Any], str]] = {
         lambda m: m["tables"]["visit"]["columns"][0].update(key=True),
         "unknown field key",
     ),
+    "a column that may be NULL or not": (
+        lambda m: m["tables"]["visit"]["columns"][0].update(nullable=1),
+        "neither true nor false",
+    ),
     "two databases": (lambda m: m.update(format="sqlite"), "a sqlite database is one file"),
 }
 

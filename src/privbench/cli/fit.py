@@ -270,11 +270,11 @@ def _wanted(spec: "Spec") -> tuple[list[str], list[str]]:
 
 def _redrawn(spec: "Spec") -> list[str]:
     """The keys of public tables that are drawn again at scale 1."""
-    from privbench.model.order import colliding_keys, stale_links
+    from privbench.model.order import colliding_keys, redrawn_links
 
     protection = spec.protection()
     kept = not colliding_keys(spec, protection.schema.table(protection.entity))
-    return [link.name for link in stale_links(protection, keep_entity_keys=kept)]
+    return [link.name for link in redrawn_links(protection, keep_entity_keys=kept)]
 
 
 def _left_out(spec: "Spec") -> dict[str, str]:

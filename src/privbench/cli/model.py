@@ -117,8 +117,7 @@ def show_bundle(
 
     from privbench.fitting.warnings import fit_warnings
     from privbench.generation.bundle import redrawn_keys
-    from privbench.generation.lost import lost_rows
-    from privbench.generation.sizes import planned_rows
+    from privbench.generation.sizes import lost_rows, planned_rows
     from privbench.model.changes import change_lines, column_changes
 
     fitted = model_path is not None
@@ -198,7 +197,7 @@ def _show_tree(model: "Model", table: str, *, as_json: bool) -> None:
     from privbench.errors import SpecError
     from privbench.schema.choices import closest
     from privbench.spn.draw import tree_text
-    from privbench.spn.links import COMPONENT
+    from privbench.spn.feature_names import COMPONENT, shown
 
     if table not in model.tables:
         raise SpecError(f"--tree {table}: the model has no network of it. {closest(table, model.tables)}")
@@ -209,8 +208,8 @@ def _show_tree(model: "Model", table: str, *, as_json: bool) -> None:
         return
     for line in text.splitlines():
         echo(line)
-    if COMPONENT in text:
-        echo(f"{COMPONENT}: which part of the table a row is of. The rows of a part have keys drawn together.")
+    if COMPONENT in model.tables[table].network.sizes:
+        echo(f"{shown(COMPONENT)}: which part of the table a row is of. The rows of a part have keys drawn together.")
 
 
 def _show_ledger(receipt: Mapping[str, Any], *, as_json: bool) -> None:
@@ -294,7 +293,7 @@ def _cells(summary: Mapping[str, Any]) -> tuple[object, ...]:
 
 def _summary(model: "Model", name: str) -> dict[str, Any]:
     from privbench.spn.clique import CliqueTree
-    from privbench.spn.links import COMPONENT
+    from privbench.spn.feature_names import COMPONENT
     from privbench.spn.nodes import Leaf, Product, Sum, walk
 
     nodes = list(walk(model.tables[name].network))

@@ -21,7 +21,7 @@ Positions = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KeyPositions:
-    """The rows that a key references, NULL or MISSING where there is none; and which missing row a MISSING one means."""
+    """The rows that a key references, NULL or MISSING where there is none; and which row a MISSING one means."""
 
     rows: Positions
     missing: Positions

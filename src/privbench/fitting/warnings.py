@@ -17,7 +17,7 @@ from privbench.model.found_lists import list_warnings
 from privbench.model.model import Model
 from privbench.privacy.receipt import display_name, link_json
 from privbench.schema.unit import Link, LinkKind
-from privbench.spn.links import DegreeCounts
+from privbench.spn.count_links import DegreeLink
 
 NOISY = 0.5
 """A table or key is worth a warning if the noise of its counts adds up to more than this share of its rows."""
@@ -113,7 +113,7 @@ def _of_key(model: Model, link: Link, noise: Mapping[tuple[str, str], float]) ->
     ):
         return f"how many rows reference the same row of {target} by the key {key} is in good part noise"
     unsure = _noise_of(noise, link.table, {"kind": "null key", **described})
-    if isinstance(counts, DegreeCounts) and unsure > max(counts.null_share, SMALL_SHARE) * rows:
+    if isinstance(counts, DegreeLink) and unsure > max(counts.null_share, SMALL_SHARE) * rows:
         return f"the share of NULL in the key {key} ({counts.null_share:.0%}) is within its noise"
     return None
 

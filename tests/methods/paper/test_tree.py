@@ -18,7 +18,8 @@ from privbench.privacy.blocks import disjoint
 from privbench.privacy.facts import LinkFacts
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import Neighbours
-from privbench.spn.links import COMPONENT, DegreeCounts, SlotCounts
+from privbench.spn.feature_names import COMPONENT
+from privbench.spn.count_links import DegreeLink, SlotLink
 from privbench.spn.nodes import Leaf, Node, scope, walk
 from privbench_verify.receipt import verify_receipt
 
@@ -134,7 +135,7 @@ def linked(name: str, **changes: Any) -> tuple[Vault, Any]:
 
 def test_slots_of_a_public_table_are_counted_one_by_one() -> None:
     _, found = linked("visit.town")
-    assert isinstance(found, SlotCounts)
+    assert isinstance(found, SlotLink)
     assert found.counts.shape == (1, TOWNS + 1)
     real = database(5)["visit"].keys["visit.town"]
     assert found.counts[0].tolist() == [0, *np.bincount(real, minlength=TOWNS)]
@@ -150,7 +151,7 @@ def test_a_key_that_cannot_be_null_has_no_null_count() -> None:
 def test_degrees_and_null_share_of_a_private_table() -> None:
     _, found = linked("visit.previous")
     real = database(5)["visit"].keys["visit.previous"]
-    assert isinstance(found, DegreeCounts)
+    assert isinstance(found, DegreeLink)
     assert found.null_share == pytest.approx((real < 0).mean())
     assert found.counts[:4].tolist() == np.bincount(np.bincount(real[real >= 0], minlength=700))[:4].tolist()
 

@@ -18,7 +18,7 @@ from privbench.privacy.noise import TestEntropy
 from privbench.privacy.receipt import open_ledger
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import Neighbours
-from privbench.spn.link_store import pack_link
+from privbench.spn.links import pack_link
 from privbench.spn.store import pack
 
 from ..made import Overruled, database, facts

@@ -15,6 +15,7 @@ from privbench.privacy.events import UNITS
 from privbench.privacy.facts import Facts
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import Neighbours
+from privbench.spn.feature_names import public_column
 
 from ..made import PERSONS, database, facts
 from .runs import DELTA, WEIRD, facts_for, released, run, vault_of
@@ -27,7 +28,7 @@ PUBLIC = {
     "public counts": replace(
         facts(),
         public_ids=True,
-        public_counts={"#public rating.person": (np.arange(PERSONS) % 5).astype(np.uint16)},
+        public_counts={public_column("rating.person"): (np.arange(PERSONS) % 5).astype(np.uint16)},
     ),
 }
 

@@ -21,7 +21,7 @@ from privbench.privacy.queries import Pair
 from privbench.schema.unit import LinkKind
 from privbench.spn.clique import CliqueTree, Conditional, Given
 from privbench.spn.fanouts import fanout_edges
-from privbench.spn.tree_links import Named
+from privbench.spn.links import Named
 
 Floats = NDArray[np.float64]
 

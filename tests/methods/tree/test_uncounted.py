@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from privbench.methods.tree.keys import counted_keys, rates
-from privbench.spn.tree_links import EVEN, MOST_MORE
+from privbench.spn.reference_link import EVEN, MOST_MORE
 
 TARGETS = 50_000
 

@@ -17,7 +17,7 @@ from privbench.methods.paper.settings import PaperSettings
 from privbench.privacy.blocks import ColumnSplit
 from privbench.privacy.facts import Facts
 from privbench.privacy.vault import Measured, Vault
-from privbench.spn.links import COMPONENT
+from privbench.spn.feature_names import COMPONENT
 from privbench.spn.nodes import Leaf, Node, Product, Sum
 
 

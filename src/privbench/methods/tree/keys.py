@@ -15,10 +15,13 @@ from privbench.methods.tree.columns import blocks_of, draws_targets, in_degree_e
 from privbench.methods.tree.learner import LearntTable
 from privbench.privacy.facts import Facts, LinkFacts
 from privbench.schema.unit import LinkKind
+from privbench.spn.block_link import BlockLink
+from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.fanouts import bin_means, fanout_edges
 from privbench.spn.feature_names import in_degree_column, key_column, null_column, rows_column
 from privbench.spn.infer import marginal
-from privbench.spn.tree_links import EVEN, MOST_MORE, Blocks, Fanouts, LinkModel, Named, Rates
+from privbench.spn.link import LinkModel
+from privbench.spn.reference_link import EVEN, MOST_MORE, Rates, ReferenceLink
 
 LEAST_SHAPE = 1e-4
 """Nearly all keys name a few rows."""
@@ -67,11 +70,11 @@ def link_table(
     return {link.name: _link(facts, link, learnt, rows, unowned) for link in facts.links_of(table)}
 
 
-def owner_fanouts(facts: Facts, link: LinkFacts, owner: LearntTable, *, unowned: float) -> Fanouts:
+def owner_fanouts(facts: Facts, link: LinkFacts, owner: LearntTable, *, unowned: float) -> FanoutLink:
     """The link of an owner key."""
     column = rows_column(link.name)
     edges = rows_edges(facts, link)
-    return Fanouts(column=column, edges=edges, exponent=owner.exponents[column], unowned=unowned)
+    return FanoutLink(column=column, edges=edges, exponent=owner.exponents[column], unowned=unowned)
 
 
 def _link(
@@ -80,17 +83,19 @@ def _link(
     if link.kind is LinkKind.OWNER:
         return owner_fanouts(facts, link, learnt[link.target], unowned=unowned)
     if link.kind is LinkKind.CATEGORY:
-        return Blocks(column=key_column(link.name), blocks=blocks_of(link), slots=link.slots or 0)
+        return BlockLink(column=key_column(link.name), blocks=blocks_of(link), slots=link.slots or 0)
     null = null_column(link.name) if link.nullable else None
     if not draws_targets(facts, link):
-        return Named(column=None, edges=fanout_edges(1), exponent=0.0, null=null)
+        return ReferenceLink(column=None, edges=fanout_edges(1), exponent=0.0, null=null)
     column = in_degree_column(link.name)
     edges = in_degree_edges(link)
-    named = Named(column=column, edges=edges, exponent=learnt[link.target].exponents[column], null=null)
+    named = ReferenceLink(column=column, edges=edges, exponent=learnt[link.target].exponents[column], null=null)
     return named if link.unique else replace(named, uncounted=_uncounted(link, named, learnt, rows))
 
 
-def _uncounted(link: LinkFacts, named: Named, learnt: Mapping[str, LearntTable], rows: Mapping[str, float]) -> Rates:
+def _uncounted(
+    link: LinkFacts, named: ReferenceLink, learnt: Mapping[str, LearntTable], rows: Mapping[str, float]
+) -> Rates:
     """What the networks say of keys that were not counted."""
     target, naming = learnt[link.target], learnt[link.table]
     shares = marginal(target.network, in_degree_column(link.name))

@@ -16,8 +16,8 @@ from privbench.methods.tree.structure import Candidates
 from privbench.methods.tree.surroundings import Surroundings
 from privbench.privacy.features import Axis
 from privbench.spn.clique import CliqueTree, Conditional, Given, conditionals
-from privbench.spn.clique_sample import draw_bins, draw_codes
 from privbench.spn.nodes import Leaf, Node, Product
+from privbench.spn.sample import draw_bins, draw_codes
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.privacy.features import Feature, OfOwner, PublicRows, Rank
+from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.fanouts import bin_of, draw_numbers, rank_codes, size_edges
 from privbench.spn.feature_names import STRATUM
 from privbench.spn.nodes import Node
-from privbench.spn.sample import sample
-from privbench.spn.siblings import first_rows, sample_siblings
-from privbench.spn.tree_links import Fanouts
+from privbench.spn.sample import first_rows, sample, sample_siblings
 
 Codes = NDArray[np.integer]
 
@@ -73,7 +72,7 @@ def public_codes(features: tuple[Feature, ...]) -> dict[str, Codes]:
     return {name: found[:: max(1, len(found) // MOST_ENTITIES)] for name, found in codes.items() if len(found)}
 
 
-def child_rows(above: SampledTable, link: Fanouts, features: tuple[Feature, ...], *, unowned: float) -> SampledRows:
+def child_rows(above: SampledTable, link: FanoutLink, features: tuple[Feature, ...], *, unowned: float) -> SampledRows:
     """The rows of a table, as its owners' fanouts have them, with what is given of each; a share has no owner.
 
     `unowned` is the number of rows without owner per row of the owner table.
