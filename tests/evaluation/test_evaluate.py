@@ -13,7 +13,7 @@ from privbench.evaluation.result import Result, Summary, result_json
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
 from privbench.generation.generate import generate
-from privbench.schema.derived import Derived
+from privbench.schema.derived import Derived, DerivedOrigin
 
 from .conftest import REAL, SCHEMA, SYNTHETIC, Make
 from .slow import slow_distance
