@@ -79,6 +79,8 @@ def test_verify_takes_a_bundle_a_model_and_a_receipt(bundle: Path, model: Path, 
         result = run("verify", path)
         assert result.code == 0
         assert "status: conditional" in result.out
+        assert "assumed: " in result.out
+        assert "`verified` means that the arithmetic" in result.out
 
 
 @pytest.mark.parametrize("name", ["data/person.parquet", "schema.sql", "receipt.json", "extra.txt", "SHA256SUMS"])

@@ -103,7 +103,7 @@ def draft_flags(command: Command) -> Command:
             "--public",
             multiple=True,
             metavar="T[,T..]",
-            help="These tables are nobody's secret: copy them as they are.",
+            help="These tables are public: copy them. Keys of theirs into private tables are drawn again.",
         ),
         click.option(
             "--domains",

@@ -197,7 +197,7 @@ def _show_tree(model: "Model", table: str, *, as_json: bool) -> None:
     from privbench.errors import SpecError
     from privbench.schema.choices import closest
     from privbench.spn.draw import tree_text
-    from privbench.spn.feature_names import COMPONENT
+    from privbench.spn.feature_names import COMPONENT, shown
 
     if table not in model.tables:
         raise SpecError(f"--tree {table}: the model has no network of it. {closest(table, model.tables)}")
@@ -208,8 +208,8 @@ def _show_tree(model: "Model", table: str, *, as_json: bool) -> None:
         return
     for line in text.splitlines():
         echo(line)
-    if COMPONENT in text:
-        echo(f"{COMPONENT}: which part of the table a row is of. The rows of a part have keys drawn together.")
+    if COMPONENT in model.tables[table].network.sizes:
+        echo(f"{shown(COMPONENT)}: which part of the table a row is of. The rows of a part have keys drawn together.")
 
 
 def _show_ledger(receipt: Mapping[str, Any], *, as_json: bool) -> None:
@@ -218,21 +218,23 @@ def _show_ledger(receipt: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(ledger)
         return
-    if "rho" in receipt["budget"]:
-        currency, budget = "rho", Fraction(receipt["budget"]["rho"])
-        click.echo(f"{_promised(receipt)}: follows from rho {float(budget):.6g} (zCDP, {receipt['neighbours']})")
-        if thresholds := receipt["budget"].get("thresholds"):
-            spent = f"{float(Fraction(ledger['delta'])):.3g} of {float(Fraction(thresholds)):.3g}"
+    budget = receipt["budget"]
+    measure, amount = budget["measure"], Fraction(budget["amount"])
+    if measure == "rho":
+        click.echo(f"{_promised(receipt)}: follows from rho {float(amount):.6g} (zCDP, {receipt['neighbours']})")
+        if thresholds := Fraction(budget["thresholds"]):
+            spent = f"{float(Fraction(ledger['delta'])):.3g} of {float(thresholds):.3g}"
             click.echo(f"of delta, thresholds of frequent values spent {spent}; rho implies epsilon with the rest")
     else:
-        currency, budget = "epsilon", Fraction(receipt["budget"]["add_remove"])
-        factor = receipt["budget"]["factor"]
-        click.echo(f"{_promised(receipt)} = {factor} x {float(budget):g} (adding or removing an entity)")
-    print_table(("spent on", "draws", currency, "share %"), _spending(ledger["nodes"], currency, budget))
+        factor = 2 if receipt["neighbours"] == "replace" else 1
+        click.echo(f"{_promised(receipt)} = {factor} x {float(amount):g} (adding or removing an entity)")
+    print_table(("spent on", "draws", measure, "share %"), _spending(ledger["nodes"], measure, amount))
 
 
 def _show_verdict(verdict: "Verdict", *, as_json: bool) -> None:
-    """Print what a receipt is worth, problems first."""
+    """Print what a receipt is worth, problems first, and what it takes for granted."""
+    from privbench_verify.receipt import MEANING
+
     if as_json:
         print_json(
             {
@@ -242,6 +244,8 @@ def _show_verdict(verdict: "Verdict", *, as_json: bool) -> None:
                 "spent": None if verdict.spent is None else str(verdict.spent),
                 "condition": verdict.condition,
                 "problems": list(verdict.problems),
+                "assumptions": list(verdict.assumptions),
+                "meaning": MEANING,
             }
         )
         return
@@ -253,6 +257,10 @@ def _show_verdict(verdict: "Verdict", *, as_json: bool) -> None:
         click.echo(f"epsilon promised {float(verdict.epsilon):g}{chance}, spent {float(verdict.spent):.6g}")
     if verdict.condition:
         echo(shortened(verdict.condition))
+    for assumption in verdict.assumptions:
+        echo(f"assumed: {assumption}")
+    if verdict.status != "failed":
+        echo(MEANING)
 
 
 def _promised(receipt: Mapping[str, Any]) -> str:
@@ -261,15 +269,17 @@ def _promised(receipt: Mapping[str, Any]) -> str:
     return f"epsilon {decimal(receipt['epsilon']):g}" + (f", delta {delta:g}" if delta else "")
 
 
-def _spending(nodes: list[dict[str, Any]], currency: str, budget: Fraction) -> Iterator[tuple[str, int, float, float]]:
+def _spending(nodes: list[dict[str, Any]], measure: str, budget: Fraction) -> Iterator[tuple[str, int, float, float]]:
     """The scopes and queries right below the root, with what each cost and how many draws it took."""
+    from privbench.privacy.describe import describe
+
     draws = [node.get("draws", 0) for node in nodes]
     for at in range(len(nodes) - 1, 0, -1):
         draws[nodes[at]["parent"]] += draws[at]
     for at, node in enumerate(nodes):
         if node["parent"] == 0:
-            cost = Fraction(node[currency] if node["kind"] == "event" else node["total"])
-            what = f"{node['table']}: {node['query']}" if node["kind"] == "event" else node["label"]
+            cost = Fraction(node[measure] if node["kind"] == "event" else node["total"])
+            what = describe(node["query"]) if node["kind"] == "event" else node["label"]
             if cost:
                 yield what, draws[at], float(cost), float(100 * cost / budget)
 

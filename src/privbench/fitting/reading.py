@@ -93,9 +93,9 @@ def _check_sizes(rows: Mapping[str, int]) -> None:
             raise DataError(f"{table}: has {count} rows, at most {SIZE_LIMIT} can be protected. Split the table.")
 
 
-def check_source(there: Schema, wanted: Schema) -> None:
+def check_source(source: Schema, wanted: Schema) -> None:
     """Refuse a source that lacks a table or a column of the spec."""
-    names = {t.name: {c.name for c in t.columns} for t in there.tables}
+    names = {t.name: {c.name for c in t.columns} for t in source.tables}
     for table in wanted.tables:
         if table.name not in names:
             raise SourceError(

@@ -1,4 +1,8 @@
-"""Which columns of a synthetic database are not as in its source, and not by the publisher's choice."""
+"""Which columns are not in the synthetic database as they are in the source, and not by the publisher's choice.
+
+Types that have no codec, types that become another one, and keys that may be NULL since some reference no row. Commands
+and the README of a bundle list them. What the publisher dropped is not among them: only the publisher is told.
+"""
 
 from dataclasses import dataclass
 

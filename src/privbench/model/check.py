@@ -52,12 +52,12 @@ def _check_table(model: Model, name: str) -> None:
 
 
 def _check_counted(model: Model, name: str) -> None:
-    """Refuse columns that count rows which are not born with their owner: their number is not known when it is made."""
+    """Refuse columns that count rows that are not made with their owner: their number is not known then."""
     derived = [column.derived for column in model.protection.schema.table(name).columns]
     for child in (equals.rows for equals in derived if equals is not None and equals.rows is not None):
         link = key_name(child, model.protection.owners[child])
         if not isinstance(model.tables[child].links.get(link), FanoutLink):
-            raise ModelError(f"{name}: counts rows of {child}, which are not born with it.")
+            raise ModelError(f"{name}: counts rows of {child}, which are not made with it.")
 
 
 def _check_public(model: Model, rows: Mapping[str, int] | None) -> None:
