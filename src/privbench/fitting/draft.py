@@ -107,7 +107,7 @@ def _named(schema: Schema, places: Collection[Place]) -> Collection[Place]:
 
 def _without_codec(schema: Schema, drop: Collection[str]) -> list[Place]:
     """Columns whose type has no codec; SchemaError if a key needs one."""
-    named = {(key.table, c) for _, key in schema.foreign_keys() for c in key.references}
+    referenced = {(key.table, c) for _, key in schema.foreign_keys() for c in key.references}
     places = []
     for table in (t for t in schema.tables if t.name not in drop):
         in_key = {*table.primary_key, *(c for key in table.foreign_keys for c in key.columns)}
