@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 from privbench.methods.method import TableModel
 from privbench.model.model import Model
 from privbench.schema.spec import Spec
+from privbench.spn.block_link import BlockLink
 from privbench.spn.clique import CliqueTree, Conditional, Given
+from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.fanouts import RANK_EDGES, fanout_edges, size_edges
 from privbench.spn.feature_names import (
     RANK,
@@ -22,8 +24,6 @@ from privbench.spn.feature_names import (
     owner_column,
     rows_column,
 )
-from privbench.spn.block_link import BlockLink
-from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.link import LinkModel
 from privbench.spn.reference_link import Rates, ReferenceLink
 

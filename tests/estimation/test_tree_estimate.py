@@ -11,11 +11,11 @@ from privbench.errors import SpecError
 from privbench.estimation.estimate import cardinality, selectivity
 from privbench.estimation.sample import sampled
 from privbench.methods.method import TableModel
+from privbench.spn.block_link import BlockLink
+from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.fanouts import bin_means
 from privbench.spn.feature_names import key_column, owner_column, rows_column
 from privbench.spn.infer import marginal
-from privbench.spn.block_link import BlockLink
-from privbench.spn.fanout_link import FanoutLink
 
 from ..generation.test_tree_keys import table
 from ..generation.test_tree_rows import number, opened

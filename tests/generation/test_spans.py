@@ -10,8 +10,8 @@ from privbench.methods.method import TableModel
 from privbench.schema.tables import Column, ForeignKey, Table
 from privbench.schema.types import parse_type
 from privbench.schema.unit import Link, LinkKind
-from privbench.spn.feature_names import COMPONENT
 from privbench.spn.count_links import SlotLink
+from privbench.spn.feature_names import COMPONENT
 from privbench.spn.nodes import Leaf
 
 KEY = ForeignKey(columns=("owner",), table="person", references=("id",))

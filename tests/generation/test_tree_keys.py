@@ -16,6 +16,7 @@ from privbench.methods.method import TableModel
 from privbench.model.check import check_model
 from privbench.model.model import Model
 from privbench.model.order import generation_order
+from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.fanouts import fanout_edges
 from privbench.spn.feature_names import (
     COMPONENT,
@@ -25,9 +26,8 @@ from privbench.spn.feature_names import (
     public_column,
     rows_column,
 )
-from privbench.spn.fanout_link import FanoutLink
-from privbench.spn.reference_link import ReferenceLink
 from privbench.spn.nodes import Leaf
+from privbench.spn.reference_link import ReferenceLink
 
 from ..tree_models import INTEGER, made, network
 from .test_tree_rows import number, opened

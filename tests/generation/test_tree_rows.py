@@ -13,10 +13,10 @@ from privbench.generation.generate import generate
 from privbench.generation.sizes import lost_rows, planned_rows
 from privbench.methods.method import TableModel
 from privbench.model.model import Model
+from privbench.spn.block_link import BlockLink
 from privbench.spn.fanouts import bin_means, bin_of
 from privbench.spn.feature_names import in_degree_column, key_column, null_column, rows_column
 from privbench.spn.infer import marginal
-from privbench.spn.block_link import BlockLink
 
 from ..tree_models import BOSSES, GUESTS, SPEC, TOWNS, VISITS, made, tables
 

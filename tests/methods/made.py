@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -13,16 +14,15 @@ from privbench.encode.keys import NULL, entities_by_owner, own_entities
 from privbench.methods.method import TableModel, silent
 from privbench.methods.paper.method import learn
 from privbench.methods.paper.settings import PaperSettings
+from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, TableFacts
-from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import Entropy, TestEntropy
-from privbench.privacy.receipt import PublicFacts, add_remove_budget, make_receipt
-from privbench.privacy.vault import Vault
+from privbench.privacy.receipt import PublicFacts, make_receipt, open_ledger
+from privbench.privacy.vault import Answer, Vault
 from privbench.schema.domain import Origin
 from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import parse_type
 from privbench.schema.unit import LinkKind, Neighbours, Protection, protect
-from privbench.spn.count_links import DegreeLink
 from privbench.spn.store import pack
 
 EPSILON = Fraction(4)
@@ -73,6 +73,7 @@ def facts(neighbours: Neighbours = Neighbours.REPLACE, *, caps: Mapping[str, int
             LinkFacts(
                 name=f"{t}.{name}",
                 table=t,
+                columns=(name,),
                 target=target,
                 kind=kind,
                 slots=slots.get(target),
@@ -130,12 +131,12 @@ def _key(rows: int, targets: int, rng: np.random.Generator, *, nulls: bool, extr
 class Overruled(Vault):
     """A vault that measures its own data but answers from the tape of another run."""
 
-    def __init__(self, *arguments: Any, answers: Sequence[NDArray[np.int64]], **options: Any) -> None:
+    def __init__(self, *arguments: Any, answers: Sequence[Answer], **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._others = iter(answers)
 
-    def _answer(self, noisy: Any) -> NDArray[np.int64]:
-        super()._answer(noisy)
+    def _recorded(self, answer: Answer | None) -> Answer:
+        super()._recorded(answer)
         self.answers[-1] = next(self._others)
         return self.answers[-1]
 
@@ -145,21 +146,27 @@ def vault_of(
     *,
     public: Facts | None = None,
     seed: int = 1,
-    tape: Sequence[NDArray[np.int64]] | None = None,
+    tape: Sequence[Answer] | None = None,
     entropy: Entropy | None = None,
 ) -> Vault:
     """A vault on data, on a tape, or on data that a tape overrules."""
-    public = public or facts()
-    ledger = Ledger(add_remove_budget(EPSILON, public.neighbours))
+    ledger = open_ledger(EPSILON, Fraction(0), (public or facts()).neighbours)
     entropy = entropy or TestEntropy(seed)
-    if data is not None and tape is not None:
-        return Overruled(public, data, ledger=ledger, entropy=entropy, answers=tape)
-    return Vault(public, data, ledger=ledger, entropy=entropy, tape=tape)
+    engine = None if data is None else NumpyEngine(data, entropy=entropy)
+    if engine is not None and tape is not None:
+        return Overruled(engine, ledger=ledger, entropy=entropy, answers=tape)
+    return Vault(engine, ledger=ledger, entropy=entropy, tape=tape)
 
 
-def run(vault: Vault, settings: PaperSettings = SETTINGS) -> dict[str, TableModel]:
+def cap(vault: Vault, caps: Mapping[str, int]) -> None:
+    """Cap the rows of some tables, owners first."""
+    for table, most in caps.items():
+        vault.cap_rows(table, most, facts().owner_link(table))
+
+
+def run(vault: Vault, settings: PaperSettings = SETTINGS, *, public: Facts | None = None) -> dict[str, TableModel]:
     """Learn all tables."""
-    return learn(vault, settings, silent)
+    return learn(vault, public or facts(), settings, silent)
 
 
 def released(models: Mapping[str, TableModel]) -> dict[str, object]:
@@ -167,13 +174,20 @@ def released(models: Mapping[str, TableModel]) -> dict[str, object]:
     out: dict[str, object] = {}
     for name, model in models.items():
         header, arrays = pack(model.network)
-        links = {
-            key: (found.counts.tobytes(), found.counts.shape, getattr(found, "null_share", None))
-            for key, found in model.links.items()
-        }
-        kinds = [isinstance(found, DegreeLink) for found in model.links.values()]
-        out[name] = (json.dumps(header), {k: a.tobytes() for k, a in arrays.items()}, model.rows, links, kinds)
+        links = {key: plain(link) for key, link in model.links.items()}
+        out[name] = (json.dumps(header), {k: a.tobytes() for k, a in arrays.items()}, model.rows, links)
     return out
+
+
+def plain(value: Any) -> object:
+    """A value down to bytes and names of types, so that two of them can be compared whatever they are."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if is_dataclass(value):
+        return type(value).__name__, {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: plain(found) for key, found in value.items()}
+    return [plain(found) for found in value] if isinstance(value, list | tuple) else value
 
 
 def protection(neighbours: Neighbours = Neighbours.REPLACE) -> Protection:
@@ -200,21 +214,22 @@ def protection(neighbours: Neighbours = Neighbours.REPLACE) -> Protection:
     )
 
 
-def receipt(vault: Vault) -> dict[str, Any]:
+def receipt(vault: Vault, *, public: Facts | None = None) -> dict[str, Any]:
     """The receipt of a run, as it comes back from a file."""
+    public = public or facts()
     made = make_receipt(
-        protection=protection(vault.facts.neighbours),
+        protection=protection(public.neighbours),
         facts=PublicFacts(
-            domains={f"{t}.{c}": Origin.DECLARED for t, columns in COLUMNS.items() for c in columns},
-            sizes={t: f.rows for t, f in vault.facts.tables.items() if f.rows is not None},
-            rows_per_entity={t: vault.cap(t) for t in vault.facts.tables},
-            declared_caps=[t for t in vault.facts.tables if t != vault.facts.entity],
+            domains={(t, c): Origin.DECLARED for t, columns in COLUMNS.items() for c in columns},
+            sizes={t: f.rows for t, f in public.tables.items() if f.rows is not None},
+            rows_per_entity={t: vault.cap_or_none(t) for t in public.tables},
+            declared_caps=[t for t in public.tables if t != public.entity],
             orphans="error",
             parameters={"method": "paper"},
         ),
         epsilon=EPSILON,
         ledger=vault.ledger,
-        entropy=vault.entropy,
+        private_noise=vault.noise_is_private,
         software="privbench 0",
     )
     read: dict[str, Any] = json.loads(json.dumps(made))

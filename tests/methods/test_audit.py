@@ -10,7 +10,8 @@ from privbench.encode.keys import own_entities
 from privbench.methods.method import silent
 from privbench.methods.paper.method import learn
 from privbench.methods.paper.settings import PaperSettings
-from privbench.privacy import door as door_module
+from privbench.privacy import vault as vault_module
+from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.facts import ColumnFacts, Facts, TableFacts
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy, discrete_laplace
@@ -34,8 +35,8 @@ def published(persons: int, entropy: TestEntropy) -> int:
     """How many persons seem to be there, going by a model of persons who all have the last codes."""
     codes = {name: np.ones(persons, np.uint8) for name in COLUMNS}
     data = {"person": CodedTable(codes=codes, keys={}, entities=own_entities(persons))}
-    vault = Vault(FACTS, data, ledger=Ledger(Fraction(1)), entropy=entropy)
-    network = learn(vault, PaperSettings(), silent)["person"].network
+    vault = Vault(NumpyEngine(data, entropy=entropy), ledger=Ledger(Fraction(1)), entropy=entropy)
+    network = learn(vault, FACTS, PaperSettings(), silent)["person"].network
     return int(sum(n.counts[1] for n in walk(network) if isinstance(n, Leaf) and n.column in COLUMNS))
 
 
@@ -49,6 +50,6 @@ def loss() -> float:
 def test_whole_runs_lose_no_more_than_epsilon_and_half_the_noise_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert loss() <= 1
     monkeypatch.setattr(
-        door_module, "discrete_laplace", lambda size, scale, entropy: discrete_laplace(size, scale / 4, entropy)
+        vault_module, "discrete_laplace", lambda size, scale, entropy: discrete_laplace(size, scale / 4, entropy)
     )
     assert loss() > 1

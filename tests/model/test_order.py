@@ -5,8 +5,8 @@ import pytest
 from privbench.errors import SchemaError
 from privbench.io.ddl import parse_ddl
 from privbench.model.order import colliding_keys, declared_order, generation_order, redrawn_links, referenced_ahead
-from privbench.schema.table_spec import ColumnSpec, ForeignKeySpec, TableSpec
 from privbench.schema.spec import Spec
+from privbench.schema.table_spec import ColumnSpec, ForeignKeySpec, TableSpec
 
 
 def _spec(ddl: str, unit: str, *, public: tuple[str, ...] = ()) -> Spec:

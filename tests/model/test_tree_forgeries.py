@@ -4,17 +4,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from privbench.privacy.weighted import weights_query
 
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
 from privbench.model.file import load_model, save_model
 from privbench.model.model import Model
 from privbench.model.verify import verify
-from privbench.privacy.weighted import weights_query
 from privbench.spn.clique import CliqueTree
 from privbench.spn.fanout_link import FanoutLink
-from privbench.spn.reference_link import ReferenceLink
 from privbench.spn.nodes import walk
+from privbench.spn.reference_link import ReferenceLink
 
 from ..forging import COMMON, Change, alter, assert_refused, empty_ledger, forged, relabel, write_shop
 from ..seeded import SeededEntropy

@@ -12,14 +12,14 @@ from privbench.generation.generate import generate
 from privbench.methods.method import TableModel
 from privbench.model.check import check_model
 from privbench.model.file import load_unverified, save_model
+from privbench.spn.block_link import BlockLink
+from privbench.spn.count_links import SlotLink
+from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.fanouts import fanout_edges
 from privbench.spn.feature_names import RANK, owner_column, rows_column
-from privbench.spn.block_link import BlockLink
-from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.link import LinkModel
-from privbench.spn.reference_link import ReferenceLink
-from privbench.spn.count_links import SlotLink
 from privbench.spn.nodes import Node
+from privbench.spn.reference_link import ReferenceLink
 
 from ..tree_models import made, network, tables
 

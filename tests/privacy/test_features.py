@@ -166,7 +166,12 @@ def test_a_feature_of_an_owner_moves_as_far_as_the_feature() -> None:
     counted = features.in_degree(LINKS["visit.previous"], EDGES)
     above = features.of_owner(counted, NOTE_OWNER)
     assert counted.in_degree is above.in_degree is features.of_owner(above, NOTE_OWNER).in_degree is counted.source
-    assert counted.sensitivity_factor == above.sensitivity_factor == features.of_first(above, NOTE_OWNER).sensitivity_factor == 3
+    assert (
+        counted.sensitivity_factor
+        == above.sensitivity_factor
+        == features.of_first(above, NOTE_OWNER).sensitivity_factor
+        == 3
+    )
     assert features.of_owner(own("visit"), NOTE_OWNER).sensitivity_factor == 1
 
 

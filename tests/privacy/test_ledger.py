@@ -1,19 +1,26 @@
+"""The ledger: totals of any tree, a budget that holds to the last unit, and what a block may be charged."""
+
 import sys
 from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
-from privbench.privacy.price import price_noise
 
 from privbench.errors import BudgetError
-from privbench.privacy.events import FINE_GRID, GRID, UNITS, Currency, Event, Mechanism
+from privbench.methods.capped import row_histogram
+from privbench.privacy.calibrate import calibrate, calibrate_published
+from privbench.privacy.events import FINE_GRID, GRID, Event, PrivacyMeasure
+from privbench.privacy.facts import ColumnFacts
+from privbench.privacy.features import present, whole_axis
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.partitions import Boxes, Centres
+from privbench.privacy.queries import Counts, FrequentValues, Histogram, PublishedRowSplit
 
-from .trees import Step, event, follow, walks
+from .trees import Step, block_of, cap_choice, event, follow, guests, sizes, walks, weights
 
 HALF = Fraction(1, 2)
+COST_FACTS = ColumnFacts(size=4, ordered=True)
 AGES = Boxes(table="person", rows_per_entity=1, boxes=({"age": ((0, 4),)}, {"age": ((5, 9),)}))
 PERSONS = Centres(table="person", rows_per_entity=1, centres=({"age": (0,)}, {"age": (7,)}))
 VISITS = Centres(table="visit", rows_per_entity=3, centres=({"cost": (0,)}, {"cost": (7,)}))
@@ -47,8 +54,8 @@ def test_a_refusal_changes_nothing() -> None:
     young, old = ledger.root.partition("by age", AGES, 2)
     young.charge(event("person", Fraction(3, 4)))
     before = ledger.to_json()
-    with pytest.raises(BudgetError, match=r"person: income: would spend epsilon 1.25, but only 0.25 of 1 is left"):
-        old.charge(event("person", Fraction(5, 4), query="income"))
+    with pytest.raises(BudgetError, match=r"person: histogram: would spend epsilon 1.25, but only 0.25 of 1 is left"):
+        old.charge(event("person", Fraction(5, 4)))
     with pytest.raises(BudgetError):
         ledger.root.charge(event("visit", HALF))
     assert ledger.to_json() == before
@@ -65,7 +72,7 @@ def test_the_budget_is_kept_to_the_last_unit() -> None:
     assert Fraction(1, 3) - Fraction(1, GRID) < ledger.total <= Fraction(1, 3)
 
 
-def test_what_fits_under_the_dearest_part_is_free() -> None:
+def test_what_fits_under_the_part_that_cost_most_is_free() -> None:
     ledger = Ledger(Fraction(1))
     young, old = ledger.root.partition("by age", AGES, 2)
     young.charge(event("person", Fraction(1)))
@@ -80,15 +87,16 @@ def test_a_block_measures_its_own_table_with_whole_rows() -> None:
     left.charge(event("visit", HALF))
     with pytest.raises(ValueError, match="charged to a block of visit"):
         left.charge(event("person", HALF))
+    other_cap = calibrate(row_histogram(block_of("visit", cap=4)), PrivacyMeasure.EPSILON, HALF)
     for below in (left, left.sequential("leaf")):
         with pytest.raises(ValueError, match="whole multiple of the 3 rows"):
-            below.charge(_visits(Mechanism.DISCRETE_LAPLACE, sensitivity=Fraction(4)))
-    left.charge(_visits(Mechanism.AS_PUBLISHED, sensitivity=Fraction(4)))
+            below.charge(other_cap)
+    left.charge(published(cap=4))
 
 
-def _visits(mechanism: Mechanism, *, sensitivity: Fraction) -> Event:
-    facts = {"query": "sizes", "table": "visit", "scale": Fraction(8), "amount": HALF, "draws": 1}
-    return Event(mechanism=mechanism, sensitivity=sensitivity, **facts)  # type: ignore[arg-type]
+def published(cap: int) -> Event:
+    split = PublishedRowSplit(block=block_of("visit", cap=cap), columns={"cost": COST_FACTS}, rounds=2, fewest=1)
+    return calibrate_published(split, HALF)
 
 
 def test_partitions_that_do_not_fit_their_scope() -> None:
@@ -147,24 +155,24 @@ def test_as_published_is_remembered() -> None:
     ledger = Ledger(Fraction(9))
     ledger.root.charge(event("person", HALF))
     assert not ledger.as_published
-    ledger.root.charge(_visits(Mechanism.AS_PUBLISHED, sensitivity=Fraction(1)))
+    ledger.root.charge(published(cap=3))
     assert ledger.as_published
 
 
 def test_rho_adds_up_and_is_kept_to_the_last_step() -> None:
-    ledger = Ledger(Fraction(1, 3), Currency.RHO)
-    counts = price_noise(Currency.RHO, "person", "sizes", sensitivity=1, amount=Fraction(1, 3), draws=1)
+    ledger = Ledger(Fraction(1, 3), PrivacyMeasure.RHO)
+    counts = calibrate(sizes("person"), PrivacyMeasure.RHO, Fraction(1, 3))
     ledger.root.sequential("persons").charge(counts)
     assert Fraction(1, 3) - Fraction(1, FINE_GRID) < ledger.total <= Fraction(1, 3)
-    little = price_noise(Currency.RHO, "person", "sizes", sensitivity=1, amount=Fraction(1, 10**9), draws=1)
+    little = calibrate(sizes("person"), PrivacyMeasure.RHO, Fraction(1, 10**9))
     with pytest.raises(BudgetError, match="would spend rho 1e-09"):
         ledger.root.charge(little)
     assert ledger.to_json()["nodes"][-1]["rho"] == ledger.to_json()["total"]
 
 
-def test_a_ledger_takes_one_currency() -> None:
-    counts = price_noise(Currency.RHO, "person", "sizes", sensitivity=1, amount=HALF, draws=1)
-    for ledger in (Ledger(Fraction(1)), Ledger(Fraction(1), Currency.RHO_REPLACE)):
+def test_a_ledger_takes_one_privacy_measure() -> None:
+    counts = calibrate(sizes("person"), PrivacyMeasure.RHO, HALF)
+    for ledger in (Ledger(Fraction(1)), Ledger(Fraction(1), PrivacyMeasure.RHO_REPLACE)):
         with pytest.raises(ValueError, match="but the ledger counts"):
             ledger.root.charge(counts)
         assert ledger.total == 0
@@ -172,11 +180,30 @@ def test_a_ledger_takes_one_currency() -> None:
 
 def test_rho_has_no_parallel_blocks() -> None:
     with pytest.raises(ValueError, match="cannot be charged in parallel"):
-        Ledger(Fraction(1), Currency.RHO).root.partition("by age", AGES, 2)
+        Ledger(Fraction(1), PrivacyMeasure.RHO).root.partition("by age", AGES, 2)
 
 
-def test_weights_are_not_counted_in_blocks() -> None:
+def test_only_rows_are_counted_in_blocks() -> None:
+    """Weights, votes and caps are about whole tables."""
+    left, _ = Ledger(Fraction(9)).root.partition("by centres", VISITS, 2)
+    holders = Histogram(table="visit", axes=(whole_axis(present("cost")),), counts=Counts.VOTES)
+    for query in (*weights(), holders, cap_choice()):
+        with pytest.raises(ValueError, match="does not count rows of it"):
+            left.charge(calibrate(query, PrivacyMeasure.EPSILON, HALF))
     young, _ = Ledger(Fraction(9)).root.partition("by age", AGES, 2)
-    weights = price_noise(Currency.EPSILON, "person", "weights", sensitivity=UNITS, amount=HALF, draws=1, weighted=True)
-    with pytest.raises(ValueError, match="on whole tables alone"):
-        young.charge(weights)
+    with pytest.raises(ValueError, match="does not count rows of it"):
+        left.charge(calibrate(guests(), PrivacyMeasure.EPSILON, HALF))
+    young.charge(event("person", HALF))
+
+
+def test_deltas_add_up_to_no_more_than_there_is() -> None:
+    delta = Fraction(1, 10**9)
+    ledger = Ledger(Fraction(1), PrivacyMeasure.RHO, thresholds=delta)
+    strings = calibrate(FrequentValues(table="t", column="a"), PrivacyMeasure.RHO, Fraction(1, 9), delta=delta / 2)
+    for _ in range(2):
+        ledger.root.charge(strings)
+    before = ledger.to_json()
+    with pytest.raises(BudgetError, match=r"would spend delta 5e-10 .* but only 0 of 1e-09 is left"):
+        ledger.root.charge(strings)
+    assert ledger.to_json() == before
+    assert Fraction(before["delta"]) == ledger.delta == delta

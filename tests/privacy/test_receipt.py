@@ -1,35 +1,63 @@
+"""What a receipt says beside its numbers: who is protected, what is public, on what it depends."""
+
+import copy
 import json
-import re
+from collections.abc import Iterator
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
-from privbench.privacy.noise import TestEntropy
-from privbench.privacy.receipt import AS_PUBLISHED, NOT_PRIVATE, ORPHANS, REFERENCES, add_remove_budget
+import pytest
+
+from privbench.privacy.receipt import (
+    AS_PUBLISHED,
+    NOT_PRIVATE,
+    ORPHANS,
+    REFERENCES,
+    PublicFacts,
+    make_receipt,
+    open_ledger,
+)
 from privbench.schema.domain import Origin
 from privbench.schema.unit import Neighbours
+from privbench_verify.receipt import verify_receipt
 
-from .trees import EPSILON, good, receipt, spent_ledger
+from ..verify.test_schema import RULES, fits
+from .trees import DELTA, EPSILON, good, good_rho, protection, receipt, spent_ledger
 
-DOCS = Path(__file__).parents[2] / "docs" / "receipt.md"
+NOTHING_PUBLIC = PublicFacts(
+    domains={}, sizes={}, rows_per_entity={"visit": 3}, declared_caps=[], orphans="error", parameters={}
+)
 
 
 def test_replace_halves_the_budget() -> None:
-    assert add_remove_budget(Fraction(16, 5), Neighbours.REPLACE) == Fraction(8, 5)
-    assert add_remove_budget(Fraction(16, 5), Neighbours.ADD_REMOVE) == Fraction(16, 5)
+    assert open_ledger(Fraction(16, 5), Fraction(0), Neighbours.REPLACE).budget == Fraction(8, 5)
+    assert open_ledger(Fraction(16, 5), Fraction(0), Neighbours.ADD_REMOVE).budget == Fraction(16, 5)
 
 
-def test_the_condition_comes_first() -> None:
+def test_a_ledger_keeps_a_promise_in_its_own_measure() -> None:
+    for ledger, delta in ((spent_ledger(), DELTA), (open_ledger(EPSILON, DELTA, Neighbours.REPLACE), Fraction(0))):
+        with pytest.raises(ValueError, match="cannot keep a promise"):
+            make_receipt(
+                protection=protection(),
+                facts=NOTHING_PUBLIC,
+                epsilon=EPSILON,
+                delta=delta,
+                ledger=ledger,
+                private_noise=True,
+                software="privbench 0",
+            )
+
+
+def test_the_condition_names_the_domains_that_came_from_the_data() -> None:
     paper = good(origin=Origin.DATA)
-    assert next(iter(paper)) == "condition"
     assert paper["condition"] == "epsilon holds given that these domains are public: visit.cost"
-    assert paper["public"]["domains"]["data"] == ["visit.cost"]
+    assert {"table": "visit", "column": "cost", "origin": "data"} in paper["public"]["domains"]
     assert good()["condition"] is None
 
 
 def test_who_is_protected() -> None:
     paper = good()
-    assert paper["unit"]["entity"] == "person"
+    assert (paper["unit"]["entity"], paper["unit"]["weight"]) == ("person", 2**20)
     assert paper["unit"]["tables"] == {
         "person": {
             "role": "entity",
@@ -46,9 +74,11 @@ def test_who_is_protected() -> None:
             "rows_per_entity_from": "chosen",
         },
     }
-    assert paper["references"] == {"note": REFERENCES, "keys": ["visit(guest) -> person(id)"]}
+    guest = {"table": "visit", "columns": ["guest"], "target": "person"}
+    assert paper["references"] == {"note": REFERENCES, "keys": [guest]}
     assert paper["public"]["tables"] == ["town"]
-    assert paper["budget"] == {"add_remove": "8/5", "factor": 2}
+    assert paper["budget"] == {"measure": "epsilon", "amount": "8/5"}
+    assert good_rho()["budget"].keys() == {"measure", "amount", "thresholds"}
 
 
 def test_what_orphans_mean() -> None:
@@ -58,8 +88,9 @@ def test_what_orphans_mean() -> None:
 
 
 def test_stamps() -> None:
-    assert good()["stamp"] is None
-    assert good(entropy=TestEntropy(3))["stamp"] == NOT_PRIVATE
+    assert (good()["stamp"], good()["noise"]) == (None, "operating system")
+    tried = good(private_noise=False)
+    assert (tried["stamp"], tried["noise"]) == (NOT_PRIVATE, "test")
     assert NOT_PRIVATE.startswith("not private: ")
     assert AS_PUBLISHED == "as published: the claim was not verified"
 
@@ -72,53 +103,43 @@ def test_there_is_no_float_and_json_keeps_it_all() -> None:
     assert made["public"]["parameters"] == {"method": "paper", "alpha": "0.5", "beta": 10_000}
 
 
-def schema() -> dict[str, Any]:
-    found = re.findall(r"```json\n(.*?)```", DOCS.read_text(encoding="utf-8"), flags=re.DOTALL)
-    return json.loads(found[-1])  # type: ignore[no-any-return]
+PAPERS = {
+    "epsilon, replace": lambda: good(),
+    "epsilon, add-remove": lambda: good(Neighbours.ADD_REMOVE),
+    "rho, replace": lambda: good_rho(),
+    "rho, add-remove": lambda: good_rho(Neighbours.ADD_REMOVE),
+}
 
 
-def described(value: object, rule: dict[str, Any], rules: dict[str, Any], where: str = "receipt") -> list[str]:
-    """What of a value the schema does not allow, for the few words of JSON Schema that the docs use."""
-    if "$ref" in rule:
-        rule = rules[rule["$ref"].removeprefix("#/$defs/")]
-    if "oneOf" in rule:
-        tries = [described(value, one, rules, where) for one in rule["oneOf"]]
-        return [] if sum(not found for found in tries) == 1 else [f"{where} fits {tries}"]
-    if "const" in rule or "enum" in rule:
-        allowed = rule.get("enum", [rule.get("const")])
-        return [] if any(type(value) is type(a) and value == a for a in allowed) else [f"{where} is {value!r}"]
-    names = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool, "null": type(None)}
-    types = rule["type"] if isinstance(rule["type"], list) else [rule["type"]]
-    if type(value) not in [names[name] for name in types]:
-        return [f"{where} is {value!r}"]
-    if isinstance(value, str) and "pattern" in rule and not re.search(rule["pattern"], value):
-        return [f"{where} is {value!r}"]
-    if isinstance(value, list):
-        return [p for i, item in enumerate(value) for p in described(item, rule["items"], rules, f"{where}[{i}]")]
-    return _object_problems(value, rule, rules, where) if isinstance(value, dict) else []
+@pytest.mark.parametrize("name", PAPERS)
+def test_what_is_written_verifies_and_is_what_the_docs_describe(name: str) -> None:
+    verdict = verify_receipt(PAPERS[name]())
+    assert (verdict.status, verdict.problems) == ("verified", ())
+    assert fits(PAPERS[name](), RULES)
 
 
-def _object_problems(value: dict[str, Any], rule: dict[str, Any], rules: dict[str, Any], where: str) -> list[str]:
-    known, others = rule.get("properties", {}), rule.get("additionalProperties", False)
-    problems = [f"{where}.{name} is missing" for name in rule.get("required", []) if name not in value]
-    for name, item in value.items():
-        if name in known or others:
-            problems += described(item, known.get(name, others), rules, f"{where}.{name}")
-        else:
-            problems.append(f"{where}.{name} is not described")
-    return problems
+def test_the_docs_describe_conditions_and_stamps_too() -> None:
+    for paper in (good(origin=Origin.DATA), good(orphans="null"), good(private_noise=False)):
+        assert fits(paper, RULES)
 
 
-def test_the_schema_in_the_docs_describes_the_receipt() -> None:
-    rules = schema()
-    for paper in (good(), good(origin=Origin.DATA), good(orphans="null"), good(entropy=TestEntropy(1))):
-        assert described(paper, rules, rules["$defs"]) == []
+def tampered(paper: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each event with a sensitivity of one less, with less noise, or for less: claims that brute force would refute."""
+    for at, node in enumerate(paper["ledger"]["nodes"]):
+        if node["kind"] != "event":
+            continue
+        for field in ("sensitivity", "scale"):
+            less = Fraction(node[field]) - (1 if field == "sensitivity" else Fraction(node[field]) / 100)
+            if less > 0:
+                changed = copy.deepcopy(paper)
+                changed["ledger"]["nodes"][at][field] = f"{less.numerator}/{less.denominator}"
+                yield f"{node['query']['kind']}: {field}", changed
 
 
-def test_the_schema_in_the_docs_is_strict() -> None:
-    rules = schema()
-    for change in ({"extra": 1}, {"epsilon": 3.2}, {"epsilon": "3.2"}, {"version": True}, {"neighbours": "bounded"}):
-        assert described({**good(), **change}, rules, rules["$defs"])
-    nodes = good()
-    del nodes["ledger"]["nodes"][1]["scale"]
-    assert described(nodes, rules, rules["$defs"])
+@pytest.mark.parametrize("name", PAPERS)
+def test_one_unit_less_than_brute_force_finds_does_not_verify(name: str) -> None:
+    seen = set()
+    for what, paper in tampered(PAPERS[name]()):
+        assert verify_receipt(paper).status == "failed", what
+        seen.add(what)
+    assert {"choice of cap: scale", "histogram: sensitivity", "histogram: scale"} <= seen

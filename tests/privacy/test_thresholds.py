@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from privbench.privacy.price import price_frequent
-from privbench_verify.thresholds import chance_of
 
-from privbench.privacy.calibrate import threshold_of
-from privbench.privacy.events import FINE_GRID, Currency, Event, Mechanism
+from privbench.privacy.calibrate import calibrate, threshold_of
+from privbench.privacy.events import FINE_GRID, Event, Mechanism, PrivacyMeasure
 from privbench.privacy.noise import TestEntropy as FixedEntropy
-from privbench.privacy.thresholds import least_threshold, lone_chance, passing
+from privbench.privacy.queries import FrequentValues, Histogram
+from privbench.privacy.thresholds import least_threshold, passing, tail_probability
+from privbench_verify.costs import tail_probability as verified_probability
 
+STRINGS = FrequentValues(table="t", column="a")
 SCALES = [Fraction(1, 100), Fraction(1, 3), Fraction(1), Fraction(7, 2), Fraction(20), Fraction(333, 2)]
 
 
@@ -31,7 +32,7 @@ def test_the_chance_is_a_bound_and_close(scale: Fraction) -> None:
     for deviations in (1, 3, 6, 9):
         threshold = 2 + int(deviations * scale)
         true = exact(float(scale), threshold)
-        found = float(lone_chance(scale, threshold))
+        found = float(tail_probability(scale, threshold))
         assert true * (1 - 1e-12) <= found  # floats add up to no more than that
         if deviations >= 6 and scale > 1:
             assert found <= 1.5 * true
@@ -42,14 +43,14 @@ def test_the_chance_is_a_bound_and_close(scale: Fraction) -> None:
 def test_the_least_threshold_is_the_least(scale: Fraction, digits: int) -> None:
     chance = Fraction(1, 10**digits)
     threshold = least_threshold(scale, chance)
-    assert lone_chance(scale, threshold) <= chance
-    assert threshold == 2 or lone_chance(scale, threshold - 1) > chance
-    assert chance_of(scale, threshold) <= chance  # an honest threshold passes the verifier
+    assert tail_probability(scale, threshold) <= chance
+    assert threshold == 2 or tail_probability(scale, threshold - 1) > chance
+    assert verified_probability(scale, threshold) <= chance  # an honest threshold passes the verifier
 
 
 def test_absurd_thresholds_are_refused() -> None:
     with pytest.raises(ValueError, match="would hide no value"):
-        lone_chance(Fraction(1), 1)
+        tail_probability(Fraction(1), 1)
     with pytest.raises(ValueError, match="no threshold"):
         least_threshold(Fraction(1), Fraction(0))
 
@@ -70,25 +71,25 @@ def test_nothing_that_is_not_there_comes_out() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("currency", [Currency.RHO, Currency.RHO_REPLACE])
-def test_the_audit_of_one_entity_alone(currency: Currency) -> None:
+@pytest.mark.parametrize("measure", [PrivacyMeasure.RHO, PrivacyMeasure.RHO_REPLACE])
+def test_the_audit_of_one_entity_alone(measure: PrivacyMeasure) -> None:
     """A value of one entity comes out no more often than delta; with another's it is as with any count of 1 and 2."""
     delta, tries = Fraction(1, 100), 400_000
-    event = price_frequent(currency, "t", "frequent values of a", amount=Fraction(1, 4), delta=delta)
+    event = calibrate(STRINGS, measure, Fraction(1, 4), delta=delta)
     kept, _ = passing(np.ones(tries, np.int64), threshold=event.threshold, scale=event.scale, entropy=FixedEntropy(3))
     assert kept.mean() <= float(delta)
     below, _ = passing(
         np.ones(tries, np.int64), threshold=event.threshold - 2, scale=event.scale, entropy=FixedEntropy(3)
     )
     assert below.mean() > float(delta)  # a threshold that is too low would have been seen
-    assert threshold_of(currency, Fraction(1, 4), delta=delta) == event.threshold
+    assert threshold_of(measure, Fraction(1, 4), delta=delta) == event.threshold
 
 
 def test_replacing_costs_twice_the_rho_and_one_delta() -> None:
     delta = Fraction(1, 10**9)
     added, replaced = (
-        price_frequent(currency, "t", "q", amount=Fraction(1, 100), delta=delta)
-        for currency in (Currency.RHO, Currency.RHO_REPLACE)
+        calibrate(STRINGS, measure, Fraction(1, 100), delta=delta)
+        for measure in (PrivacyMeasure.RHO, PrivacyMeasure.RHO_REPLACE)
     )
     assert float(replaced.scale / added.scale) == pytest.approx(2**0.5)
     assert (added.delta, replaced.delta) == (delta, delta)
@@ -100,28 +101,23 @@ WRONG: dict[str, dict[str, Any]] = {
     "too low a threshold": {"threshold": 50},
     "no delta": {"delta": Fraction(0)},
     "too little noise": {"scale": Fraction(5)},
-    "several values of an entity": {"sensitivity": Fraction(2), "scale": Fraction(40)},
-    "weights": {"weighted": True, "sensitivity": Fraction(2**20), "scale": Fraction(2**25)},
-    "two draws": {"draws": 2},
     "another mechanism": {"mechanism": Mechanism.DISCRETE_GAUSSIAN},
+    "paid for in epsilon": {"measure": PrivacyMeasure.EPSILON},
+    "weights": {"query": Histogram(table="t", axes=())},
 }
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_an_event_checks_itself(name: str) -> None:
     good: dict[str, Any] = {
+        "query": STRINGS,
         "mechanism": Mechanism.FREQUENT_VALUES,
-        "query": "frequent values of a",
-        "table": "t",
-        "sensitivity": Fraction(1),
         "scale": Fraction(20),
         "amount": Fraction(1, 256),
-        "draws": 1,
-        "currency": Currency.RHO_REPLACE,
-        "additive": True,
+        "measure": PrivacyMeasure.RHO_REPLACE,
         "threshold": 150,
         "delta": Fraction(1, 10**9),
     }
     assert Event(**good).cost <= Fraction(1, 256)
-    with pytest.raises(ValueError, match=r"t: frequent values of a"):
+    with pytest.raises(ValueError, match=r"t: (heavy hitters|histogram)|would hide no value"):
         Event(**{**good, **WRONG[name]})

@@ -1,4 +1,4 @@
-"""Random trees of charges, and a receipt around a ledger, for the tests of ledger and verifier."""
+"""Random trees of charges, and a receipt around a ledger, for the tests of ledger and receipts."""
 
 import json
 from collections.abc import Iterator
@@ -6,24 +6,41 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
-from privbench.privacy.price import price_choice, price_noise
 
 from privbench.errors import BudgetError
-from privbench.privacy.events import UNITS, Event, Mechanism, quantise
+from privbench.methods.capped import row_histogram
+from privbench.privacy import features
+from privbench.privacy.blocks import Block
+from privbench.privacy.calibrate import calibrate
+from privbench.privacy.events import Event, PrivacyMeasure
+from privbench.privacy.facts import ColumnFacts, LinkFacts
+from privbench.privacy.features import whole_axis
 from privbench.privacy.ledger import Ledger, Scope
-from privbench.privacy.noise import Entropy, OsEntropy, round_scale
 from privbench.privacy.partitions import Boxes, Centres, intervals
-from privbench.privacy.receipt import PublicFacts, add_remove_budget, make_receipt, open_ledger
+from privbench.privacy.queries import CapChoice, Histogram, Pair, PairChoice, Query, SplitChoice
+from privbench.privacy.receipt import PublicFacts, make_receipt, open_ledger
 from privbench.schema.domain import Origin
 from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import parse_type
-from privbench.schema.unit import Neighbours, Protection, protect
+from privbench.schema.unit import LinkKind, Neighbours, Protection, protect
 
 ROWS = {"person": 1, "visit": 3}
 WIDTH = 64
 EPSILON = Fraction(16, 5)
 DELTA = Fraction(1, 10**9)
+COST = whole_axis(features.own("cost", ColumnFacts(size=4, ordered=True)))
+GUEST = LinkFacts(
+    name="visit.guest",
+    table="visit",
+    columns=("guest",),
+    target="person",
+    kind=LinkKind.REFERENCE,
+    slots=None,
+    nullable=True,
+    unique=False,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,19 +63,30 @@ steps = st.builds(
 walks = st.lists(steps, max_size=40)
 
 
-def event(table: str, epsilon: Fraction, *, chooses: bool = False, query: str = "sizes") -> Event:
+def block_of(table: str, cap: int | None = None) -> Block:
+    """Rows of a table; events do not say which."""
+    return Block(table=table, cap=cap or ROWS[table], scope=Ledger(Fraction(1)).root)
+
+
+def sizes(table: str) -> Histogram:
+    """The number of rows."""
+    return row_histogram(block_of(table))
+
+
+def split_choice(table: str) -> SplitChoice:
+    """Which half of the columns goes with which."""
+    halves = (("age",), ("cost",))
+    return SplitChoice(block=block_of(table), candidates=(halves, halves), columns={}, most_rows=100)
+
+
+def cap_choice(table: str = "visit") -> CapChoice:
+    """Which cap on the rows per entity is best."""
+    return CapChoice(table=table, candidates=(1, 2, 3), penalties=(0, 1, 2), owner=None)
+
+
+def event(table: str, epsilon: Fraction, *, chooses: bool = False) -> Event:
     """A query in which one row counts once."""
-    epsilon = quantise(epsilon)
-    sensitivity = Fraction(ROWS[table])
-    return Event(
-        mechanism=Mechanism.PERMUTE_AND_FLIP if chooses else Mechanism.DISCRETE_LAPLACE,
-        query=query,
-        table=table,
-        sensitivity=sensitivity,
-        scale=round_scale((2 if chooses else 1) * sensitivity / epsilon),
-        amount=epsilon,
-        draws=1,
-    )
+    return calibrate(split_choice(table) if chooses else sizes(table), PrivacyMeasure.EPSILON, epsilon)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +137,7 @@ def protection(neighbours: Neighbours = Neighbours.REPLACE) -> Protection:
     to_person = ForeignKey(columns=("person",), table="person", references=("id",))
     guest = ForeignKey(columns=("guest",), table="person", references=("id",))
     town = ForeignKey(columns=("town",), table="town", references=("id",))
-    columns = {"person": ("id", "age"), "visit": ("person", "guest", "town", "cost"), "town": ("id",)}
+    columns = {"person": ("id", "age"), "visit": ("person", "guest", "town", "age", "cost"), "town": ("id",)}
     keys = {"visit": (to_person, guest, town)}
     tables = tuple(
         Table(
@@ -132,14 +160,15 @@ def receipt(
     delta: Fraction = Fraction(0),
     neighbours: Neighbours = Neighbours.REPLACE,
     cap: int | None = ROWS["visit"],
-    entropy: Entropy | None = None,
+    private_noise: bool = True,
     origin: Origin = Origin.DECLARED,
     orphans: str = "error",
 ) -> dict[str, Any]:
     """The receipt of a ledger over persons and visits."""
     assert ledger.budget == open_ledger(epsilon, delta, neighbours, thresholds=ledger.thresholds).budget
+    schema = {("person", "age"): Origin.SCHEMA, ("visit", "age"): Origin.SCHEMA}
     facts = PublicFacts(
-        domains={"visit.cost": origin, **dict.fromkeys(("person.age", "person.sex", "visit.age"), Origin.SCHEMA)},
+        domains={("visit", "cost"): origin, **schema},
         sizes={"person": 120} if neighbours is Neighbours.REPLACE else {},
         rows_per_entity={"visit": cap},
         declared_caps=["visit"],
@@ -152,15 +181,15 @@ def receipt(
         epsilon=epsilon,
         delta=delta,
         ledger=ledger,
-        entropy=entropy or OsEntropy(),
-        software="privbench 0.1.0",
+        private_noise=private_noise,
+        software="privbench 0.2.0",
     )
 
 
 def spent_ledger(neighbours: Neighbours = Neighbours.REPLACE) -> Ledger:
     """A ledger with one node of every kind."""
-    ledger = Ledger(add_remove_budget(EPSILON, neighbours))
-    ledger.root.charge(event("visit", Fraction(1, 50), chooses=True, query="rows per entity"))
+    ledger = open_ledger(EPSILON, Fraction(0), neighbours)
+    ledger.root.charge(calibrate(cap_choice(), PrivacyMeasure.EPSILON, Fraction(1, 50)))
     persons = ledger.root.sequential("person")
     ages = Boxes(table="person", rows_per_entity=1, boxes=({"age": ((0, 4),)}, {"age": ((5, 9),)}))
     young, old = persons.partition("by age", ages, 2)
@@ -172,34 +201,35 @@ def spent_ledger(neighbours: Neighbours = Neighbours.REPLACE) -> Ledger:
     return ledger
 
 
-def good(**options: Any) -> dict[str, Any]:
+def good(neighbours: Neighbours = Neighbours.REPLACE, **options: Any) -> dict[str, Any]:
     """An honest receipt, as it comes back from a file."""
-    read: dict[str, Any] = json.loads(json.dumps(receipt(spent_ledger(), epsilon=EPSILON, **options)))
+    made = receipt(spent_ledger(neighbours), epsilon=EPSILON, neighbours=neighbours, **options)
+    read: dict[str, Any] = json.loads(json.dumps(made))
     return read
 
 
-def weigh(ledger: Ledger, *, table: str = "visit") -> None:
-    """Charge weighted counts and a weighted choice, a hundredth of the budget each."""
-    share = {"amount": ledger.budget / 100, "sensitivity": UNITS, "weighted": True}
-    scope = ledger.root.sequential(f"weights of {table}")
-    scope.charge(price_noise(ledger.currency, table, "weights of cost", draws=4, additive=True, **share))  # type: ignore[arg-type]
-    scope.charge(price_choice(ledger.currency, table, "one of 3 pairs", **share))  # type: ignore[arg-type]
+def weights() -> tuple[Histogram, PairChoice]:
+    """Weighted counts, and a weighted choice."""
+    pair = Pair(COST, COST, np.zeros((COST.size, COST.size), np.int64), 0)
+    return Histogram(table="visit", axes=(COST,)), PairChoice(table="visit", candidates=(pair,) * 3)
+
+
+def guests() -> Histogram:
+    """Counts that an entity may lower."""
+    return row_histogram(block_of("person"), whole_axis(features.in_degree(GUEST, np.arange(5), cap=ROWS["visit"])))
 
 
 def rho_ledger(neighbours: Neighbours = Neighbours.REPLACE) -> Ledger:
     """A ledger of rho with one event of every kind: a monotone choice, counts that an entity lowers, weights."""
     ledger = open_ledger(EPSILON, DELTA, neighbours)
-    fifth = ledger.budget / 5
-    ledger.root.charge(
-        price_choice(ledger.currency, "visit", "rows per entity", sensitivity=1, amount=fifth, monotone=True)
-    )
-    keys = price_noise(ledger.currency, "visit", BY_GUESTS, sensitivity=7, amount=fifth, draws=4)
-    ledger.root.sequential("keys").charge(keys)
-    weigh(ledger)
+    asked: list[tuple[Scope, Query, Fraction]] = [
+        (ledger.root, cap_choice(), Fraction(1, 5)),
+        (ledger.root.sequential("keys"), guests(), Fraction(1, 5)),
+        *((ledger.root.sequential("weights"), query, Fraction(1, 100)) for query in weights()),
+    ]
+    for scope, query, share in asked:
+        scope.charge(calibrate(query, ledger.measure, ledger.budget * share))  # type: ignore[arg-type]
     return ledger
-
-
-BY_GUESTS = "rows of person by number of visit.guest"
 
 
 def good_rho(neighbours: Neighbours = Neighbours.REPLACE) -> dict[str, Any]:

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.errors import ModelError
-from privbench.spn.count_links import draw_owners, draw_references
+from privbench.spn.count_links import DegreeLink, SlotLink, draw_owners, draw_references
 from privbench.spn.link import NULL
-from privbench.spn.count_links import DegreeLink, SlotLink
 
 CountLink = SlotLink | DegreeLink
 counts = st.sampled_from([0.0, 0.0, 1.0, 3.0, 250.0, 1e9])

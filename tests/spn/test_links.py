@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from privbench.errors import ModelError
 from privbench.schema.tables import ForeignKey
 from privbench.schema.unit import Link, LinkKind
-from privbench.spn.feature_names import in_degree_column, key_column, null_column, rows_column, shown
-from privbench.spn.links import KINDS, pack_link, read_link
 from privbench.spn.block_link import BlockLink
 from privbench.spn.count_links import DegreeLink, SlotLink
 from privbench.spn.fanout_link import FanoutLink
+from privbench.spn.feature_names import in_degree_column, key_column, null_column, rows_column, shown
 from privbench.spn.link import LinkModel
+from privbench.spn.links import KINDS, pack_link, read_link
 from privbench.spn.reference_link import Rates, ReferenceLink
 
 EDGES = np.array([0, 1, 2, 5])

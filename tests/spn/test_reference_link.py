@@ -5,9 +5,8 @@ import pytest
 from numpy.typing import NDArray
 
 from privbench.spn.clique import CliqueTree, Conditional
-from privbench.spn.reference_link import Rates, ReferenceLink
 from privbench.spn.nodes import Leaf, Product
-from privbench.spn.reference_link import EVEN, columns_near
+from privbench.spn.reference_link import EVEN, Rates, ReferenceLink, columns_near
 from privbench.spn.sample import sample
 
 ROWS = 40_000

@@ -13,8 +13,8 @@ from privbench.io.ddl import parse_ddl
 from privbench.methods.method import TableModel
 from privbench.model.model import Model
 from privbench.schema.spec import Spec
-from privbench.spn.feature_names import COMPONENT
 from privbench.spn.count_links import DegreeLink, SlotLink
+from privbench.spn.feature_names import COMPONENT
 from privbench.spn.nodes import Leaf, Node, Product, Sum
 
 DDL = """CREATE TABLE town (id INTEGER PRIMARY KEY, name VARCHAR NOT NULL);

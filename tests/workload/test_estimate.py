@@ -11,9 +11,9 @@ import pytest
 from privbench.errors import SpecError
 from privbench.generation.generate import generate
 from privbench.model.model import Model
+from privbench.spn.count_links import SlotLink
 from privbench.spn.feature_names import COMPONENT
 from privbench.spn.infer import probability
-from privbench.spn.count_links import SlotLink
 from privbench.workload.estimate import estimate_cardinality
 from privbench.workload.generate import Style, generate_workload
 from privbench.workload.sql import parse_workload

@@ -25,7 +25,7 @@ from privbench.privacy.ledger import Ledger, Scope
 from privbench.privacy.noise import Entropy, discrete_laplace
 from privbench.privacy.partitions import Centres
 from privbench.privacy.published import published_row_split
-from privbench.privacy.queries import Choice, Counted, FrequentValues, HeavyHitters, PublishedRowSplit
+from privbench.privacy.queries import Choice, Counted, FrequentValues, HeavyHitters, Histogram, PublishedRowSplit
 from privbench.privacy.select import exponential_mechanism, permute_and_flip
 from privbench.privacy.sparse import sparse_histogram
 from privbench.privacy.thresholds import passing
@@ -121,6 +121,7 @@ class Vault:
             calibrate(query, self.privacy_measure, amount, delta=_part(query, delta)) for query, amount in requests
         ]
         for (query, _), event in zip(requests, events, strict=True):
+            self._check_caps(query)
             _scope_of(query, scope).charge(event)
         exact = [None] * len(events) if self._engine is None else self._engine.count([query for query, _ in requests])
         return [
@@ -131,6 +132,7 @@ class Vault:
     def choose(self, query: Choice, amount: Fraction, scope: Scope | None = None) -> int:
         """The number of a candidate with a high score, for so much budget."""
         event = calibrate(query, self.privacy_measure, amount)
+        self._check_caps(query)
         _scope_of(query, scope).charge(event)
         exact = None if self._engine is None else self._engine.count([query])[0]
         return int(self._release(event, exact)[0])
@@ -203,6 +205,17 @@ class Vault:
             self._engine.forget(table)
 
     # -- behind the door ---------------------------------------------------------------------------------------
+
+    def _check_caps(self, query: Counted | Choice) -> None:
+        """Refuse a query that claims other rows per entity than are kept: its sensitivity would be another."""
+        claimed = [] if query.block is None else [(query.table, query.block.cap)]
+        for axis in query.axes if isinstance(query, Histogram) else ():
+            counted = axis.feature.in_degree
+            if counted is not None and counted.cap is not None:
+                claimed.append((counted.link.table, counted.cap))
+        for table, cap in claimed:
+            if cap != self._caps.get(table):
+                raise ValueError(f"{table}: a query is about {cap} rows per entity, but not so many are kept")
 
     def _sides(
         self,
@@ -305,6 +318,8 @@ def _scope_of(query: Counted | Choice, scope: Scope | None) -> Scope:
     if scope is None:
         if query.block is None:
             raise ValueError(f"{query.table}: a query on a whole table needs a scope to be charged to")
+        if not query.block.path:
+            _check_outside_parts(query.block.scope)
         return query.block.scope
     if query.block is not None and query.block.path:
         raise ValueError(f"{query.table}: a query on a part of a table is charged to that part")

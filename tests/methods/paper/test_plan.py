@@ -12,7 +12,7 @@ from privbench.methods.paper.network import _column_children
 from privbench.methods.paper.plan import Operation, Task, choose_halves, node_bound, plan
 from privbench.methods.paper.settings import PaperSettings, paper_settings
 
-from ..made import COLUMNS, database, vault_of
+from ..made import COLUMNS, cap, database, facts, vault_of
 
 shares = st.fractions(min_value=Fraction(1, 1000), max_value=Fraction(999, 1000))
 any_settings = st.builds(
@@ -50,42 +50,42 @@ def test_halves_of_a_block_have_room_in_its_bound(rows: int, left: int, right: i
     any_settings,
 )
 def test_trial_operation_and_rest_add_up_to_the_budget(
-    columns: int, rows: int, epsilon: Fraction, given: PaperSettings
+    columns: int, rows: int, amount: Fraction, given: PaperSettings
 ) -> None:
     vault = vault_of(database(5, visits=10))
-    vault.cap_rows("person", 1)
+    cap(vault, {"person": 1})
     scope = vault.ledger.root.sequential("node")
-    task = Task(block=vault.whole("person", scope), columns=PERSON[:columns], rows=rows, epsilon=epsilon)
-    decided = plan(vault, task, given, np.random.default_rng(1))
-    trial = epsilon - decided.epsilon - decided.rest
-    assert min(decided.epsilon, decided.rest, trial) >= 0
+    task = Task(block=vault.whole("person", scope), columns=PERSON[:columns], rows=rows, budget=amount)
+    decided = plan(vault, facts(), task, given, np.random.default_rng(1))
+    trial = amount - decided.budget - decided.rest
+    assert min(decided.budget, decided.rest, trial) >= 0
     assert scope.total <= trial
     assert (decided.operation is Operation.LEAF) == (columns == 1)
     if decided.operation is not Operation.LEAF:
-        own = epsilon / node_bound(rows, columns, given)
-        assert trial + decided.epsilon <= own
+        own = amount / node_bound(rows, columns, given)
+        assert trial + decided.budget <= own
         assert trial in (0, own * given.trial_share)
     if decided.tried is not None:
         children = _column_children(task, decided.tried, decided.rest, given)
-        assert sum(child.epsilon for child in children) == decided.rest
+        assert sum(child.budget for child in children) == decided.rest
         assert sorted(c for child in children for c in child.columns) == sorted(task.columns)
 
 
 @pytest.mark.parametrize(("threshold", "operation"), [(Fraction(-1), Operation.SUM), (Fraction(9), Operation.PRODUCT)])
 def test_the_threshold_decides_between_rows_and_columns(threshold: Fraction, operation: Operation) -> None:
     vault = vault_of(database(5))
-    vault.cap_rows("person", 1)
+    cap(vault, {"person": 1})
     block = vault.whole("person", vault.ledger.root)
-    task = Task(block=block, columns=PERSON, rows=300, epsilon=Fraction(2))
+    task = Task(block=block, columns=PERSON, rows=300, budget=Fraction(2))
     high_budget = PaperSettings(min_rows=100, dependence_threshold=threshold)
-    assert plan(vault, task, high_budget, np.random.default_rng(1)).operation is operation
+    assert plan(vault, facts(), task, high_budget, np.random.default_rng(1)).operation is operation
 
 
 def test_small_blocks_are_not_tried() -> None:
     vault = vault_of(database(5))
-    vault.cap_rows("person", 1)
-    task = Task(block=vault.whole("person", vault.ledger.root), columns=PERSON, rows=199, epsilon=Fraction(2))
-    decided = plan(vault, task, PaperSettings(min_rows=100), np.random.default_rng(1))
+    cap(vault, {"person": 1})
+    task = Task(block=vault.whole("person", vault.ledger.root), columns=PERSON, rows=199, budget=Fraction(2))
+    decided = plan(vault, facts(), task, PaperSettings(min_rows=100), np.random.default_rng(1))
     assert (decided.operation, decided.tried) == (Operation.PRODUCT, None)
     assert vault.ledger.total == 0
 
@@ -93,11 +93,11 @@ def test_small_blocks_are_not_tried() -> None:
 @pytest.mark.parametrize("rows", [0, 1, 10**6])
 def test_a_budget_too_small_for_noise_is_left_to_the_children(rows: int) -> None:
     vault = vault_of(database(5))
-    vault.cap_rows("person", 1)
-    task = Task(block=vault.whole("person", vault.ledger.root), columns=PERSON, rows=rows, epsilon=Fraction(1, 10**9))
-    decided = plan(vault, task, PaperSettings(min_rows=1), np.random.default_rng(1))
-    assert (decided.operation, decided.epsilon, decided.rest) == (Operation.PRODUCT, Fraction(0), task.epsilon)
-    halves = choose_halves(vault, task.block, PERSON, epsilon=decided.epsilon, rng=np.random.default_rng(1))
+    cap(vault, {"person": 1})
+    task = Task(block=vault.whole("person", vault.ledger.root), columns=PERSON, rows=rows, budget=Fraction(1, 10**9))
+    decided = plan(vault, facts(), task, PaperSettings(min_rows=1), np.random.default_rng(1))
+    assert (decided.operation, decided.budget, decided.rest) == (Operation.PRODUCT, Fraction(0), task.budget)
+    halves = choose_halves(vault, facts(), task.block, PERSON, amount=decided.budget, rng=np.random.default_rng(1))
     assert sorted(halves[0] + halves[1]) == sorted(PERSON)
     assert vault.ledger.total == 0
 

@@ -2,21 +2,25 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 from privbench.encode.coded import CodedTable
 from privbench.encode.keys import own_entities
+from privbench.methods.capped import Learnt
 from privbench.methods.method import silent
 from privbench.methods.paper.network import learn_network
 from privbench.methods.paper.plan import Task, choose_halves
 from privbench.methods.paper.rowsplit import round_count, shared_rows, split_rows
 from privbench.methods.paper.settings import PaperSettings
-from privbench.privacy.blocks import Block, ColumnSplit
+from privbench.privacy.blocks import Block
+from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.facts import ColumnFacts, Facts, TableFacts
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy
+from privbench.privacy.queries import Choice, SplitChoice
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import Neighbours
 from privbench.spn.infer import marginal
@@ -27,6 +31,14 @@ COLUMNS = {f"o{i}": ColumnFacts(size=64, ordered=True) for i in range(3)} | {
     "u0": ColumnFacts(size=6, ordered=False),
     "u1": ColumnFacts(size=6, ordered=False),
 }
+
+
+FACTS = Facts(
+    entity="person",
+    neighbours=Neighbours.REPLACE,
+    tables={"person": TableFacts(name="person", columns=COLUMNS, rows=ROWS, cap=None)},
+    links=(),
+)
 
 
 def clustered(seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -41,21 +53,21 @@ def clustered(seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray]:
 
 
 def vault_on(codes: dict[str, np.ndarray], budget: Fraction, seed: int = 1) -> Vault:
-    facts = Facts(
-        entity="person",
-        neighbours=Neighbours.REPLACE,
-        tables={"person": TableFacts(name="person", columns=COLUMNS, rows=ROWS, cap=None)},
-        links=(),
-    )
     data = {"person": CodedTable(codes=codes, keys={}, entities=own_entities(ROWS))}
-    vault = Vault(facts, data, ledger=Ledger(budget), entropy=TestEntropy(seed))
-    vault.cap_rows("person", 1)
+    entropy = TestEntropy(seed)
+    vault = Vault(NumpyEngine(data, entropy=entropy), ledger=Ledger(budget), entropy=entropy)
+    vault.cap_rows("person", 1, None)
     return vault
 
 
 def rows_of(vault: Vault, block: Block) -> np.ndarray:
-    assert vault._sealed is not None
-    return vault._sealed.rows(block)
+    assert isinstance(vault._engine, NumpyEngine)
+    return vault._engine._rows.of(block)
+
+
+def learn(vault: Vault, settings: PaperSettings) -> Learnt:
+    task = task_on(vault, Fraction(200))
+    return learn_network(vault, FACTS, task, settings, rng=np.random.default_rng(2), progress=silent)
 
 
 def purity(vault: Vault, blocks: Sequence[Block], cluster: np.ndarray) -> float:
@@ -64,9 +76,9 @@ def purity(vault: Vault, blocks: Sequence[Block], cluster: np.ndarray) -> float:
     return float(sum(hits) / ROWS)
 
 
-def task_on(vault: Vault, epsilon: Fraction) -> Task:
+def task_on(vault: Vault, amount: Fraction) -> Task:
     block = vault.whole("person", vault.ledger.root.sequential("network"))
-    return Task(block=block, columns=tuple(COLUMNS), rows=ROWS, epsilon=epsilon)
+    return Task(block=block, columns=tuple(COLUMNS), rows=ROWS, budget=amount)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -75,9 +87,10 @@ def test_a_row_split_finds_the_clusters_when_the_budget_allows(seed: int) -> Non
     vault = vault_on(codes, Fraction(5), seed)
     found = split_rows(
         vault,
+        FACTS,
         task_on(vault, Fraction(5)),
         PaperSettings(min_rows=500),
-        epsilon=Fraction(5),
+        amount=Fraction(5),
         rng=np.random.default_rng(seed),
     )
     assert purity(vault, found.blocks, cluster) > 0.99
@@ -88,20 +101,20 @@ def test_a_row_split_finds_the_clusters_when_the_budget_allows(seed: int) -> Non
 
 def test_a_row_split_without_budget_still_parts_all_rows() -> None:
     vault = vault_on(clustered()[0], Fraction(5))
-    epsilon = Fraction(1, 10**4)
+    amount = Fraction(1, 10**4)
     found = split_rows(
-        vault, task_on(vault, epsilon), PaperSettings(min_rows=500), epsilon=epsilon, rng=np.random.default_rng(0)
+        vault, FACTS, task_on(vault, amount), PaperSettings(min_rows=500), amount=amount, rng=np.random.default_rng(0)
     )
     parts = [rows_of(vault, block) for block in found.blocks]
     assert sorted(np.concatenate(parts)) == list(range(ROWS))
-    assert vault.ledger.total <= epsilon
+    assert vault.ledger.total <= amount
 
 
 def test_a_network_of_separable_data_starts_with_the_sum_of_its_clusters() -> None:
     codes, cluster = clustered()
     vault = vault_on(codes, Fraction(200))
     wanted = PaperSettings(min_rows=1000, dependence_threshold=Fraction(1, 20))
-    learnt = learn_network(vault, task_on(vault, Fraction(200)), wanted, rng=np.random.default_rng(2), progress=silent)
+    learnt = learn(vault, wanted)
     assert isinstance(learnt.network, Sum)
     assert purity(vault, learnt.parts, cluster) > 0.99
     assert sorted(learnt.network.weights) == pytest.approx(sorted(np.bincount(cluster) / ROWS), abs=0.02)
@@ -115,7 +128,7 @@ def test_where_rows_do_not_part_columns_do() -> None:
     codes = {name: np.zeros(ROWS, np.uint8) for name in COLUMNS}
     vault = vault_on(codes, Fraction(200))
     wanted = PaperSettings(min_rows=1500, dependence_threshold=Fraction(-1))
-    learnt = learn_network(vault, task_on(vault, Fraction(200)), wanted, rng=np.random.default_rng(2), progress=silent)
+    learnt = learn(vault, wanted)
     assert not isinstance(learnt.network, Sum)
     assert len(learnt.parts) == 1
     assert vault.ledger.total <= 200
@@ -129,17 +142,21 @@ def test_the_least_dependent_of_the_tried_halves_is_chosen(monkeypatch: pytest.M
     codes = {name: rng.integers(0, 6, ROWS).astype(np.uint8) for name in COLUMNS}
     codes["o1"] = codes["o0"]
     vault = vault_on(codes, Fraction(10**4))
-    seen: list[ColumnSplit] = []
-    choose = vault.choose_column_split
+    asked: list[Choice] = []
+    choose = Vault.choose
 
-    def watched(block: Block, candidates: Sequence[ColumnSplit], *, epsilon: Fraction) -> ColumnSplit:
-        seen[:] = candidates
-        return choose(block, candidates, epsilon=epsilon)
+    def watched(self: Vault, query: Choice, *arguments: Any) -> int:
+        asked.append(query)
+        return choose(self, query, *arguments)
 
-    monkeypatch.setattr(vault, "choose_column_split", watched)
+    monkeypatch.setattr(Vault, "choose", watched)
     for seed in range(5):
         block = vault.whole("person", vault.ledger.root)
-        chosen = choose_halves(vault, block, tuple(COLUMNS), epsilon=Fraction(1000), rng=np.random.default_rng(seed))
+        rng = np.random.default_rng(seed)
+        chosen = choose_halves(vault, FACTS, block, tuple(COLUMNS), amount=Fraction(1000), rng=rng)
+        query = asked[-1]
+        assert isinstance(query, SplitChoice)
+        seen = query.candidates
         apart = [("o0" in split[0]) != ("o1" in split[0]) for split in seen]
         assert len(seen) == len(COLUMNS)
         assert all(len(split[0]) == 2 and len(split[1]) == 3 for split in seen)
@@ -149,7 +166,7 @@ def test_the_least_dependent_of_the_tried_halves_is_chosen(monkeypatch: pytest.M
 def test_two_columns_cost_nothing() -> None:
     vault = vault_on(clustered()[0], Fraction(1))
     block = vault.whole("person", vault.ledger.root)
-    halves = choose_halves(vault, block, ("o0", "u0"), epsilon=Fraction(1), rng=np.random.default_rng(0))
+    halves = choose_halves(vault, FACTS, block, ("o0", "u0"), amount=Fraction(1), rng=np.random.default_rng(0))
     assert halves == (("o0",), ("u0",))
     assert vault.ledger.total == 0
 

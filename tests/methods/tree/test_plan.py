@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privbench.methods.tree.plan import plan_table
 from privbench.methods.tree.columns import given_features, own_features
 from privbench.methods.tree.plan import STEPS, divided, plan_database, plan_table
 from privbench.methods.tree.settings import TreeSettings

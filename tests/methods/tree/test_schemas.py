@@ -12,14 +12,14 @@ from privbench.methods.tree.settings import TreeSettings
 from privbench.privacy.events import UNITS
 from privbench.privacy.facts import Facts
 from privbench.schema.unit import LinkKind, Neighbours
+from privbench.spn.block_link import BlockLink
 from privbench.spn.clique import CliqueTree
+from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.fanouts import bin_of, fanout_edges, size_edges
 from privbench.spn.feature_names import COMPONENT, STRATUM, owner_column, rows_column
 from privbench.spn.infer import marginal
-from privbench.spn.block_link import BlockLink
-from privbench.spn.fanout_link import FanoutLink
-from privbench.spn.reference_link import ReferenceLink
 from privbench.spn.nodes import walk
+from privbench.spn.reference_link import ReferenceLink
 from privbench.spn.sample import sample
 
 from .runs import DELTA, TableModel, released, run, vault_of

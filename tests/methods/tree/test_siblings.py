@@ -5,12 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from privbench.privacy.weighted import weights_query
 
 from privbench.encode.coded import CodedTable
 from privbench.methods.method import TableModel
 from privbench.methods.tree.settings import TreeSettings, tree_settings
 from privbench.privacy.vault import Vault
-from privbench.privacy.weighted import weights_query
 from privbench.schema.unit import Neighbours
 from privbench.spn.clique import CliqueTree
 from privbench.spn.fanouts import rank_codes

@@ -1,3 +1,5 @@
+"""Partitions of rows: boxes are taken only if no row is in two, and centres have the same columns."""
+
 from itertools import pairwise, product
 
 import pytest
