@@ -330,6 +330,3 @@ class NumpyEngine:
 
     def _size(self, table: str) -> int:
         return len(self._data[table].entities)
-
-    def _key(self, link: LinkFacts) -> Integers:
-        return self._data[link.table].keys[link.name]

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.privacy.blocks import Block, CentrePair, Side
-from privbench.privacy.calibrate import Noise, calibrate, calibrate_published, choice_noise, drawable, query_noise
+from privbench.privacy.calibrate import Noise, calibrate, calibrate_published, drawable
 from privbench.privacy.engine import Codecs, Engine, Exact, ValueCounts
 from privbench.privacy.events import Event, PrivacyMeasure
 from privbench.privacy.facts import ColumnFacts, LinkFacts
@@ -88,18 +88,8 @@ class Vault:
 
     @property
     def noise_is_private(self) -> bool:
-        """Whether nobody can foresee or repeat the noise."""
+        """Whether nobody can predict or repeat the noise."""
         return self._entropy.private
-
-    def noise(self, query: Counted, amount: Fraction) -> Noise:
-        """The noise that an amount of budget buys for a query, in entities; where rows count, in rows."""
-        return query_noise(query, self.privacy_measure, amount)
-
-    def choice_noise(self, query: Choice, amount: Fraction) -> float:
-        """The scale of a choice that an amount of budget buys, in entities."""
-        return choice_noise(
-            self.privacy_measure, amount, sensitivity=query.sensitivity, monotone=query.monotone, unit=query.unit
-        )
 
     def drawable(self, amount: Fraction, *, sensitivity: int) -> bool:
         """Whether noise for so much sensitivity and so little budget can be drawn at all."""
@@ -204,7 +194,7 @@ class Vault:
         if self._engine is not None:
             self._engine.forget(table)
 
-    # -- behind the door ---------------------------------------------------------------------------------------
+    # -- noise and the record ---------------------------------------------------------------------------------------
 
     def _check_caps(self, query: Counted | Choice) -> None:
         """Refuse a query that claims other rows per entity than are kept: its sensitivity would be another."""
