@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 import privbench
 from privbench.schema.domain import Range
-from privbench.schema.table_spec import ColumnSpec, TableSpec
 from privbench.schema.spec import Spec
+from privbench.schema.table_spec import ColumnSpec, TableSpec
 
 ROWS, COLUMNS = 1_700_000, 16
 

@@ -13,8 +13,8 @@ from privbench.methods.independent import IndependentSettings
 from privbench.methods.paper.settings import PaperSettings
 from privbench.methods.tree.settings import TreeSettings
 from privbench.model.model import compile_codecs
-from privbench.schema.table_spec import ColumnSpec, TableSpec
 from privbench.schema.spec import Spec, read_spec
+from privbench.schema.table_spec import ColumnSpec, TableSpec
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

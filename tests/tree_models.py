@@ -11,9 +11,21 @@ import pyarrow.parquet as pq
 from privbench.methods.method import TableModel
 from privbench.model.model import Model
 from privbench.schema.spec import Spec
+from privbench.spn.block_link import BlockLink
 from privbench.spn.clique import CliqueTree, Conditional, Given
+from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.fanouts import RANK_EDGES, fanout_edges, size_edges
-from privbench.spn.tree_links import Blocks, Fanouts, LinkModel, Named, Rates
+from privbench.spn.feature_names import (
+    RANK,
+    STRATUM,
+    in_degree_column,
+    key_column,
+    null_column,
+    owner_column,
+    rows_column,
+)
+from privbench.spn.link import LinkModel
+from privbench.spn.reference_link import Rates, ReferenceLink
 
 Columns = Sequence[tuple[str, int, str | None]]
 """Name, codes, parent."""
@@ -126,54 +138,58 @@ def tables(persons: float = 500, *, unowned: float = 40) -> dict[str, TableModel
     person = network(
         [
             ("age", 5, None),
-            ("#key person.town_id", 4, "age"),
-            ("#rows visit.person_id", _bins(VISITS), "age"),
-            ("#rows passport.person_id", 3, "age"),
-            ("#rows season.person_id", _bins(SEASONS), "age"),
-            ("#in-degree visit.guest_id", _bins(GUESTS), "age"),
-            ("#in-degree person.boss_id", _bins(BOSSES), "age"),
-            ("#null person.boss_id", 2, "age"),
+            (key_column("person.town_id"), 4, "age"),
+            (rows_column("visit.person_id"), _bins(VISITS), "age"),
+            (rows_column("passport.person_id"), 3, "age"),
+            (rows_column("season.person_id"), _bins(SEASONS), "age"),
+            (in_degree_column("visit.guest_id"), _bins(GUESTS), "age"),
+            (in_degree_column("person.boss_id"), _bins(BOSSES), "age"),
+            (null_column("person.boss_id"), 2, "age"),
         ]
     )
     visit = network(
-        [("cost", 3, "#owner age"), ("#null visit.guest_id", 2, "#rank"), ("#rows note.visit_id", 4, "cost")],
-        given={"#owner age": 6, "#rank": len(RANK_EDGES) - 1, "#size": len(size_edges()) - 1},
+        [
+            ("cost", 3, owner_column("age")),
+            (null_column("visit.guest_id"), 2, RANK),
+            (rows_column("note.visit_id"), 4, "cost"),
+        ],
+        given={owner_column("age"): 6, RANK: len(RANK_EDGES) - 1, STRATUM: len(size_edges()) - 1},
         seed=1,
     )
-    note = network([("stars", 3, "#owner cost")], given={"#owner cost": 4}, seed=2)
-    passport = network([("valid", 2, "#owner age")], given={"#owner age": 6}, seed=3)
+    note = network([("stars", 3, owner_column("cost"))], given={owner_column("cost"): 4}, seed=2)
+    passport = network([("valid", 2, owner_column("age"))], given={owner_column("age"): 6}, seed=3)
     season = network(
-        [("year", 4, "#rank"), ("#rows game.person_id,year", _bins(GAMES), "year")],
-        given={"#rank": len(RANK_EDGES) - 1},
+        [("year", 4, RANK), (rows_column("game.person_id,year"), _bins(GAMES), "year")],
+        given={RANK: len(RANK_EDGES) - 1},
         seed=4,
     )
-    game = network([("won", 2, "#owner year")], given={"#owner year": 5}, seed=5)
+    game = network([("won", 2, owner_column("year"))], given={owner_column("year"): 5}, seed=5)
 
-    def born(link: str, edges: np.ndarray, alone: float = 0.0) -> dict[str, LinkModel]:
-        return {link: Fanouts(column=f"#rows {link}", edges=edges, exponent=1.5, unowned=alone)}
+    def children(link: str, edges: np.ndarray, alone: float = 0.0) -> dict[str, LinkModel]:
+        return {link: FanoutLink(column=rows_column(link), edges=edges, exponent=1.5, unowned=alone)}
 
-    boss = Named(
-        column="#in-degree person.boss_id",
+    boss = ReferenceLink(
+        column=in_degree_column("person.boss_id"),
         edges=BOSSES,
         exponent=1.0,
-        null="#null person.boss_id",
+        null=null_column("person.boss_id"),
         uncounted=Rates(more=0.5),
     )
-    guest = Named(
-        column="#in-degree visit.guest_id",
+    guest = ReferenceLink(
+        column=in_degree_column("visit.guest_id"),
         edges=GUESTS,
         exponent=1.0,
-        null="#null visit.guest_id",
+        null=null_column("visit.guest_id"),
         uncounted=Rates(shape=0.5, more=2.0),
     )
-    town = Blocks(column="#key person.town_id", blocks=3, slots=TOWNS)
+    town = BlockLink(column=key_column("person.town_id"), blocks=3, slots=TOWNS)
     links: dict[str, dict[str, LinkModel]] = {
         "person": {"person.town_id": town, "person.boss_id": boss},
-        "visit": born("visit.person_id", VISITS) | {"visit.guest_id": guest},
-        "note": born("note.visit_id", NOTES, unowned),
-        "passport": born("passport.person_id", np.array([0, 1, 2, 4])),
-        "season": born("season.person_id", SEASONS),
-        "game": born("game.person_id,year", GAMES),
+        "visit": children("visit.person_id", VISITS) | {"visit.guest_id": guest},
+        "note": children("note.visit_id", NOTES, unowned),
+        "passport": children("passport.person_id", np.array([0, 1, 2, 4])),
+        "season": children("season.person_id", SEASONS),
+        "game": children("game.person_id,year", GAMES),
     }
     networks = {"person": person, "visit": visit, "note": note, "passport": passport, "season": season, "game": game}
     ratio = {"person": 1.0, "visit": 5.7, "note": 4.8, "passport": 0.62, "season": 2.5, "game": 2.1}

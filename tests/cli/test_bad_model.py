@@ -18,13 +18,14 @@ from privbench.model import file as model_file
 from .conftest import DDL, DRAFT, Refused, Run
 
 
-def test_a_file_that_is_no_model(refused: Refused, tmp_path: Path) -> None:
+def test_a_file_that_is_no_model(run: Run, refused: Refused, tmp_path: Path) -> None:
     assert "there is no such file" in refused("generate", tmp_path / "no", "-o", tmp_path / "b")
     (tmp_path / "m").write_text("hello")
     assert "is not a model file" in refused("generate", tmp_path / "m", "-o", tmp_path / "b")
     assert "is not a model file" in refused("verify", tmp_path / "m")
     (tmp_path / "r.json").write_text("[" * 100_000)
-    assert "cannot be read as JSON" in refused("verify", tmp_path / "r.json")
+    verdict = run("verify", tmp_path / "r.json")
+    assert (verdict.code, "problem: r.json: cannot be read as JSON" in verdict.out) == (1, True)
 
 
 def test_something_else_than_a_model(spec: Path, bundle: Path, shop: Path, refused: Refused, tmp_path: Path) -> None:

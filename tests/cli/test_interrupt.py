@@ -25,7 +25,7 @@ main.main()
 """
 
 
-LOADED = "import privbench.cli.bundle, privbench.cli.progress, privbench.cli.show, privbench.synthesis\n"
+LOADED = "import privbench.cli.commands, privbench.cli.progress, privbench.fitting.fit, privbench.synthesis\n"
 """Loads what commands need, so that a signal finds them at work."""
 
 

@@ -9,7 +9,7 @@ import pytest
 import privbench
 from privbench.cli.output import shortened
 from privbench.fitting.warnings import fit_warnings
-from privbench.generation.lost import lost_rows
+from privbench.generation.sizes import lost_rows
 from privbench.privacy.noise import TestEntropy as FixedEntropy
 
 from .conftest import DRAFT, Refused, Run
@@ -108,7 +108,7 @@ def test_lost_rows_are_told_by_generate_and_in_its_readme(
         return ["visit: 3 of 4 rows were made: a test."]
 
     monkeypatch.setattr("privbench.generation.generate.lost_rows", told)
-    monkeypatch.setattr("privbench.cli.bundle.lost_rows", told)
+    monkeypatch.setattr("privbench.generation.sizes.lost_rows", told)
     assert "warning: visit: 3 of 4" in run("generate", model, "-o", tmp_path / "b").err
     assert "- visit: 3 of 4 rows were made: a test." in (tmp_path / "b" / "README.md").read_text()
     assert json.loads(run("generate", model, "-o", tmp_path / "c", "--json").out)["warnings"] == told()

@@ -7,7 +7,7 @@ import pytest
 from privbench.errors import SchemaError
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
-from privbench.generation import public_rows, spans
+from privbench.generation import blocks, rows
 from privbench.generation.generate import generate
 from privbench.io.base import Format
 
@@ -28,13 +28,13 @@ def _check(seed: int, method: str, folder: Path, monkeypatch: pytest.MonkeyPatch
         return False
     schema = model.protection.schema
     for scale, block in ((0.05, 65_536), (0.5, 7), (1, 7), (1, 65_536), (2.5, 7)):
-        monkeypatch.setattr(spans, "BLOCK_ROWS", block)
-        monkeypatch.setattr(public_rows, "BLOCK_ROWS", block)
+        monkeypatch.setattr(blocks, "BLOCK_ROWS", block)
+        monkeypatch.setattr(rows, "BLOCK_ROWS", block)
         out = folder / f"{scale}-{block}"
-        rows = generate(model, out, scale=scale, seed=1)
+        made = generate(model, out, scale=scale, seed=1)
         tables = read_bundle(out, schema, Format.PARQUET)
         assert broken_promises(schema, tables) == []
-        assert rows == {name: len(table) for name, table in tables.items()}
+        assert made == {name: len(table) for name, table in tables.items()}
     return True
 
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
+from privbench.cli.flags import METHODS
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit, release
-from privbench.model.chosen import method_settings, with_method
-from privbench.model.facts import public_facts
 from privbench.fitting.reading import ReadDatabase, read_database
 from privbench.generation.generate import generate
 from privbench.io.open import open_source
 from privbench.methods.method import silent
-from privbench.cli.flags import METHODS
+from privbench.model.chosen import method_settings, with_method
+from privbench.model.facts import public_facts
 from privbench.model.file import save_model
 from privbench.model.model import compile_codecs
 from privbench.model.verify import verify

@@ -5,15 +5,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from privbench.generation import public_rows, spans
+from privbench.generation import blocks
+from privbench.generation import rows as generated_rows
 from privbench.generation.generate import generate
 from privbench.generation.sizes import planned_rows
 from privbench.io.base import Format
-from privbench.cli.flags import METHODS
 from privbench.model.model import Model
 from privbench.model.order import colliding_keys
 from privbench.model.verify import verify
-from privbench.spn.tree_links import Fanouts
 
 from .checks import broken_promises, read_bundle
 from .conftest import Fitted
@@ -39,19 +38,19 @@ def _check(model: Model, out: Path, *, scale: float, form: Format) -> None:
 def _check_sizes(model: Model, rows: dict[str, int], scale: float) -> None:
     """As planned, but for rows whose key cannot be made unique, and where owners have all that they may have.
 
-    Rows that are born with their owners are as many as were drawn: about as planned, if the owners are all there.
+    Child rows that come with their owners are as many as were drawn: about as planned, if the owners are all there.
     """
     planned = planned_rows(model, scale)
     protection = model.protection
     for name in protection.order:
-        born = any(isinstance(link, Fanouts) for link in model.tables[name].links.values())
-        if born and rows[protection.owners[name].table] == planned[protection.owners[name].table]:
+        with_owner = any(link.with_owner is not None for link in model.tables[name].links.values())
+        if with_owner and rows[protection.owners[name].table] == planned[protection.owners[name].table]:
             assert rows[name] <= 1.1 * planned[name] + 4 * planned[name] ** 0.5 + 2
-        if not born:
+        if not with_owner:
             assert rows[name] <= planned[name]
         if colliding_keys(model.spec, protection.schema.table(name)):
             continue
-        if born:
+        if with_owner:
             owner = protection.owners[name].table
             there = planned[name] * rows[owner] / max(planned[owner], 1)
             assert rows[name] >= 0.9 * there - 4 * there**0.5 - 2
@@ -97,8 +96,8 @@ def test_formats_at_all_scales(
 def test_many_blocks(
     name: str, method: str, scale: float, fitted: Fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spans, "BLOCK_ROWS", 16)
-    monkeypatch.setattr(public_rows, "BLOCK_ROWS", 16)
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 16)
+    monkeypatch.setattr(generated_rows, "BLOCK_ROWS", 16)
     _check(fitted(name, method), tmp_path / "out", scale=scale, form=Format.PARQUET)
 
 

@@ -11,9 +11,11 @@ from privbench.errors import SpecError
 from privbench.estimation.estimate import cardinality, selectivity
 from privbench.estimation.sample import sampled
 from privbench.methods.method import TableModel
+from privbench.spn.block_link import BlockLink
+from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.fanouts import bin_means
+from privbench.spn.feature_names import key_column, owner_column, rows_column
 from privbench.spn.infer import marginal
-from privbench.spn.tree_links import Blocks, Fanouts
 
 from ..generation.test_tree_keys import table
 from ..generation.test_tree_rows import number, opened
@@ -83,7 +85,7 @@ def test_entities_are_answered_by_inference_alone() -> None:
 
 def test_the_rows_of_a_table_are_those_of_its_fanouts() -> None:
     model = made(models=tables(1000))
-    mean = marginal(model.tables["person"].network, "#rows visit.person_id") @ bin_means(VISITS, 1.5)
+    mean = marginal(model.tables["person"].network, rows_column("visit.person_id")) @ bin_means(VISITS, 1.5)
     assert estimate(model, "v", [], {}) == pytest.approx(1000 * mean, rel=0.01)
 
 
@@ -123,10 +125,15 @@ def test_private_tables_that_meet_in_a_public_one(tmp_path: Path) -> None:
             "visit": table(["id"], foreign, id=INTEGER, person_id=INTEGER, town_id=INTEGER) | {"owner": ["person_id"]},
         },
     }
-    fanouts = Fanouts(column="#rows visit.person_id", edges=VISITS, exponent=1.0, unowned=0.0)
-    towns = {name: Blocks(column=f"#key {name}.town_id", blocks=3, slots=TOWNS) for name in ("person", "visit")}
-    people = network([("#key person.town_id", 4, None), (fanouts.column, len(VISITS) - 1, None)], seed=5)
-    visits = network([("#key visit.town_id", 4, "#owner #key person.town_id")], given={"#owner #key person.town_id": 5})
+    fanouts = FanoutLink(column=rows_column("visit.person_id"), edges=VISITS, exponent=1.0, unowned=0.0)
+    towns = {
+        name: BlockLink(column=key_column(f"{name}.town_id"), blocks=3, slots=TOWNS) for name in ("person", "visit")
+    }
+    people = network([(key_column("person.town_id"), 4, None), (fanouts.column, len(VISITS) - 1, None)], seed=5)
+    visits = network(
+        [(key_column("visit.town_id"), 4, owner_column(key_column("person.town_id")))],
+        given={owner_column(key_column("person.town_id")): 5},
+    )
     models = {
         "person": TableModel(network=people, rows=400, links={"person.town_id": towns["person"]}),
         "visit": TableModel(

@@ -13,7 +13,7 @@ from privbench.evaluation.result import Result, Summary, result_json
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
 from privbench.generation.generate import generate
-from privbench.schema.derived import Derived
+from privbench.schema.derived import Derived, DerivedOrigin
 
 from .conftest import REAL, SCHEMA, SYNTHETIC, Make
 from .slow import slow_distance
@@ -227,7 +227,9 @@ def test_derived_columns_are_compared_with_and_without_the_model(tmp_path: Path)
     visits = [(i, number) for i in range(300) for number in range(1, i % 3 + 1)]
     (shop / "visit.csv").write_text("person_id,number,cost\n" + "".join(f"{i},{n},{i % 5}\n" for i, n in visits))
     drafted = draft(shop, unit="person", domains="data")
-    spec = drafted.with_derived({("person", "visits"): Derived(rows="visit"), ("visit", "number"): Derived(rank=1)})
+    spec = drafted.with_derived(
+        {("person", "visits"): Derived(rows="visit"), ("visit", "number"): Derived(rank=1)}, DerivedOrigin.DECLARED
+    )
     model = fit(spec, epsilon=10)
     generate(model, tmp_path / "out", seed=1)
     for known in (model, None):

@@ -9,9 +9,9 @@ import pytest
 from privbench.fitting.derived import claims_to_test, derived_columns
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
-from privbench.model.chosen import method_settings
 from privbench.fitting.plan import plan
 from privbench.generation.generate import generate
+from privbench.model.chosen import method_settings
 from privbench.model.file import load_model, save_model
 from privbench.model.model import Model
 from privbench.model.receipt_check import verify_model

@@ -12,11 +12,11 @@ import pytest
 from privbench.errors import SpecError
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
-from privbench.fitting.found_lists import found_lists
 from privbench.fitting.plan import plan
 from privbench.fitting.warnings import fit_warnings
 from privbench.generation.generate import generate
 from privbench.model.file import load_model, save_model
+from privbench.model.found_lists import found_lists
 from privbench.model.model import Model
 from privbench.model.verify import verify
 from privbench.schema.domain import Bins, Origin, Text, Values

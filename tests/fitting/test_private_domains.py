@@ -8,6 +8,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from privbench.privacy.domain_vault import DomainVault
 
 from privbench.errors import SpecError
 from privbench.fitting.domains import open_domain_vault, wanted_types, with_codes, with_found
@@ -23,7 +24,6 @@ from privbench.methods.method import silent
 from privbench.model.file import load_model, save_model
 from privbench.model.model import compile_codecs
 from privbench.model.verify import verify
-from privbench.privacy.domain_vault import DomainVault
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy as FixedEntropy
 from privbench.schema.domain import Origin, Range, Serial, Text, Values

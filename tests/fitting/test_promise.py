@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from privbench.cli.flags import METHODS
 from privbench.errors import SpecError
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
 from privbench.fitting.promise import check_method, parse_delta, parse_epsilon
 from privbench.fitting.warnings import fit_warnings
 from privbench.generation.generate import generate
-from privbench.cli.flags import METHODS
 from privbench.model.file import load_model, save_model
 from privbench.model.verify import verify
 from privbench.schema.spec import Spec

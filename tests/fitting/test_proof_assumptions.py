@@ -10,8 +10,8 @@ import pytest
 from privbench.errors import DataError, SpecError
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
-from privbench.model.facts import public_facts
 from privbench.generation.generate import generate
+from privbench.model.facts import public_facts
 from privbench.model.model import compile_codecs
 from privbench.schema.spec import Orphans, Sizes, Spec
 from privbench.schema.unit import Neighbours

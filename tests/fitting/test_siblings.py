@@ -13,7 +13,7 @@ from privbench.estimation.estimate import cardinality
 from privbench.estimation.sample import sampled
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
-from privbench.generation import spans
+from privbench.generation import blocks
 from privbench.generation.generate import generate
 from privbench.model.check import check_model
 from privbench.model.file import load_model, save_model
@@ -21,6 +21,7 @@ from privbench.model.model import Model
 from privbench.model.verify import verify
 from privbench.schema.spec import Spec
 from privbench.spn.clique import CliqueTree, Given
+from privbench.spn.feature_names import first_column
 from privbench.spn.nodes import Product, given_columns, walk
 
 from ..forging import write_shop
@@ -91,7 +92,7 @@ def test_children_of_a_family_are_alike(model: Model, spec: Spec, tmp_path: Path
 def test_keys_are_valid_and_the_same_seed_gives_the_same_bytes(
     model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spans, "BLOCK_ROWS", 512)
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 512)
     for name in ("one", "two"):
         generate(model, tmp_path / name, seed=5)
     for file in sorted((tmp_path / "one" / "data").iterdir()):
@@ -130,14 +131,14 @@ def test_estimates_draw_siblings_alike(model: Model) -> None:
 
 def test_a_column_of_first_rows_of_the_wrong_size_is_refused(model: Model) -> None:
     table = model.tables["child"]
-    assert any(given.column == "#first eyes" for given in given_columns(table.network))
+    assert any(given.column == first_column("eyes") for given in given_columns(table.network))
     tree = next(node for node in walk(table.network) if isinstance(node, CliqueTree))
     leaves = [node for node in walk(table.network) if node is not tree and not isinstance(node, Product)]
     for wrong in (
         lambda g: Given(column=g.column, bins=np.append(g.bins, g.bins[-1])),
-        lambda g: Given(column="#first hair", bins=g.bins),
+        lambda g: Given(column=first_column("hair"), bins=g.bins),
     ):
-        given = tuple(wrong(g) if g.column == "#first eyes" else g for g in tree.given)
+        given = tuple(wrong(g) if g.column == first_column("eyes") else g for g in tree.given)
         renamed = {old.column: new.column for old, new in zip(tree.given, given, strict=True)}
         columns = tuple(replace(c, parents=tuple(renamed.get(p, p) for p in c.parents)) for c in tree.columns)
         forged = CliqueTree(columns=columns, given=given, contexts=tree.contexts, weights=tree.weights)

@@ -10,14 +10,14 @@ from privbench.estimation.estimate import cardinality, selectivity
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
 from privbench.fitting.plan import plan
-from privbench.generation import spans
+from privbench.generation import blocks
 from privbench.generation.generate import generate
-from privbench.generation.spans import most_rows_per_owner
+from privbench.generation.sizes import most_rows_per_owner
 from privbench.model.file import load_model, save_model
 from privbench.model.model import Model
 from privbench.model.receipt_check import verify_model
 from privbench.model.verify import verify
-from privbench.schema.derived import Derived
+from privbench.schema.derived import Derived, DerivedOrigin
 from privbench.schema.spec import Spec, read_spec, write_spec
 from privbench.schema.unit import Neighbours
 
@@ -30,7 +30,7 @@ from ..seeded import SeededEntropy
 def spec(tmp_path_factory: pytest.TempPathFactory) -> Spec:
     source = write_source(tmp_path_factory.mktemp("derived") / "source")
     found = {place: Derived(**said) for place, said in DERIVED.items()}
-    return draft(source, unit="shop", domains="data").with_derived(found)
+    return draft(source, unit="shop", domains="data").with_derived(found, DerivedOrigin.DECLARED)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_every_row_of_every_format(model: Model, form: str, tmp_path: Path) -> N
 def test_every_scale_in_small_blocks(
     model: Model, scale: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spans, "BLOCK_ROWS", 97)
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 97)
     generate(model, tmp_path / "out", seed=4, scale=scale)
     check(rows_of(tmp_path / "out"))
 
@@ -159,7 +159,7 @@ def test_other_methods_refuse_derived_columns(spec: Spec) -> None:
         fit(spec, epsilon="50", method="paper")
 
 
-def test_a_forged_count_of_rows_that_are_not_born_is_refused(spec: Spec, tmp_path: Path) -> None:
+def test_a_forged_count_of_rows_that_do_not_come_with_their_owner_is_refused(spec: Spec, tmp_path: Path) -> None:
     assert spec.source is not None
     plain = draft(spec.source, unit="shop", domains="data", drop_columns=[("shop", "sales")])
     save_model(fit(plain, epsilon="50", method="independent", entropy=SeededEntropy()), tmp_path / "model")
@@ -168,7 +168,7 @@ def test_a_forged_count_of_rows_that_are_not_born_is_refused(spec: Spec, tmp_pat
         columns = header["spec"]["tables"]["shop"]["columns"]
         columns["sales"] = {"type": "TINYINT", "null": False, "derived": {"rows": "sale"}}
 
-    with pytest.raises(ModelError, match="shop: counts rows of sale, which are not born with it"):
+    with pytest.raises(ModelError, match="shop: counts rows of sale, which do not come with their owner"):
         load_model(forged(tmp_path / "model", tmp_path / "forged", change))
 
 
@@ -180,6 +180,6 @@ def test_rows_whose_number_is_promised_cannot_be_counted(tmp_path: Path) -> None
         shop="id,best_id,sales\n1,1,1",
         sale="id,shop_id,hue\n1,1,1",
     )
-    spec = draft(source, unit="shop").with_derived({("shop", "sales"): Derived(rows="sale")})
+    spec = draft(source, unit="shop").with_derived({("shop", "sales"): Derived(rows="sale")}, DerivedOrigin.DECLARED)
     with pytest.raises(SpecError, match=r"shop\.columns\.sales\.derived: keys name rows of sale before they are made"):
         fit(spec, epsilon="50")

@@ -4,13 +4,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privbench.generation import spans as spans_module
-from privbench.generation.spans import spans
+from privbench.generation import blocks as blocks_module
+from privbench.generation.blocks import spans
 from privbench.methods.method import TableModel
 from privbench.schema.tables import Column, ForeignKey, Table
 from privbench.schema.types import parse_type
 from privbench.schema.unit import Link, LinkKind
-from privbench.spn.links import COMPONENT, SlotCounts
+from privbench.spn.count_links import SlotLink
+from privbench.spn.feature_names import COMPONENT
 from privbench.spn.nodes import Leaf
 
 KEY = ForeignKey(columns=("owner",), table="person", references=("id",))
@@ -27,13 +28,13 @@ VISIT = Table(name="visit", columns=(Column(name="owner", type=parse_type("INTEG
 )
 def test_blocks_cover_owners_once(counts: list[float], rows: int, owners: int, most: int, block: int) -> None:
     network = Leaf(column=COMPONENT, counts=np.ones(1))
-    links = {OWNER.name: SlotCounts(counts=np.array([[1.0, *counts]]))}
+    links = {OWNER.name: SlotLink(counts=np.array([[1.0, *counts]]))}
     model = TableModel(network=network, rows=rows, links=links)
-    before, spans_module.BLOCK_ROWS = spans_module.BLOCK_ROWS, block
+    before, blocks_module.BLOCK_ROWS = blocks_module.BLOCK_ROWS, block
     try:
         found = list(spans(model, OWNER, rows, {"person": owners}, most=most))
     finally:
-        spans_module.BLOCK_ROWS = before
+        blocks_module.BLOCK_ROWS = before
     owned = [s for s in found if s.owners is not None]
     assert [s.owners[0] for s in owned] == [0, *(s.owners[1] for s in owned[:-1])][: len(owned)]
     assert all(0 <= s.rows <= (s.owners[1] - s.owners[0]) * most for s in owned)

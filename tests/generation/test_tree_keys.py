@@ -11,15 +11,23 @@ import pyarrow.parquet as pq
 import pytest
 
 from privbench.errors import SchemaError
-from privbench.generation import spans
+from privbench.generation import blocks
 from privbench.methods.method import TableModel
 from privbench.model.check import check_model
 from privbench.model.model import Model
 from privbench.model.order import generation_order
+from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.fanouts import fanout_edges
-from privbench.spn.links import COMPONENT
+from privbench.spn.feature_names import (
+    COMPONENT,
+    in_degree_column,
+    null_column,
+    owner_column,
+    public_column,
+    rows_column,
+)
 from privbench.spn.nodes import Leaf
-from privbench.spn.tree_links import Fanouts, Named
+from privbench.spn.reference_link import ReferenceLink
 
 from ..tree_models import INTEGER, made, network
 from .test_tree_rows import number, opened
@@ -41,27 +49,27 @@ def cycle(*, unique: bool = False) -> Model:
     spec = {"unit": "person", "tables": {"person": person, "visit": visit, "note": note}}
     for name, column in (("visit", "person_id"), ("note", "visit_id")):
         spec["tables"][name]["owner"] = [column]  # type: ignore[index]
-    best = Named(column=None, null="#null person.best_id")
+    best = ReferenceLink(column=None, null=null_column("person.best_id"))
 
-    def born(link: str) -> Fanouts:
-        return Fanouts(column=f"#rows {link}", edges=EDGES, exponent=1.0, unowned=0.0)
+    def children(link: str) -> FanoutLink:
+        return FanoutLink(column=rows_column(link), edges=EDGES, exponent=1.0, unowned=0.0)
 
     bins = len(EDGES) - 1
     models = {
         "person": TableModel(
-            network=network([("#null person.best_id", 2, None), ("#rows visit.person_id", bins, None)]),
+            network=network([(null_column("person.best_id"), 2, None), (rows_column("visit.person_id"), bins, None)]),
             rows=300,
             links={"person.best_id": best},
         ),
         "visit": TableModel(
-            network=network([("#rows note.visit_id", bins, None)]),
+            network=network([(rows_column("note.visit_id"), bins, None)]),
             rows=900,
-            links={"visit.person_id": born("visit.person_id")},
+            links={"visit.person_id": children("visit.person_id")},
         ),
         "note": TableModel(
             network=Leaf(column=COMPONENT, counts=np.ones(1)),
             rows=700,
-            links={"note.visit_id": born("note.visit_id")},
+            links={"note.visit_id": children("note.visit_id")},
         ),
     }
     return made(spec, models)
@@ -71,7 +79,7 @@ def cycle(*, unique: bool = False) -> Model:
 def test_a_table_named_before_it_is_made_keeps_its_promise(
     scale: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spans, "BLOCK_ROWS", 100)
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 100)
     model = cycle()
     check_model(model)
     base = opened(model, tmp_path / "out", scale=scale)
@@ -87,7 +95,7 @@ def test_a_table_named_before_it_is_made_keeps_its_promise(
 
 
 def test_owners_come_first_or_not_at_all() -> None:
-    """A cycle through a key that must be looked up can be made with counts, not with rows born of their owners."""
+    """A cycle through a key that must be looked up can be made with counts, not where rows come with their owners."""
     person = table(["id"], [], id=INTEGER, best=INTEGER)
     person["foreign_keys"] = [{"columns": ["best"], "table": "visit", "references": ["code"]}]
     visit = table(["id"], [("person_id", "person")], id=INTEGER, person_id=INTEGER)
@@ -96,30 +104,36 @@ def test_owners_come_first_or_not_at_all() -> None:
     model = made({"unit": "person", "tables": {"person": person, "visit": visit}}, {})
     assert generation_order(model.spec, model.protection) == ("visit", "person")
     with pytest.raises(SchemaError, match="cycle"):
-        generation_order(model.spec, model.protection, born=True)
+        generation_order(model.spec, model.protection, owners_first=True)
 
 
 @pytest.mark.parametrize("block", [50, 65_536])
 def test_a_unique_reference_key(block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each row is named at most once, rows with an in-degree first; and a unique key to the table's own rows."""
-    monkeypatch.setattr(spans, "BLOCK_ROWS", block)
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", block)
     person = table(["id"], [("twin_id", "person")], id=INTEGER, twin_id=INTEGER)
     person["unique"] = [["twin_id"]]
     person["columns"]["kind"] = {"type": "INTEGER", "domain": {"range": [1, 2]}, "null": False}
     visit = table(["id"], [("person_id", "person"), ("guide_id", "person")], id=INTEGER, person_id=INTEGER)
     visit["columns"]["guide_id"] = INTEGER
     visit |= {"unique": [["guide_id"]], "owner": ["person_id"]}
-    sizes = [("kind", 2, None), ("#rows visit.person_id", 2, None), ("#null person.twin_id", 2, None)]
-    tree = network([*sizes, ("#in-degree visit.guide_id", 2, "kind"), ("#in-degree person.twin_id", 2, None)])
-    twin = Named(column="#in-degree person.twin_id", edges=fanout_edges(1), exponent=0, null="#null person.twin_id")
-    guide = Named(column="#in-degree visit.guide_id", edges=fanout_edges(1), exponent=0, null="#null visit.guide_id")
-    born = Fanouts(column="#rows visit.person_id", edges=fanout_edges(1), exponent=0, unowned=20)
+    sizes = [("kind", 2, None), (rows_column("visit.person_id"), 2, None), (null_column("person.twin_id"), 2, None)]
+    tree = network(
+        [*sizes, (in_degree_column("visit.guide_id"), 2, "kind"), (in_degree_column("person.twin_id"), 2, None)]
+    )
+    twin = ReferenceLink(
+        column=in_degree_column("person.twin_id"), edges=fanout_edges(1), exponent=0, null=null_column("person.twin_id")
+    )
+    guide = ReferenceLink(
+        column=in_degree_column("visit.guide_id"), edges=fanout_edges(1), exponent=0, null=null_column("visit.guide_id")
+    )
+    children = FanoutLink(column=rows_column("visit.person_id"), edges=fanout_edges(1), exponent=0, unowned=20)
     models = {
         "person": TableModel(network=tree, rows=1000, links={"person.twin_id": twin}),
         "visit": TableModel(
-            network=network([("#null visit.guide_id", 2, None)]),
+            network=network([(null_column("visit.guide_id"), 2, None)]),
             rows=500,
-            links={"visit.person_id": born, "visit.guide_id": guide},
+            links={"visit.person_id": children, "visit.guide_id": guide},
         ),
     }
     model = made({"unit": "person", "tables": {"person": person, "visit": visit}}, models)
@@ -136,7 +150,7 @@ def test_public_tables_say_how_often_entities_are_named(tmp_path: Path) -> None:
     person = table(["id"], [], id=INTEGER, kind={"type": "INTEGER", "domain": {"range": [1, 2]}, "null": False})
     press = table(["id"], [("person_id", "person")], id=INTEGER, person_id=INTEGER) | {"public": True}
     spec = {"unit": "person", "tables": {"person": person, "press": press}}
-    tree = network([("kind", 2, "#public press.person_id")], given={"#public press.person_id": 3})
+    tree = network([("kind", 2, public_column("press.person_id"))], given={public_column("press.person_id"): 3})
     certain = replace(tree.columns[0], factors=(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]),))
     models = {"person": TableModel(network=replace(tree, columns=(certain,)), rows=100)}
     ids = pa.table({"id": pa.array(range(1000, 1100), pa.int32())})
@@ -155,11 +169,11 @@ def test_entities_without_columns_of_their_own(tmp_path: Path) -> None:
     """Of an entity table with nothing but its key, too, fanouts are carried on."""
     visit = table(["id"], [("person_id", "person")], id=INTEGER, person_id={"type": "INTEGER", "null": False})
     spec = {"unit": "person", "tables": {"person": table(["id"], [], id=INTEGER), "visit": visit}}
-    born = Fanouts(column="#rows visit.person_id", edges=np.array([2, 3]), exponent=0.0, unowned=0.0)
+    children = FanoutLink(column=rows_column("visit.person_id"), edges=np.array([2, 3]), exponent=0.0, unowned=0.0)
     models = {
-        "person": TableModel(network=network([("#rows visit.person_id", 1, None)]), rows=50),
+        "person": TableModel(network=network([(rows_column("visit.person_id"), 1, None)]), rows=50),
         "visit": TableModel(
-            network=Leaf(column=COMPONENT, counts=np.ones(1)), rows=100, links={"visit.person_id": born}
+            network=Leaf(column=COMPONENT, counts=np.ones(1)), rows=100, links={"visit.person_id": children}
         ),
     }
     base = opened(made(spec, models), tmp_path / "out")
@@ -178,18 +192,22 @@ def test_a_reference_from_a_table_of_another_owner(tmp_path: Path) -> None:
     spec = {"unit": "person", "tables": {"person": table(["id"], [], id=INTEGER), "visit": visit, "note": note}}
     bins = len(EDGES) - 1
 
-    def born(link: str) -> Fanouts:
-        return Fanouts(column=f"#rows {link}", edges=EDGES, exponent=1.0, unowned=0.0)
+    def children(link: str) -> FanoutLink:
+        return FanoutLink(column=rows_column(link), edges=EDGES, exponent=1.0, unowned=0.0)
 
-    author = Named(column="#in-degree note.author_id", edges=EDGES, exponent=1.0, null="#null note.author_id")
-    people = [("#rows visit.person_id", bins, None), ("#in-degree note.author_id", bins, None)]
-    visits = [("cost", 3, None), ("#rows note.visit_id", bins, "cost")]
-    notes = network([("stars", 2, "#owner cost"), ("#null note.author_id", 2, None)], given={"#owner cost": 4})
+    author = ReferenceLink(
+        column=in_degree_column("note.author_id"), edges=EDGES, exponent=1.0, null=null_column("note.author_id")
+    )
+    people = [(rows_column("visit.person_id"), bins, None), (in_degree_column("note.author_id"), bins, None)]
+    visits = [("cost", 3, None), (rows_column("note.visit_id"), bins, "cost")]
+    notes = network(
+        [("stars", 2, owner_column("cost")), (null_column("note.author_id"), 2, None)], given={owner_column("cost"): 4}
+    )
     models = {
         "person": TableModel(network=network(people), rows=200),
-        "visit": TableModel(network=network(visits), rows=500, links={"visit.person_id": born("visit.person_id")}),
+        "visit": TableModel(network=network(visits), rows=500, links={"visit.person_id": children("visit.person_id")}),
         "note": TableModel(
-            network=notes, rows=900, links={"note.visit_id": born("note.visit_id"), "note.author_id": author}
+            network=notes, rows=900, links={"note.visit_id": children("note.visit_id"), "note.author_id": author}
         ),
     }
     model = made(spec, models)

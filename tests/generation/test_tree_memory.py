@@ -1,4 +1,4 @@
-"""Memory does not grow with the scale factor where rows are born with their owners, either."""
+"""Memory does not grow with the scale factor where child rows come with their owners, either."""
 
 import subprocess
 import sys

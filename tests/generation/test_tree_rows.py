@@ -8,15 +8,15 @@ import duckdb
 import numpy as np
 import pytest
 
-from privbench.generation import public_rows, spans
+from privbench.generation import blocks, rows
 from privbench.generation.generate import generate
-from privbench.generation.lost import lost_rows
-from privbench.generation.sizes import planned_rows
+from privbench.generation.sizes import lost_rows, planned_rows
 from privbench.methods.method import TableModel
 from privbench.model.model import Model
+from privbench.spn.block_link import BlockLink
 from privbench.spn.fanouts import bin_means, bin_of
+from privbench.spn.feature_names import in_degree_column, key_column, null_column, rows_column
 from privbench.spn.infer import marginal
-from privbench.spn.tree_links import Blocks
 
 from ..tree_models import BOSSES, GUESTS, SPEC, TOWNS, VISITS, made, tables
 
@@ -33,8 +33,8 @@ UNIQUE = {"person": "id", "visit": "id", "passport": "person_id", "season": "(pe
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spans, "BLOCK_ROWS", 250)
-    monkeypatch.setattr(public_rows, "BLOCK_ROWS", 250)
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", 250)
+    monkeypatch.setattr(rows, "BLOCK_ROWS", 250)
 
 
 def opened(model: Model, out: Path, *, scale: float = 1, seed: int = 1) -> duckdb.DuckDBPyConnection:
@@ -92,13 +92,13 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("block", [4096, 65_536])
 def test_fanouts_are_as_the_model_says(block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows per owner, childless owners among them, follow the column of the owner's network."""
-    monkeypatch.setattr(spans, "BLOCK_ROWS", block)
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", block)
     model = made(models=tables(20_000))
     base = opened(model, tmp_path / "out")
     query = "SELECT count(v.id) FROM person p LEFT JOIN visit v ON v.person_id = p.id GROUP BY p.id"
     fanouts = np.array(base.execute(query).fetchall()).ravel()
     found = np.bincount(bin_of(fanouts, VISITS), minlength=len(VISITS) - 1) / len(fanouts)
-    expected = marginal(model.tables["person"].network, "#rows visit.person_id")
+    expected = marginal(model.tables["person"].network, rows_column("visit.person_id"))
     assert np.abs(found - expected).sum() < 0.02
     assert fanouts.mean() == pytest.approx(expected @ bin_means(VISITS, 1.5), rel=0.01)
 
@@ -139,7 +139,7 @@ def test_rows_come_grouped_by_owner_and_numbered_in_order(tmp_path: Path) -> Non
 @pytest.mark.parametrize("block", [4096, 65_536])
 def test_rows_are_named_as_often_as_they_say(block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of each age are named in proportion to the in-degrees that their age goes with."""
-    monkeypatch.setattr(spans, "BLOCK_ROWS", block)
+    monkeypatch.setattr(blocks, "BLOCK_ROWS", block)
     model = made(models=tables(20_000))
     base = opened(model, tmp_path / "out")
     person = model.tables["person"].network
@@ -147,7 +147,7 @@ def test_rows_are_named_as_often_as_they_say(block: int, tmp_path: Path, monkeyp
         named = f"SELECT {key} AS id, count(*) AS keys FROM {table} WHERE {key} IS NOT NULL GROUP BY 1"
         by_age = f"SELECT age, sum(coalesce(keys, 0)) FROM person LEFT JOIN ({named}) USING (id) GROUP BY 1 ORDER BY 1"
         found = np.array(base.execute(by_age).fetchall(), float)[:, 1]
-        (conditional,) = (c for c in person.columns if c.column == f"#in-degree {table}.{key}")  # type: ignore[union-attr]
+        (conditional,) = (c for c in person.columns if c.column == in_degree_column(f"{table}.{key}"))  # type: ignore[union-attr]
         expected = marginal(person, "age") * (conditional.factors[0] @ bin_means(edges, 1.0))
         np.testing.assert_allclose(found / found.sum(), expected / expected.sum(), atol=0.01)
 
@@ -155,12 +155,12 @@ def test_rows_are_named_as_often_as_they_say(block: int, tmp_path: Path, monkeyp
 def test_nulls_and_blocks_of_keys(tmp_path: Path) -> None:
     model = made(models=tables(20_000))
     base = opened(model, tmp_path / "out")
-    shares = marginal(model.tables["person"].network, "#key person.town_id")
+    shares = marginal(model.tables["person"].network, key_column("person.town_id"))
     counts = dict(base.execute("SELECT town_id, count(*) FROM person GROUP BY 1").fetchall())
     assert counts[None] == pytest.approx(20_000 * shares[3], rel=0.02)
     for town in range(TOWNS):
         assert counts[10 + town] == pytest.approx(20_000 * shares[town // 2] / 2, rel=0.05)
-    nulls = marginal(model.tables["person"].network, "#null person.boss_id")[1]
+    nulls = marginal(model.tables["person"].network, null_column("person.boss_id"))[1]
     assert number(base, "SELECT count(*) FROM person WHERE boss_id IS NULL") == pytest.approx(20_000 * nulls, rel=0.02)
 
 
@@ -173,7 +173,7 @@ def test_empty_tables(tmp_path: Path) -> None:
 
 def test_an_empty_public_table(tmp_path: Path) -> None:
     models = tables()
-    none = Blocks(column="#key person.town_id", blocks=3, slots=TOWNS)
+    none = BlockLink(column=key_column("person.town_id"), blocks=3, slots=TOWNS)
     models["person"] = TableModel(
         network=models["person"].network, rows=500, links={**models["person"].links, "person.town_id": none}
     )

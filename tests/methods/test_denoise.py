@@ -38,7 +38,9 @@ def test_many_small_counts_are_told_from_none() -> None:
     """The same noisy count means more where other counts are small too than where all others are none."""
     rng = np.random.default_rng(1)
     few, none = (np.append(8, rate + drawn(4.0, 500, rng)) for rate in (6, 0))
-    assert posterior_means(few, laplace(4.0), smooth=False)[0] > posterior_means(none, laplace(4.0), smooth=False)[0] + 1
+    assert (
+        posterior_means(few, laplace(4.0), smooth=False)[0] > posterior_means(none, laplace(4.0), smooth=False)[0] + 1
+    )
 
 
 def test_the_mean_of_small_counts_is_kept_where_clipping_raises_it() -> None:

@@ -11,19 +11,19 @@ from privbench.cli.flags import METHODS as FLAG
 from privbench.errors import SpecError
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
-from privbench.model.chosen import method_settings, with_method
 from privbench.generation.generate import generate
 from privbench.methods.independent import IndependentSettings, independent_settings, learn
 from privbench.methods.method import TableModel, silent
 from privbench.methods.registry import BUILT_IN
+from privbench.model.chosen import method_settings, with_method
 from privbench.model.file import save_model
 from privbench.model.verify import verify
 from privbench.privacy.facts import Facts
 from privbench.privacy.vault import Vault
 from privbench.schema.spec import Spec
 from privbench.schema.unit import Neighbours
+from privbench.spn.feature_names import COMPONENT
 from privbench.spn.infer import marginal
-from privbench.spn.links import COMPONENT
 from privbench.spn.nodes import Leaf, scope, walk
 from privbench_verify.receipt import verify_receipt
 

@@ -4,15 +4,9 @@ import pytest
 
 from privbench.errors import SchemaError
 from privbench.io.ddl import parse_ddl
-from privbench.model.order import (
-    colliding_keys,
-    declared_order,
-    generation_order,
-    named_ahead,
-    stale_links,
-)
-from privbench.schema.table_spec import ColumnSpec, ForeignKeySpec, TableSpec
+from privbench.model.order import colliding_keys, declared_order, generation_order, redrawn_links, referenced_ahead
 from privbench.schema.spec import Spec
+from privbench.schema.table_spec import ColumnSpec, ForeignKeySpec, TableSpec
 
 
 def _spec(ddl: str, unit: str, *, public: tuple[str, ...] = ()) -> Spec:
@@ -64,12 +58,12 @@ def test_a_cycle_in_which_both_may_lose_rows_is_refused() -> None:
         "id INT PRIMARY KEY, x INT, up INT NOT NULL REFERENCES t (id), UNIQUE (up, x)",
     ],
 )
-def test_self_references_that_cannot_be_mended_are_refused(columns: str) -> None:
+def test_self_references_that_cannot_be_repaired_are_refused(columns: str) -> None:
     spec = _spec(f"CREATE TABLE t ({columns});", "t")
     spec = spec.model_copy(
         update={"tables": {"t": spec.tables["t"].model_copy(update={"columns": _serial(spec.tables["t"])})}}
     )
-    with pytest.raises(SchemaError, match="names the table's own rows"):
+    with pytest.raises(SchemaError, match="references the table's own rows"):
         _order(spec)
 
 
@@ -90,17 +84,17 @@ def test_stale_links_follow_the_ids_that_are_made_anew() -> None:
     CREATE TABLE q (id INT PRIMARY KEY, p INT REFERENCES p (e));
     CREATE TABLE r (q INT REFERENCES q (id));"""
     protection = _spec(ddl, "e", public=("p", "q", "r")).protection()
-    assert [k.table for k in stale_links(protection, keep_entity_keys=False)] == ["p", "q"]
-    assert stale_links(protection, keep_entity_keys=True) == ()
+    assert [k.table for k in redrawn_links(protection, keep_entity_keys=False)] == ["p", "q"]
+    assert redrawn_links(protection, keep_entity_keys=True) == ()
 
 
 def test_owners_come_first_where_rows_are_born_with_them() -> None:
     """Then a cycle that the table which may lose rows would have to begin is refused."""
     spec = _spec(CYCLE.format(a="", b=""), "a")
-    assert generation_order(spec, spec.protection(), born=True) == ("a", "b")
+    assert generation_order(spec, spec.protection(), owners_first=True) == ("a", "b")
     losing = _spec(CYCLE.format(a="", b=", UNIQUE (x, y)"), "a")
     with pytest.raises(SchemaError, match="a, b: their keys form a cycle"):
-        generation_order(losing, losing.protection(), born=True)
+        generation_order(losing, losing.protection(), owners_first=True)
 
 
 def test_promised_are_tables_named_before_they_are_made_and_what_they_need() -> None:
@@ -116,11 +110,11 @@ def test_promised_are_tables_named_before_they_are_made_and_what_they_need() -> 
         update={"tables": spec.tables | {"c": spec.tables["c"].model_copy(update={"owner": ("b",)})}}
     )
     protection = spec.protection()
-    order = generation_order(spec, protection, born=True)
+    order = generation_order(spec, protection, owners_first=True)
     assert order[0] == "a"
-    assert named_ahead(protection, order) == {"a", "b", "c", "d"}
+    assert referenced_ahead(protection, order) == {"a", "b", "c", "d"}
     tree = _spec("CREATE TABLE b (a INT REFERENCES a (id)); CREATE TABLE a (id INT PRIMARY KEY);", "a")
-    assert named_ahead(tree.protection(), ("a", "b")) == frozenset()
+    assert referenced_ahead(tree.protection(), ("a", "b")) == frozenset()
 
 
 def test_the_declared_order_ends_at_the_key_that_is_numbered_by_it() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from privbench.privacy.weighted import weights_query
 
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
@@ -11,8 +12,9 @@ from privbench.model.file import load_model, save_model
 from privbench.model.model import Model
 from privbench.model.verify import verify
 from privbench.spn.clique import CliqueTree
+from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.nodes import walk
-from privbench.spn.tree_links import Fanouts, Named
+from privbench.spn.reference_link import ReferenceLink
 
 from ..forging import COMMON, Change, alter, assert_refused, empty_ledger, forged, relabel, write_shop
 from ..seeded import SeededEntropy
@@ -68,7 +70,7 @@ def _pair_of(model: Path) -> str:
     """A pair of columns that the model has a table of."""
     held = load_model(model)
     nodes = (node for table in held.tables.values() for node in walk(table.network) if isinstance(node, CliqueTree))
-    return next(f"weights of {c.parents[0]} x {c.column}" for node in nodes for c in node.columns if c.parents)
+    return next(weights_query([c.parents[0], c.column]) for node in nodes for c in node.columns if c.parents)
 
 
 FORGED = COMMON | {
@@ -121,9 +123,9 @@ def _holds_all_there_is(model: Model) -> None:
     """Each kind of array that must have cost something, lest a forgery below has nothing to hide."""
     links = model.tables["visit"].links
     owner, guide = links["visit.person_id"], links["visit.guide"]
-    assert isinstance(owner, Fanouts)
+    assert isinstance(owner, FanoutLink)
     assert owner.unowned > 0
-    assert isinstance(guide, Named)
+    assert isinstance(guide, ReferenceLink)
     assert guide.column is not None
     assert guide.null is not None
 
@@ -177,5 +179,5 @@ def test_a_limit_in_the_spec_is_no_cap(source: Path, tmp_path: Path) -> None:
     assert verify(tmp_path / "model").status == "conditional"
     assert model.receipt["unit"]["tables"]["visit"]["rows_per_entity"] is None
     owner = model.tables["visit"].links["visit.person_id"]
-    assert isinstance(owner, Fanouts)
+    assert isinstance(owner, FanoutLink)
     assert owner.edges[-1] == 3

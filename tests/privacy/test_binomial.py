@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from privbench.privacy.sparse import TailChance, _chance, _Digits, _distribution, binomial
 from privbench.privacy.noise import TestEntropy as FixedEntropy
+from privbench.privacy.sparse import TailChance, _chance, _Digits, _distribution, binomial
 
 FINE = Context(prec=250)
 

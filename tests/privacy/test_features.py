@@ -13,6 +13,15 @@ from privbench.privacy import exact, features
 from privbench.privacy.features import Feature, whole_axis
 from privbench.privacy.queries import ENTITY_WEIGHT, Histogram
 from privbench.spn.fanouts import fanout_edges
+from privbench.spn.feature_names import (
+    RANK,
+    STRATUM,
+    in_degree_column,
+    key_column,
+    null_column,
+    owner_column,
+    rows_column,
+)
 
 from .weighted_tiny import (
     EDGES,
@@ -47,22 +56,22 @@ EXAMPLE = (
 )
 EXPECTED: dict[tuple[str, str], list[int]] = {
     ("person", "age"): [1, 0],
-    ("person", "#rows visit.person"): [1, 2],
-    ("person", "#null person.boss"): [1, 0],
-    ("person", "#in-degree person.boss"): [1, 0],
-    ("person", "#in-degree visit.guest"): [1, 0],  # both guests are of q, of which one key counts
-    ("visit", "#rows note.visit"): [2, 0, 1, 0],
-    ("visit", "#null visit.person"): [0, 0, 1, 0],
-    ("visit", "#key visit.town"): [1, 2, 0, 2],
-    ("visit", "#owner age"): [0, 1, 2, 0],
-    ("visit", "#owner #rows visit.person"): [2, 1, 3, 2],
-    ("visit", "#rank"): [0, 0, 0, 1],
-    ("visit", "#size"): [1, 0, 0, 1],
-    ("visit", "#in-degree visit.previous"): [2, 1, 0, 0],
-    ("note", "#owner cost"): [0, 0, 0],
-    ("note", "#owner #owner age"): [0, 0, 2],
-    ("note", "#rank"): [0, 1, 0],
-    ("note", "#size"): [1, 1, 0],
+    ("person", rows_column("visit.person")): [1, 2],
+    ("person", null_column("person.boss")): [1, 0],
+    ("person", in_degree_column("person.boss")): [1, 0],
+    ("person", in_degree_column("visit.guest")): [1, 0],  # both guests are of q, of which one key counts
+    ("visit", rows_column("note.visit")): [2, 0, 1, 0],
+    ("visit", null_column("visit.person")): [0, 0, 1, 0],
+    ("visit", key_column("visit.town")): [1, 2, 0, 2],
+    ("visit", owner_column("age")): [0, 1, 2, 0],
+    ("visit", owner_column(rows_column("visit.person"))): [2, 1, 3, 2],
+    ("visit", RANK): [0, 0, 0, 1],
+    ("visit", STRATUM): [1, 0, 0, 1],
+    ("visit", in_degree_column("visit.previous")): [2, 1, 0, 0],
+    ("note", owner_column("cost")): [0, 0, 0],
+    ("note", owner_column(owner_column("age"))): [0, 0, 2],
+    ("note", RANK): [0, 1, 0],
+    ("note", STRATUM): [1, 1, 0],
 }
 
 
@@ -157,7 +166,12 @@ def test_a_feature_of_an_owner_moves_as_far_as_the_feature() -> None:
     counted = features.in_degree(LINKS["visit.previous"], EDGES)
     above = features.of_owner(counted, NOTE_OWNER)
     assert counted.in_degree is above.in_degree is features.of_owner(above, NOTE_OWNER).in_degree is counted.source
-    assert counted.sensitivity_factor == above.sensitivity_factor == features.of_first(above, NOTE_OWNER).sensitivity_factor == 3
+    assert (
+        counted.sensitivity_factor
+        == above.sensitivity_factor
+        == features.of_first(above, NOTE_OWNER).sensitivity_factor
+        == 3
+    )
     assert features.of_owner(own("visit"), NOTE_OWNER).sensitivity_factor == 1
 
 

@@ -9,13 +9,13 @@ from hypothesis import given
 
 from privbench.errors import BudgetError
 from privbench.methods.capped import row_histogram
-from privbench.privacy.partitions import Boxes, Centres
-from privbench.privacy.queries import Counts, FrequentValues, Histogram, PublishedRowSplit
 from privbench.privacy.calibrate import calibrate, calibrate_published
 from privbench.privacy.events import FINE_GRID, GRID, Event, PrivacyMeasure
 from privbench.privacy.facts import ColumnFacts
 from privbench.privacy.features import present, whole_axis
 from privbench.privacy.ledger import Ledger
+from privbench.privacy.partitions import Boxes, Centres
+from privbench.privacy.queries import Counts, FrequentValues, Histogram, PublishedRowSplit
 
 from .trees import Step, block_of, cap_choice, event, follow, guests, sizes, walks, weights
 

@@ -340,7 +340,9 @@ def test_what_is_not_unicode_is_no_string() -> None:
     assert searched(vault_of(engine, ledger=rho()), TEXT).frequent_strings(PLACE, amount=HUNDREDTH).keys == ("ok",)
 
 
-@pytest.mark.parametrize("values", [[None] * 50, [str(i) for i in range(2_000)], []], ids=["NULLs", "all differ", "none"])
+@pytest.mark.parametrize(
+    "values", [[None] * 50, [str(i) for i in range(2_000)], []], ids=["NULLs", "all differ", "none"]
+)
 def test_nothing_at_all(values: list[str | None]) -> None:
     assert searched(strings(values), TEXT).frequent_strings(PLACE, amount=HUNDREDTH).keys == ()
 

@@ -13,7 +13,7 @@ from privbench.privacy.calibrate import calibrate, threshold_of
 from privbench.privacy.events import FINE_GRID, Event, Mechanism, PrivacyMeasure
 from privbench.privacy.noise import TestEntropy as FixedEntropy
 from privbench.privacy.queries import FrequentValues, Histogram
-from privbench.privacy.thresholds import least_threshold, tail_probability, passing
+from privbench.privacy.thresholds import least_threshold, passing, tail_probability
 from privbench_verify.costs import tail_probability as verified_probability
 
 STRINGS = FrequentValues(table="t", column="a")

@@ -368,5 +368,3 @@ def test_measured_counts_are_in_entities_and_add_up() -> None:
     values = np.array([ENTITY_WEIGHT, ENTITY_WEIGHT // 2])
     measured = Measured(values=values, noise=Noise(gaussian=False, scale=1.0), unit=ENTITY_WEIGHT)
     assert (measured.counts.tolist(), measured.total) == ([1.0, 0.5], 1.5)
-
-

@@ -46,7 +46,6 @@ from .weighted_tiny import (
 )
 
 
-
 def steps(fast: int, slow: int = 1) -> pytest.MarkDecorator:
     """Every so-manyth database: few of them fast, more or all of them slow."""
     return pytest.mark.parametrize("step", [fast, pytest.param(slow, marks=pytest.mark.slow)])

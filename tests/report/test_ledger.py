@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from privbench.report.ledger import budget_bars, describe, ledger_section
+from privbench.privacy.describe import describe
+from privbench.report.ledger import budget_bars, ledger_section
 
 from ..privacy.trees import good, good_rho
 
@@ -39,43 +40,49 @@ def axis(feature: dict[str, Any]) -> dict[str, Any]:
 
 
 QUERIES = {
-    "rows of person": {"kind": "histogram", "table": "person", "counts": "rows", "axes": []},
-    "weights of visit by cost × age of the owner": {
+    "number of rows": {"kind": "histogram", "table": "person", "counts": "rows", "axes": []},
+    "weights by cost and the owner's age": {
         "kind": "histogram",
         "table": "visit",
         "counts": "weights",
-        "axes": [axis(column("cost")), axis({"kind": "owner", "feature": column("age")})],
+        "axes": [
+            {"bins": 4, "feature": {"kind": "column", "column": "cost"}},
+            {"bins": 4, "feature": {"kind": "owner", "feature": {"kind": "column", "column": "age"}}},
+        ],
     },
-    "weights of person by fanout of visit.person × rank × magnitude of age": {
+    "weights by number of visit rows and place among siblings and magnitude of age": {
         "kind": "histogram",
         "table": "person",
         "counts": "weights",
         "axes": [
-            axis({"kind": "fanout", "link": LINK}),
-            axis({"kind": "rank"}),
-            axis({"kind": "magnitude", "column": "age"}),
+            {
+                "bins": 4,
+                "feature": {"kind": "fanout", "link": {"table": "visit", "columns": ["person"], "target": "person"}},
+            },
+            {"bins": 4, "feature": {"kind": "rank"}},
+            {"bins": 4, "feature": {"kind": "magnitude", "column": "age"}},
         ],
     },
-    "sums of visit.cost by part": {
+    "sums of cost by part": {
         "kind": "sums",
         "table": "visit",
-        "axes": [axis({"kind": "part"})],
+        "axes": [{"bins": 4, "feature": {"kind": "part"}}],
         "column": "cost",
     },
-    "dependence of a, b and c in visit": {"kind": "dependence", "table": "visit", "left": ["a", "b"], "right": ["c"]},
-    "heavy hitters of visit.cost": {"kind": "heavy hitters", "table": "visit", "column": "cost", "counts": "votes"},
-    "choice of cap of visit": {"kind": "choice of cap", "table": "visit", "candidates": 9},
-    "published row split of visit by a, b": {
+    "dependence of 2 and 1 columns": {"kind": "dependence", "table": "visit", "left": ["a", "b"], "right": ["c"]},
+    "frequent values of cost": {"kind": "heavy hitters", "table": "visit", "column": "cost", "counts": "votes"},
+    "choice of one of 9 limits on rows per entity": {"kind": "choice of cap", "table": "visit", "candidates": 9},
+    "row split as published, 3 rounds": {
         "kind": "published row split",
         "table": "visit",
         "columns": ["a", "b"],
         "rounds": 3,
     },
-    'rows of "a\\"b" by "x × y\\n"': {
+    'rows by "x × y\\n"': {
         "kind": "histogram",
         "table": 'a"b',
         "counts": "rows",
-        "axes": [axis(column("x × y\n"))],
+        "axes": [{"bins": 4, "feature": {"kind": "column", "column": "x × y\n"}}],
     },
 }
 
@@ -111,8 +118,8 @@ def test_a_ledger_of_queries() -> None:
     assert "ε = 3.2" in page
     assert "100 % of it was spent" in page
     assert '<td class="n">3.2</td>' in page  # of the table person: what it adds to epsilon
-    assert ">cost × age of the owner <" in page
-    assert "weights of visit by cost × age of the owner: 11.1 % of what was spent" in page
+    assert ">cost and the owner&#x27;s age <" in page
+    assert "visit: weights by cost and the owner&#x27;s age: 11.1 % of what was spent" in page
     once = ledger_section(
         receipt({"measure": "epsilon", "amount": "8/5"}, nodes(epsilon="8/45"), neighbours="add-remove")
     )
@@ -126,8 +133,8 @@ def test_a_ledger_in_rho() -> None:
 
 
 def test_draws_of_one_kind_are_one_bar() -> None:
-    event = {"kind": "event", "parent": 0, "query": QUERIES["rows of person"], "epsilon": "1/5"}
+    event = {"kind": "event", "parent": 0, "query": QUERIES["number of rows"], "epsilon": "1/5"}
     root = budget_bars({"ledger": {"nodes": [nodes()[0], event, event]}})
     assert [(bar.label, bar.short, bar.cost) for bar in root.below] == [
-        ("rows of person × 2", "rows × 2", Fraction(2, 5))
+        ("person: number of rows × 2", "number of rows × 2", Fraction(2, 5))
     ]

@@ -179,9 +179,12 @@ def test_the_bars_of_the_budget_add_up(shop: Shop) -> None:
         waiting += bar.below
 
 
+COUNT = {"kind": "histogram", "table": "t", "counts": "rows", "axes": []}
+
+
 def test_parallel_blocks_cost_their_maximum() -> None:
     def event(parent: int, epsilon: str) -> dict[str, object]:
-        return {"kind": "event", "parent": parent, "query": "count", "epsilon": epsilon}
+        return {"kind": "event", "parent": parent, "query": COUNT, "epsilon": epsilon}
 
     nodes = [
         {"kind": "sequence", "parent": None, "label": "database", "total": "3/1"},
@@ -194,7 +197,7 @@ def test_parallel_blocks_cost_their_maximum() -> None:
     ]
     [blocks] = budget_bars({"ledger": {"nodes": nodes}}).below
     assert (blocks.label, blocks.cost) == ("2 blocks in parallel", 3)
-    assert [(b.label, b.cost) for b in blocks.below] == [("count × 2", 3)]
+    assert [(b.label, b.cost) for b in blocks.below] == [("t: number of rows × 2", 3)]
 
 
 def test_a_large_network_is_cut_and_says_so() -> None:

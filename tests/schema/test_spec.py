@@ -9,8 +9,8 @@ from privbench.errors import SchemaError, SpecError, TargetError
 from privbench.schema.derived import Derived, DerivedOrigin
 from privbench.schema.domain import Bins, Origin, Range, Serial, Text, Values
 from privbench.schema.release import Release
-from privbench.schema.table_spec import ColumnSpec, ForeignKeySpec, IndexSpec, TableSpec
 from privbench.schema.spec import Orphans, Sizes, Spec, read_spec, write_spec
+from privbench.schema.table_spec import ColumnSpec, ForeignKeySpec, IndexSpec, TableSpec
 from privbench.schema.unit import Neighbours, Role
 
 SHOP = """

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from privbench.errors import ModelError
-from privbench.spn import clique_infer, clique_table
+from privbench.spn import clique_table, infer
 from privbench.spn.clique import CliqueTree, Conditional, Given
 from privbench.spn.infer import marginal, probability
 from privbench.spn.nodes import Node
@@ -62,7 +62,7 @@ def large(seed: int) -> CliqueTree:
 def test_small_blocks_and_no_kept_norms_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     evidence = {f"c{i}": np.random.default_rng(i).random(8) for i in (2, 5, 11)}
     expected = probability(large(1), evidence), marginal(large(1), "c10")
-    monkeypatch.setattr(clique_infer, "MAX_CELLS", 200)
+    monkeypatch.setattr(infer, "MAX_CELLS", 200)
     in_blocks = probability(large(1), evidence), marginal(large(1), "c10")
     monkeypatch.setattr(clique_table, "MAX_NORM", 0)
     anew = probability(large(1), evidence), marginal(large(1), "c10")
@@ -83,7 +83,7 @@ def test_kept_tables_do_not_grow_without_end(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_joints_of_pairs_are_those_of_evidence() -> None:
     tree = large(5)
-    joints = clique_infer.tree_joints(tree)
+    joints = infer.tree_joints(tree)
     for column, parent in (("c5", "c3"), ("c5", "c4"), ("c11", "c9")):
         pair = joints[column].pairs[parent]
         for cell in np.ndindex(4, 4):

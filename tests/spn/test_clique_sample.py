@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
+import privbench.spn.sample
 from privbench.errors import ModelError
-from privbench.spn import clique_sample
 from privbench.spn.clique import CliqueTree, Conditional, Given, bin_shares, conditionals
 from privbench.spn.nodes import Leaf, Node, Product
 from privbench.spn.sample import sample
@@ -130,7 +130,7 @@ def test_impossible_configurations_fall_back_to_the_counts() -> None:
 
 def test_chunks_of_configurations_join(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = sample(tree(), 3000, np.random.default_rng(5))
-    monkeypatch.setattr(clique_sample, "CELLS", 6)
+    monkeypatch.setattr(privbench.spn.sample, "CELLS", 6)
     parts = sample(tree(), 3000, np.random.default_rng(5))
     assert all((whole[c] == parts[c]).all() for c in "abc")
 

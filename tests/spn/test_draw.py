@@ -4,6 +4,7 @@ import numpy as np
 
 from privbench.spn.clique import CliqueTree, Conditional, Given
 from privbench.spn.draw import tree_text
+from privbench.spn.feature_names import RANK, owner_column
 from privbench.spn.nodes import Leaf, Node, Product, Sum
 
 GOLDEN = """\
@@ -42,12 +43,12 @@ product over 4 columns
 
 def clique_tree() -> CliqueTree:
     city = Conditional(
-        column="city", bins=np.arange(2), counts=np.ones(2), parents=("#owner age",), factors=(np.eye(2),)
+        column="city", bins=np.arange(2), counts=np.ones(2), parents=(owner_column("age"),), factors=(np.eye(2),)
     )
     sex = Conditional(column="sex", bins=np.array([0, 1, 1]), counts=np.array([2.0, 1.0, 1.0]))
     factors = (np.ones((1, 2)), np.array([[1.0, 3.0], [1.0, 1.0]]))
-    flag = Conditional(column="flag", bins=np.arange(2), counts=np.ones(2), parents=("#rank", "sex"), factors=factors)
-    known = (Given(column="#owner age", bins=np.arange(2)), Given(column="#rank", bins=np.zeros(1, np.int64)))
+    flag = Conditional(column="flag", bins=np.arange(2), counts=np.ones(2), parents=(RANK, "sex"), factors=factors)
+    known = (Given(column=owner_column("age"), bins=np.arange(2)), Given(column=RANK, bins=np.zeros(1, np.int64)))
     return CliqueTree(
         columns=(city, sex, flag), given=known, contexts=np.array([[0, 0], [1, 0]]), weights=np.array([0.5, 0.5])
     )

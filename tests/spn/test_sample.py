@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from privbench.spn.nodes import Leaf, Node, Product, Sum
-from privbench.spn.rounding import whole_rows
-from privbench.spn.sample import sample
+from privbench.spn.sample import sample, whole_rows
 
 SHARES = st.lists(st.sampled_from([0.0, 1e-9, 0.1, 1 / 3, 1.0, 7.0]), min_size=1, max_size=9).filter(any).map(np.array)
 

@@ -142,7 +142,6 @@ MANIFESTS: dict[str, tuple[Callable[[Json], Any], str]] = {
     "another version": (lambda m: m.update(version=2), "version is 2, not 1"),
     "an unknown field": (lambda m: m.update(more=1), "unknown field more"),
     "an unknown field of a table": (table("visit", bytes=1), "unknown field bytes"),
-    "an unknown format": (lambda m: m.update(format="xlsx"), "not one of: parquet"),
     "a seed that is a text": (lambda m: m.update(seed="7"), "not a whole number"),
     "a scale that is a number": (lambda m: m.update(scale=1), "scale is 1, not a text"),
     "a scale of zero": (lambda m: m.update(scale="0"), "scale is 0"),
@@ -200,6 +199,10 @@ MANIFESTS: dict[str, tuple[Callable[[Json], Any], str]] = {
     "a column with more": (
         lambda m: m["tables"]["visit"]["columns"][0].update(key=True),
         "unknown field key",
+    ),
+    "a column that may be NULL or not": (
+        lambda m: m["tables"]["visit"]["columns"][0].update(nullable=1),
+        "neither true nor false",
     ),
     "two databases": (lambda m: m.update(format="sqlite"), "a sqlite database is one file"),
 }

@@ -201,6 +201,13 @@ def test_the_common_denominator_of_deltas_is_limited() -> None:
     assert_fails(verify_receipt(paper), "no common denominator of less than 400 digits")
 
 
+def test_the_number_of_thresholds_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    paper = good(*[QUERIES["heavy hitters by votes"]] * 3, measure="rho")
+    assert verify_receipt(paper).status == "verified"
+    monkeypatch.setattr("privbench_verify.tree.MAX_THRESHOLDS", 2)
+    assert_fails(verify_receipt(paper), "more than 2 thresholds")
+
+
 @pytest.mark.usefixtures("quickly")
 def test_many_honest_thresholds_are_no_trouble() -> None:
     nodes = Nodes("rho")

@@ -229,6 +229,7 @@ ANY: dict[str, tuple[Change, str]] = {
     ),
     "rows per entity said to be derived": (table("visit", rows_per_entity_from="derived"), "is not its owner's"),
     # references and what is public
+    "references that are no object": (lambda r: r.update(references=[]), "references is not an object"),
     "an owner key among the references": (lambda r: r["references"]["keys"].append(OWNER), "is an owner key"),
     "a reference twice": (lambda r: r["references"]["keys"].append(GUEST), "names a key twice"),
     "a reference to a public table": (

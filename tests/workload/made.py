@@ -13,7 +13,8 @@ from privbench.io.ddl import parse_ddl
 from privbench.methods.method import TableModel
 from privbench.model.model import Model
 from privbench.schema.spec import Spec
-from privbench.spn.links import COMPONENT, DegreeCounts, SlotCounts
+from privbench.spn.count_links import DegreeLink, SlotLink
+from privbench.spn.feature_names import COMPONENT
 from privbench.spn.nodes import Leaf, Node, Product, Sum
 
 DDL = """CREATE TABLE town (id INTEGER PRIMARY KEY, name VARCHAR NOT NULL);
@@ -119,21 +120,21 @@ def tiny_model() -> Model:
     public = io.BytesIO()
     pq.write_table(towns, public, compression="none")
     tables = {
-        "person": _table(3, {"age": [[1.0, 3.0]]}, {"person.town_id": SlotCounts(counts=np.array([[1.0, 2.0, 3.0]]))}),
+        "person": _table(3, {"age": [[1.0, 3.0]]}, {"person.town_id": SlotLink(counts=np.array([[1.0, 2.0, 3.0]]))}),
         "visit": _table(
             4,
             {"cost": [[3.0, 1.0, 0.0], [1.0, 2.0, 5.0]]},
-            {"visit.person_id": SlotCounts(counts=np.array([[0.0, 4.0, 1.0, 0.0], [0.0, 1.0, 1.0, 2.0]]))},
+            {"visit.person_id": SlotLink(counts=np.array([[0.0, 4.0, 1.0, 0.0], [0.0, 1.0, 1.0, 2.0]]))},
         ),
         "pet": _table(
             2,
             {"kind": [[1.0, 1.0, 2.0], [5.0, 0.0, 1.0]]},
-            {"pet.person_id": SlotCounts(counts=np.array([[1.0, 2.0, 0.0, 1.0], [1.0, 0.0, 3.0, 0.0]]))},
+            {"pet.person_id": SlotLink(counts=np.array([[1.0, 2.0, 0.0, 1.0], [1.0, 0.0, 3.0, 0.0]]))},
         ),
         "note": _table(
             5,
             {"stars": [[1.0, 4.0]]},
-            {"note.visit_id": DegreeCounts(counts=np.array([1.0, 2.0, 1.0]), null_share=0.2)},
+            {"note.visit_id": DegreeLink(counts=np.array([1.0, 2.0, 1.0]), null_share=0.2)},
         ),
     }
     caps = {name: {"rows_per_entity": 50} for name in tables}

@@ -7,7 +7,7 @@ import pytest
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
 from privbench.model.model import Model
-from privbench.schema.derived import Derived
+from privbench.schema.derived import Derived, DerivedOrigin
 from privbench.workload.estimate import estimate_cardinality
 from privbench.workload.sql import parse_workload
 from privbench.workload.translate import Outcome, translate
@@ -20,7 +20,7 @@ from ..seeded import SeededEntropy
 def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
     source: Path = write_source(tmp_path_factory.mktemp("derived") / "source")
     found = {place: Derived(**said) for place, said in DERIVED.items()}
-    spec = draft(source, unit="shop", domains="data").with_derived(found)
+    spec = draft(source, unit="shop", domains="data").with_derived(found, DerivedOrigin.DECLARED)
     return fit(spec, epsilon="50", entropy=SeededEntropy())
 
 

@@ -11,8 +11,9 @@ import pytest
 from privbench.errors import SpecError
 from privbench.generation.generate import generate
 from privbench.model.model import Model
+from privbench.spn.count_links import SlotLink
+from privbench.spn.feature_names import COMPONENT
 from privbench.spn.infer import probability
-from privbench.spn.links import COMPONENT, SlotCounts
 from privbench.workload.estimate import estimate_cardinality
 from privbench.workload.generate import Style, generate_workload
 from privbench.workload.sql import parse_workload
@@ -42,7 +43,7 @@ def states(model: Model, table: str, column: str, values: list[object]) -> Itera
 
 def targets(model: Model, table: str, part: int) -> list[tuple[int | None, float]]:
     ((name, link),) = model.tables[table].links.items()
-    if not isinstance(link, SlotCounts):
+    if not isinstance(link, SlotLink):
         visits = round(model.tables["visit"].rows)
         return [(None, link.null_share), *((v, (1 - link.null_share) / visits) for v in range(visits))]
     counts = link.counts
@@ -151,7 +152,7 @@ def test_several_filters_on_one_column_are_intersected() -> None:
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
-        ("SELECT COUNT(*) FROM visit a, visit b WHERE a.id = b.id", "visit: the query names it twice"),
+        ("SELECT COUNT(*) FROM visit a, visit b WHERE a.id = b.id", "visit: the query joins it twice"),
         ("SELECT COUNT(*) FROM person, visit WHERE person.id = visit.cost", "not along a foreign key"),
         ("SELECT COUNT(*) FROM person, pet WHERE person.age = pet.kind", "not along a foreign key"),
         ("SELECT COUNT(*) FROM nobody", "nobody: is not in the model"),

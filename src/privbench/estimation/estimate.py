@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from privbench.encode.predicate import Predicate
 from privbench.errors import SpecError
-from privbench.estimation.join import JoinWeights
-from privbench.estimation.join_tree import Place, join_tree
+from privbench.estimation.join import JoinWeights, Place, join_tree
 from privbench.io.names import find_name
 from privbench.model.model import Model
 from privbench.spn.infer import probability
@@ -30,8 +29,8 @@ def selectivity(model: Model, table: str, predicates: Mapping[str, Predicate]) -
         if column not in (*codecs, *derived):
             raise SpecError(f"{table}.{column}: is not modelled. Columns: {', '.join((*codecs, *derived))}.")
     if set(derived) & set(predicates):
-        met = cardinality(model, tables={table: table}, filters=[((table, c), p) for c, p in predicates.items()])
-        return met / max(cardinality(model, tables={table: table}), 1.0)
+        rows = cardinality(model, tables={table: table}, filters=[((table, c), p) for c, p in predicates.items()])
+        return rows / max(cardinality(model, tables={table: table}), 1.0)
     evidence = {column: codecs[column].coverage(predicate) for column, predicate in predicates.items()}
     return probability(model.tables[table].network, evidence)
 
@@ -45,26 +44,26 @@ def cardinality(
 ) -> float:
     """The rows that a join of tables, named by what the query calls them, has on average in generated databases.
 
-    Raises SpecError, with the reason, for what the model cannot tell: a table named twice, joins that are not along
+    Raises SpecError, with the reason, for what the model cannot tell: a table joined twice, joins that are not along
     foreign keys or go round in a cycle, a filter on a key whose values are made from others.
     """
     names = {alias: _known(table, (t.name for t in model.protection.schema.tables)) for alias, table in tables.items()}
 
-    def place(found: Place) -> Place:
-        table = model.protection.schema.table(names[found[0]])
-        return found[0], _known(found[1], (c.name for c in table.columns), of=table.name)
+    def known(place: Place) -> Place:
+        table = model.protection.schema.table(names[place[0]])
+        return place[0], _known(place[1], (c.name for c in table.columns), of=table.name)
 
-    tree = join_tree(model.protection, names, [(place(a), place(b)) for a, b in joins])
+    tree = join_tree(model.protection, names, [(known(a), known(b)) for a, b in joins])
     by_table: dict[str, dict[str, tuple[Predicate, ...]]] = {alias: {} for alias in tree.tables}
-    for found, predicate in filters:
-        alias, column = place(found)
+    for place, predicate in filters:
+        alias, column = known(place)
         by_table[alias][column] = (*by_table[alias].get(column, ()), predicate)
     return JoinWeights(model, tree, by_table).total()
 
 
 def _known(name: str, names: Iterable[str], *, of: str | None = None) -> str:
     listed = tuple(names)
-    found = find_name(name, listed)
-    if found is None:
+    match = find_name(name, listed)
+    if match is None:
         raise SpecError(f"{name if of is None else f'{of}.{name}'}: is not in the model. There: {', '.join(listed)}.")
-    return found
+    return match

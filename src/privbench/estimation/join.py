@@ -1,21 +1,66 @@
-"""Rows that joins of a query have on average, table by table: what each row weighs with everything joined to it.
+"""Joins of a query along foreign keys, and the rows that they have on average.
 
-Every table passes on the weight of its rows: one number if all rows are alike, one per row where keys tell rows apart.
-Where links are counts of their own, one pass over the tree of joins is exact; where they stand in networks, the rows
-are those of a sample.
+The keys that a query's equalities follow are a forest over its tables; anything else is refused. Two keys with the same
+target are joined through it, also where the query leaves that table out: it is then put in without a filter.
+
+Every table passes on the weight of its rows with everything joined to them: one number if all rows are alike, one per
+row where keys tell rows apart. Where links are counts of their own, one pass over the tree of joins is exact; otherwise
+the rows are those of a sample.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from privbench.encode.predicate import All
+from privbench.errors import SpecError
 from privbench.estimation.context import Filters, JoinContext
-from privbench.estimation.join_tree import Edge, JoinTree
-from privbench.estimation.private_node import PrivateNode
-from privbench.estimation.public_node import PublicNode
-from privbench.estimation.sampled_node import SampledNode
+from privbench.estimation.nodes import PrivateNode, PublicNode, SampledNode
 from privbench.model.model import Model
-from privbench.schema.unit import Role
+from privbench.schema.unit import Link, Protection, Role
 from privbench.spn.infer import probability
+
+Place = tuple[str, str]
+"""A table as the query calls it, and a column of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """A foreign key that is followed from the table that holds it to its target."""
+
+    holder: str
+    target: str
+    link: Link
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinTree:
+    """The tables of a query by what it calls them, and the keys that join them; no way leads back to its start."""
+
+    tables: Mapping[str, str]
+    edges: tuple[Edge, ...]
+
+
+def join_tree(protection: Protection, tables: Mapping[str, str], joins: Sequence[tuple[Place, Place]]) -> JoinTree:
+    """Find the keys behind a query's joins. SpecError if some are not along keys, or if they form a cycle."""
+    twice = [t for t in tables.values() if list(tables.values()).count(t) > 1]
+    if twice:
+        raise SpecError(
+            f"{twice[0]}: the query joins it twice; a model knows how often a row is referenced, not by which rows."
+        )
+    groups = _groups(joins)
+    edges = [
+        Edge(holder=a, target=b, link=link)
+        for link in protection.links
+        for a in tables
+        for b in tables
+        if a != b and tables[a] == link.table and tables[b] == link.target and _follows(groups, a, b, link)
+    ]
+    added: dict[str, str] = {}
+    for group in groups:
+        edges += _through_absent(protection, tables, group, edges, added)
+    everything = {**tables, **added}
+    _check_forest(everything, edges)
+    return JoinTree(tables=everything, edges=tuple(edges))
 
 
 class JoinWeights:
@@ -50,9 +95,9 @@ class JoinWeights:
         return self._context.planned[name] * probability(network, evidence)
 
     def _joined(self, root: str, reached: Sequence[str]) -> float:
-        found = self._node(root, None).total
+        rows = self._node(root, None).total
         sample = self._context.sample
-        return found if sample is None else found * sample.scale ** self._power(reached)
+        return rows if sample is None else rows * sample.scale ** self._power(reached)
 
     def _power(self, reached: Sequence[str]) -> int:
         """How a count grows with the sample, inverted: as private tables joined to each other do, all such groups.
@@ -82,3 +127,61 @@ class JoinWeights:
             return PublicNode(self._context, name, self._filters[alias], above, below)
         kind = PrivateNode if self._context.sample is None else SampledNode
         return kind(self._context, name, self._filters[alias], above, below)
+
+
+def _groups(joins: Sequence[tuple[Place, Place]]) -> list[set[Place]]:
+    """Columns that are all equal to each other."""
+    groups: list[set[Place]] = []
+    for pair in joins:
+        met = [g for g in groups if g & set(pair)]
+        groups = [g for g in groups if g not in met] + [set(pair).union(*met)]
+    return groups
+
+
+def _follows(groups: Sequence[set[Place]], holder: str, target: str, link: Link) -> bool:
+    pairs = zip(link.key.columns, link.key.references, strict=True)
+    return all(any({(holder, c), (target, r)} <= group for group in groups) for c, r in pairs)
+
+
+def _through_absent(
+    protection: Protection, tables: Mapping[str, str], group: set[Place], edges: Sequence[Edge], added: dict[str, str]
+) -> list[Edge]:
+    """Edges to a table that the query leaves out, for equal columns that the edges do not connect."""
+    clusters = [{place} for place in sorted(group)]
+    for edge in edges:
+        for c, r in zip(edge.link.key.columns, edge.link.key.references, strict=True):
+            met = [k for k in clusters if k & {(edge.holder, c), (edge.target, r)}]
+            if len(met) == 2:
+                clusters = [k for k in clusters if k not in met] + [met[0] | met[1]]
+    if len(clusters) == 1:
+        return []
+    links = {
+        place: link
+        for place in group
+        for link in protection.links_of(tables[place[0]])
+        if link.key.columns == (place[1],)
+    }
+    targets = {(links[p].target, links[p].key.references) if p in links else None for k in clusters for p in k}
+    target = next(iter(targets))
+    if len(targets) > 1 or target is None or target[0] in tables.values():
+        shown = " = ".join(f"{a}.{c}" for a, c in sorted(group))
+        raise SpecError(f"{shown}: is not along a foreign key of the model's schema.")
+    name = f"\0{len(added)}"  # no alias of a query is called so
+    added[name] = target[0]
+    return [Edge(holder=a, target=name, link=links[a, c]) for a, c in sorted(group)]
+
+
+def _check_forest(tables: Mapping[str, str], edges: Sequence[Edge]) -> None:
+    tree = {alias: alias for alias in tables}
+    for edge in edges:
+        ends = {_root(tree, edge.holder), _root(tree, edge.target)}
+        if len(ends) == 1:
+            raise SpecError(f"{tables[edge.holder]}, {tables[edge.target]}: the joins of the query form a cycle.")
+        first, second = ends
+        tree[first] = second
+
+
+def _root(tree: Mapping[str, str], alias: str) -> str:
+    while tree[alias] != alias:
+        alias = tree[alias]
+    return alias

@@ -1,7 +1,7 @@
 """A sample of synthetic entities with all their rows, as codes and row numbers: what estimates of joins are made of.
 
 Drawn as `generate` draws them, from a fixed seed, so that a model always gives the same estimates; made once for each
-model. No values are decoded, and no keys are mended.
+model. No values are decoded, and no keys are repaired.
 """
 
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.generation.carried import Spools
 from privbench.generation.draws import Block, Draws
 from privbench.generation.keys import keeps_entity_keys
 from privbench.generation.sizes import planned_rows, within_reach
-from privbench.generation.spools import Spools
 from privbench.io.staging import private_folder
-from privbench.model.model import Model, has_births
-from privbench.model.order import generation_order, named_ahead
+from privbench.model.model import Model, has_child_rows
+from privbench.model.order import generation_order, referenced_ahead
 from privbench.model.public_counts import public_counts
 from privbench.schema.unit import LinkKind
 
@@ -35,7 +35,7 @@ class SampledTable:
     rows: int
     codes: dict[str, NDArray[np.uint16]]
     targets: dict[str, Rows]
-    """By key: the row that it names, of the sample or of a public table; -1 for NULL."""
+    """By key: its target row, of the sample or of a public table; -1 for NULL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,7 +57,7 @@ def sampled(model: Model) -> Sampled:
 
 
 def sample_scale(model: Model) -> float:
-    """How large a sample is. Where public tables name entities, as large as the model: each entity has its id."""
+    """How large a sample is. Where public tables reference entities, as large as the model: each entity has its id."""
     if any(link.kind is LinkKind.INBOUND for link in model.protection.links):
         return 1.0
     entities, rows = model.tables[model.protection.entity].rows, sum(t.rows for t in model.tables.values())
@@ -65,8 +65,8 @@ def sample_scale(model: Model) -> float:
 
 
 def _draw(model: Model, scale: float) -> Sampled:
-    order = generation_order(model.spec, model.protection, born=has_births(model))
-    promised = named_ahead(model.protection, order)
+    order = generation_order(model.spec, model.protection, owners_first=has_child_rows(model))
+    promised = referenced_ahead(model.protection, order)
     sizes = within_reach(model, planned_rows(model, scale), promised)
     tables: dict[str, SampledTable] = {}
     with private_folder() as folder:
@@ -91,8 +91,7 @@ def _draw(model: Model, scale: float) -> Sampled:
 def _table(name: str, draws: Draws, spools: Spools) -> SampledTable:
     blocks: list[Block] = []
     for block in draws.blocks():
-        found = block.codes | (block.given or {})
-        codes = {feature: found[feature] for feature in spools.features(name)}
+        codes = block.features(spools.features(name))
         rows = np.arange(block.first_row, block.first_row + block.rows)
         spools.carry(name, codes=codes, counts=block.counts, entities=block.entities, rows=rows, rng=block.rng)
         blocks.append(block)
@@ -105,9 +104,9 @@ def _table(name: str, draws: Draws, spools: Spools) -> SampledTable:
 
 
 def _absolute(block: Block, key: str) -> Rows:
-    """The rows of the table that a key names."""
-    found = block.targets[key]
-    return np.where(found < 0, -1, found + block.first_row) if key in block.local else found
+    """The rows of the table that a key references."""
+    rows = block.targets[key]
+    return np.where(rows < 0, -1, rows + block.first_row) if key in block.local else rows
 
 
 def _joined(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:

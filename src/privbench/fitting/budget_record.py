@@ -182,8 +182,8 @@ def open_account(source: Path | str, schema: Schema, *, limit: Fraction | None =
 
 def record_path() -> Path:
     """Where the record is: in the user's folder for state, unless the environment names another file."""
-    if named := os.environ.get(VARIABLE):
-        return Path(os.path.abspath(named))
+    if given_path := os.environ.get(VARIABLE):
+        return Path(os.path.abspath(given_path))
     state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return Path(os.path.abspath(state)) / "privbench" / "budget.jsonl"
 

@@ -9,7 +9,7 @@ from privbench.errors import SpecError
 from privbench.methods.tree.derived import Candidate, find_derived
 from privbench.model.chosen import Chosen
 from privbench.model.facts import link_facts
-from privbench.model.order import generation_order, named_ahead
+from privbench.model.order import generation_order, referenced_ahead
 from privbench.privacy.vault import Vault
 from privbench.schema.derived import Derived, possible
 from privbench.schema.spec import Spec
@@ -29,7 +29,7 @@ def check_counted(spec: Spec, protection: Protection) -> None:
     """Refuse columns that count rows of a table whose number is promised before its owners' are drawn."""
     columns = [(table.name, column) for table in protection.schema.tables for column in table.columns]
     counting = {(t, c.name): c.derived.rows for t, c in columns if c.derived is not None and c.derived.rows is not None}
-    ahead = named_ahead(protection, generation_order(spec, protection, born=True)) if counting else ()
+    ahead = referenced_ahead(protection, generation_order(spec, protection, owners_first=True)) if counting else ()
     for (table, column), child in counting.items():
         if child in ahead:
             raise SpecError(
@@ -44,7 +44,7 @@ def candidates_to_test(spec: Spec, protection: Protection, chosen: Chosen) -> tu
     tested = chosen.method.derives_columns and getattr(chosen.settings, "derived", False)
     if not tested or protection.neighbours is Neighbours.ADD_REMOVE:
         return ()
-    ahead = named_ahead(protection, generation_order(spec, protection, born=True))
+    ahead = referenced_ahead(protection, generation_order(spec, protection, owners_first=True))
     return tuple(
         _candidate(protection, table, column, derived)
         for table in protection.order
@@ -82,12 +82,12 @@ def _candidate(protection: Protection, table: str, column: str, derived: Derived
 
 def _is_likely(protection: Protection, table: str, column: str, derived: Derived) -> bool:
     """Copies are looked for under the same name, ranks where owners may have several rows; in a key of one nothing."""
-    said = protection.schema.table(table)
-    if (column,) in said.keys:
+    declared = protection.schema.table(table)
+    if (column,) in declared.keys:
         return False
     if derived.rank is not None:
         owner = protection.owners[table].columns
-        return not any(set(key) <= set(owner) for key in said.keys)
+        return not any(set(key) <= set(owner) for key in declared.keys)
     if derived.owner is None:
         return True
     return derived.owner == column and column in protection.attributes(protection.owners[table].table)

@@ -47,7 +47,7 @@ def wanted_types(spec: Spec, protection: Protection) -> dict[Place, SqlType]:
 def with_found(spec: Spec, protection: Protection, vault: Vault, types: Mapping[Place, SqlType]) -> Spec:
     """The spec with every domain that was to be found. Sees noisy answers alone."""
     modelled = sum(len(protection.attributes(table)) for table in protection.order)
-    found = find_domains(vault, types, modelled=modelled)
+    domains = find_domains(vault, types, modelled=modelled)
     return spec.with_domains(
-        {place: (f.domain, Origin.PRIVATE if f.paid else Origin.SCHEMA) for place, f in found.items()}
+        {place: (f.domain, Origin.PRIVATE if f.paid else Origin.SCHEMA) for place, f in domains.items()}
     )

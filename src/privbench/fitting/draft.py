@@ -6,7 +6,6 @@ receipt says so. Columns of a type without a codec are left out, as `drop: true`
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -108,18 +107,18 @@ def _named(schema: Schema, places: Collection[Place]) -> Collection[Place]:
 
 def _without_codec(schema: Schema, drop: Collection[str]) -> list[Place]:
     """Columns whose type has no codec; SchemaError if a key needs one."""
-    named = {(key.table, c) for _, key in schema.foreign_keys() for c in key.references}
-    found = []
+    referenced = {(key.table, c) for _, key in schema.foreign_keys() for c in key.references}
+    places = []
     for table in (t for t in schema.tables if t.name not in drop):
         in_key = {*table.primary_key, *(c for key in table.foreign_keys for c in key.columns)}
         for column in (c for c in table.columns if c.type.kind is Kind.OTHER):
-            if column.name in in_key or (table.name, column.name) in named:
+            if column.name in in_key or (table.name, column.name) in referenced:
                 raise SchemaError(
                     f"{table.name}.{column.name}: is in a key, but type {column.type.sql} has no codec. Store it as "
                     f"an integer or VARCHAR, or leave the table out ({flag('--drop', table.name)})."
                 )
-            found.append((table.name, column.name))
-    return found
+            places.append((table.name, column.name))
+    return places
 
 
 def _table(
@@ -230,45 +229,3 @@ def _left_out(column: Column) -> ColumnSpec:
 def _read(source: Source, table: Table) -> pa.Table:
     schema = pa.schema([pa.field(c.name, c.type.arrow) for c in table.columns])
     return pa.Table.from_batches(source.read(table), schema=schema)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnChange:
-    """A column that is not in the synthetic database as it is in the source, not by the publisher's choice."""
-
-    table: str
-    column: str
-    source: str
-    """What it is in the source: a type, or NOT NULL."""
-    here: str | None
-    """What it is in the synthetic database; None if it was left out."""
-
-    @property
-    def text(self) -> str:
-        """Both sides in words."""
-        return f"{self.source} in the source, {self.here or 'left out, since no type here holds its values'}"
-
-
-def column_changes(spec: Spec) -> tuple[ColumnChange, ...]:
-    """List the columns whose type has no codec or becomes another, and keys that may be NULL though they may not be."""
-    schema = spec.protection().schema
-    changes = []
-    for table in schema.tables:
-        nullable = {c.name for c in table.columns if c.nullable}
-        for name, column in spec.tables[table.name].columns.items():
-            place = {"table": table.name, "column": name}
-            if column.source_type is not None:
-                here = None if column.drop else f"{column.type} here"
-                changes.append(ColumnChange(**place, source=column.source_type, here=here))
-            if not column.null and name in nullable:
-                here = "may be NULL here, as keys to missing rows are"
-                changes.append(ColumnChange(**place, source="NOT NULL", here=here))
-    return tuple(changes)
-
-
-def change_lines(spec: Spec) -> list[str]:
-    """Say which columns are not as in the source, a line for each kind of change."""
-    kinds: dict[str, list[str]] = {}
-    for change in column_changes(spec):
-        kinds.setdefault(change.text, []).append(f"{change.table}.{change.column}")
-    return [f"{kind}: {', '.join(columns)}" for kind, columns in kinds.items()]

@@ -21,7 +21,7 @@ Positions = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KeyPositions:
-    """The rows that a key names, NULL or MISSING where there is none; and which missing row a MISSING one names."""
+    """The rows that a key references, NULL or MISSING where there is none; and which row a MISSING one means."""
 
     rows: Positions
     missing: Positions
@@ -51,7 +51,9 @@ def assign_entities(protection: Protection, tables: Mapping[str, RawTable]) -> d
     return {
         name: CodedTable(
             codes=raw.codes,
-            keys={key: np.where(found.rows == MISSING, NULL, found.rows) for key, found in raw.keys.items()},
+            keys={
+                key: np.where(positions.rows == MISSING, NULL, positions.rows) for key, positions in raw.keys.items()
+            },
             entities=entities[name],
         )
         for name, raw in tables.items()
@@ -72,20 +74,20 @@ def _owners(protection: Protection, table: str, tables: Mapping[str, RawTable]) 
         key = protection.owners[table]
         return key.table, tables[table].keys[key_name(table, key)]
     owner, key = protection.lookups[table]
-    named = tables[owner].keys[key_name(owner, key)].rows
-    found = owners_of_lookup(named, tables[table].rows)
-    return owner, KeyPositions(rows=found, missing=np.full(len(found), -1, np.int64))
+    referenced = tables[owner].keys[key_name(owner, key)].rows
+    owners = owners_of_lookup(referenced, tables[table].rows)
+    return owner, KeyPositions(rows=owners, missing=np.full(len(owners), -1, np.int64))
 
 
-def _copy_shared(lookup: RawTable, names: KeyPositions) -> KeyPositions:
-    """Give every row that names a lookup row a copy of its own; returns the positions that name the copies.
+def _copy_shared(lookup: RawTable, references: KeyPositions) -> KeyPositions:
+    """Give every row that references a lookup row a copy of its own; returns the positions of the copies.
 
-    Copies come in the order of the rows that name them, after those that nobody names: the order of an entity's copies
-    does not depend on who else names the same row, or names it first.
+    Copies come in the order of the rows that reference them, after rows that none references: the order of an entity's
+    copies does not depend on who else references the same row, or does so first.
     """
-    holders = np.flatnonzero(names.rows >= 0)
-    unnamed = np.setdiff1d(np.arange(lookup.rows), names.rows)
-    originals = np.concatenate([unnamed, names.rows[holders]])
+    holders = np.flatnonzero(references.rows >= 0)
+    unreferenced = np.setdiff1d(np.arange(lookup.rows), references.rows)
+    originals = np.concatenate([unreferenced, references.rows[holders]])
     lookup.codes = {name: codes[originals] for name, codes in lookup.codes.items()}
     lookup.values = {name: values.take(pa.array(originals)) for name, values in lookup.values.items()}
     lookup.keys = {
@@ -93,6 +95,6 @@ def _copy_shared(lookup: RawTable, names: KeyPositions) -> KeyPositions:
         for name, key in lookup.keys.items()
     }
     lookup.rows = len(originals)
-    positions = names.rows.copy()
-    positions[holders] = len(unnamed) + np.arange(len(holders))
-    return KeyPositions(rows=positions, missing=names.missing)
+    positions = references.rows.copy()
+    positions[holders] = len(unreferenced) + np.arange(len(holders))
+    return KeyPositions(rows=positions, missing=references.missing)

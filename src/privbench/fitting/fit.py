@@ -68,7 +68,7 @@ def fit(
     protection = spec.protection()
     check_wanted(spec, protection, chance)
     wanted = wanted_types(spec, protection)
-    generation_order(spec, protection, born=chosen.method.children_with_owner)
+    generation_order(spec, protection, owners_first=chosen.method.children_with_owner)
     check_counted(spec, protection)
     candidates = candidates_to_test(spec, protection, chosen)
     uncoded = {*wanted, *places_of(candidates)}

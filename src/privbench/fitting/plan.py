@@ -93,8 +93,8 @@ def plan(
     check_method(chosen.method, chance)
     protection = spec.protection()
     check_wanted(spec, protection, chance)
-    said = _checked(rows or {}, protection)
-    every = _with_assumed(said, protection)
+    known = _checked(rows or {}, protection)
+    every = _with_assumed(known, protection)
     thresholds = threshold_part(chance, spec, protection)
     ledger = open_ledger(budget, chance, protection.neighbours, thresholds=thresholds)
     check_counted(spec, protection)
@@ -106,7 +106,7 @@ def plan(
         raise SpecError(
             f"method {chosen.method.name} has no plan to show: it decides while it spends. Only {planning} plans ahead."
         )
-    sure = protection.entity in said
+    sure = protection.entity in known
     ways = (f"Remedies for noise: {', '.join(REMEDIES)}.",) if forecast.warnings else ()
     warnings = (*forecast.warnings, *ways, *_of_domains(domains, every[protection.entity]))
     return Plan(
@@ -118,7 +118,7 @@ def plan(
         measure=ledger.measure.word,
         budget=ledger.budget,
         rows=every,
-        assumed=tuple(name for name in every if name not in said),
+        assumed=tuple(name for name in every if name not in known),
         derived=derived_columns(protection),
         tests=tests,
         domains=domains,
@@ -193,21 +193,21 @@ def _tests(
 def _of_domains(domains: DomainForecast | None, entities: int) -> tuple[str, ...]:
     if domains is None:
         return ()
-    said = []
+    lines = []
     if domains.strings and (domains.listed is None or domains.listed > POOR * entities):
-        said.append(
+        lines.append(
             f"Hardly any list will be found for {', '.join(domains.strings)}: a string is only listed if about "
             f"{domains.listed or entities:,} of {entities:,} entities have it. {STRING_REMEDIES}"
         )
     if domains.seen <= POOR * entities:
-        return tuple(said)
+        return tuple(lines)
     numbers = [name for name in domains.columns if name not in domains.strings]
-    said.append(
+    lines.append(
         f"The domains of {', '.join(numbers)} will be found with little budget: what fewer than about "
         f"{min(domains.seen, entities):,.0f} of {entities:,} entities have may lie outside. Declare them in the spec "
         "if they are public knowledge (`domain: {range: [0, 120]}`), which costs nothing, or raise epsilon."
     )
-    return tuple(said)
+    return tuple(lines)
 
 
 def _checked(rows: Mapping[str, int], protection: Protection) -> dict[str, int]:

@@ -93,9 +93,9 @@ def _check_sizes(rows: Mapping[str, int]) -> None:
             raise DataError(f"{table}: has {count} rows, at most {SIZE_LIMIT} can be protected. Split the table.")
 
 
-def check_source(found: Schema, wanted: Schema) -> None:
+def check_source(source: Schema, wanted: Schema) -> None:
     """Refuse a source that lacks a table or a column of the spec."""
-    names = {t.name: {c.name for c in t.columns} for t in found.tables}
+    names = {t.name: {c.name for c in t.columns} for t in source.tables}
     for table in wanted.tables:
         if table.name not in names:
             raise SourceError(
@@ -181,15 +181,17 @@ def _positions(
         primary = columns == protection.schema.table(table).primary_key
         where = f"{table}({', '.join(columns)})"
         indexes[table, columns] = KeyIndex(where, keys[table][columns], nullable=not primary)
-    found: dict[str, dict[str, KeyPositions]] = {}
+    by_table: dict[str, dict[str, KeyPositions]] = {}
     for link in protection.links:
         values = keys[link.table][link.key.columns]
         positions = indexes[link.key.table, link.key.references].find(values)
         name = link.name
         _check_nulls(name, link, positions)
         _check_orphans(name, link, positions, as_null=orphans_as_null)
-        found.setdefault(link.table, {})[name] = KeyPositions(rows=positions, missing=missing_rows(positions, values))
-    return found
+        by_table.setdefault(link.table, {})[name] = KeyPositions(
+            rows=positions, missing=missing_rows(positions, values)
+        )
+    return by_table
 
 
 def _named_keys(protection: Protection) -> Iterator[tuple[str, tuple[str, ...]]]:

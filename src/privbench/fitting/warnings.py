@@ -10,14 +10,14 @@ from fractions import Fraction
 from statistics import median
 from typing import Any
 
-from privbench.fitting.found_lists import list_warnings
 from privbench.fitting.plan import forecast_of
 from privbench.methods.domains.budget import POOR, SEEN
 from privbench.methods.forecast import REMEDIES
+from privbench.model.found_lists import list_warnings
 from privbench.model.model import Model
 from privbench.privacy.receipt import display_name, link_json
 from privbench.schema.unit import Link, LinkKind
-from privbench.spn.links import DegreeCounts
+from privbench.spn.count_links import DegreeLink
 
 NOISY = 0.5
 """A table or key is worth a warning if the noise of its counts adds up to more than this share of its rows."""
@@ -32,25 +32,25 @@ def fit_warnings(model: Model) -> list[str]:
     """Say which tables and keys are in good part noise, with the remedies; and if epsilon protects little."""
     noise = _row_noise(model.receipt)
     forecast = forecast_of(model)
-    said = [line for name in model.protection.order for line in _of_table(model, name, noise)]
-    said += forecast.warnings if forecast is not None else ()
-    if said:
-        said.append(f"Remedies for noise: {', '.join(_remedies(model))}.")
-    said += _of_domains(model)
-    said += list_warnings(model)
+    lines = [line for name in model.protection.order for line in _of_table(model, name, noise)]
+    lines += forecast.warnings if forecast is not None else ()
+    if lines:
+        lines.append(f"Remedies for noise: {', '.join(_remedies(model))}.")
+    lines += _of_domains(model)
+    lines += list_warnings(model)
     epsilon = Fraction(model.receipt["epsilon"])
     if epsilon > MOST_EPSILON:
-        said.append(
+        lines.append(
             f"epsilon {float(epsilon):g} protects little: one entity may make an output e^{float(epsilon):g} times as "
             "likely. Usual values lie between 0.1 and 10."
         )
     entities, delta = round(model.tables[model.protection.entity].rows), Fraction(model.receipt["delta"])
     if delta * entities > 1:
-        said.append(
+        lines.append(
             f"delta {float(delta):g} is above one over the {entities:,} entities: to publish one of them as it is "
             "would keep such a promise. Choose one far below, such as 1e-9."
         )
-    return said
+    return lines
 
 
 def _of_domains(model: Model) -> list[str]:
@@ -113,7 +113,7 @@ def _of_key(model: Model, link: Link, noise: Mapping[tuple[str, str], float]) ->
     ):
         return f"how many rows reference the same row of {target} by the key {key} is in good part noise"
     unsure = _noise_of(noise, link.table, {"kind": "null key", **described})
-    if isinstance(counts, DegreeCounts) and unsure > max(counts.null_share, SMALL_SHARE) * rows:
+    if isinstance(counts, DegreeLink) and unsure > max(counts.null_share, SMALL_SHARE) * rows:
         return f"the share of NULL in the key {key} ({counts.null_share:.0%}) is within its noise"
     return None
 
@@ -124,5 +124,5 @@ def _noise_of(noise: Mapping[tuple[str, str], float], table: str, feature: Mappi
 
 def _remedies(model: Model) -> list[str]:
     unit = model.receipt["unit"]["tables"]
-    chosen = [name for name, said in unit.items() if said["rows_per_entity_from"] == "chosen"]
+    chosen = [name for name, limits in unit.items() if limits["rows_per_entity_from"] == "chosen"]
     return [*REMEDIES, f"a declared `rows_per_entity` ({', '.join(chosen)})"] if chosen else list(REMEDIES)

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from privbench import __version__
-from privbench.fitting.draft import change_lines
-from privbench.fitting.found_lists import found_lists
 from privbench.generation.keys import keeps_entity_keys
 from privbench.io.names import file_stems, markdown, sql_comment
 from privbench.io.render import Dialect, omitted_keys, render_ddl
 from privbench.io.sinks import sink_kind
 from privbench.io.staging import is_bundle
+from privbench.model.changes import change_lines
 from privbench.model.file import model_digest
+from privbench.model.found_lists import found_lists
 from privbench.model.model import Model
-from privbench.model.order import stale_links
+from privbench.model.order import redrawn_links
 from privbench.schema.tables import Schema
 from privbench.schema.unit import LinkKind
 from privbench_verify.checksums import CHECKSUMS, RECEIPT, sha256, wrong_checksums
@@ -61,7 +61,7 @@ def is_untouched_bundle(folder: Path) -> bool:
 
 def redrawn_keys(model: Model, scale: float) -> tuple[str, ...]:
     """Name the keys of public tables whose values are drawn again at this scale, since what they reference is."""
-    links = stale_links(model.protection, keep_entity_keys=keeps_entity_keys(model, scale))
+    links = redrawn_links(model.protection, keep_entity_keys=keeps_entity_keys(model, scale))
     return tuple(link.name for link in links)
 
 

@@ -1,4 +1,7 @@
-"""What tables made later need of the rows of an earlier one, on disk: codes, fanouts, how often a row is named.
+"""What tables made later need of the rows of an earlier one, on disk: codes, fanouts, in-degrees, entities.
+
+An owner carries on the features that its children's networks ask for, its fanouts and its entity; a row that reference
+keys point at carries on its in-degree. Numbers are drawn inside their bins here, once, when the row is made.
 
 One raw file per column, appended block by block, and read by ranges or mapped into memory: memory does not grow
 with the scale.
@@ -11,8 +14,28 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.methods.method import TableModel
+from privbench.model.model import Model
+from privbench.model.order import declared_order
+from privbench.schema.unit import Link
+from privbench.spn.feature_names import OWNER
+from privbench.spn.link import LinkModel
+from privbench.spn.nodes import given_columns
+
 ROW = "row"
 """The column of a row's number in its table, which is not its place here where the table is sorted."""
+ENTITY = "entity"
+"""The column of the entity that a row belongs to."""
+
+
+def feature(name: str) -> str:
+    """The carried column of a feature."""
+    return f"code {name}"
+
+
+def number(link: Link) -> str:
+    """The carried column of a link: fanouts, or in-degrees added up to each row."""
+    return f"number {link.name}"
 
 
 class Carried:
@@ -58,3 +81,94 @@ class Carried:
     def row_numbers_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """The numbers in their table of the rows at these places."""
         return self.mapped(ROW)[places] if ROW in self._types else places
+
+
+class Spools:
+    """The carried columns of all tables of one run, in a folder that the caller removes."""
+
+    def __init__(self, model: Model, folder: Path) -> None:
+        self._model = model
+        self._folder = folder
+        self._made: dict[str, Carried] = {}
+        self._sums: dict[str, float] = {}  # by link: of the numbers so far
+
+    def of(self, table: str) -> Carried:
+        """What is carried of a table, made or being made."""
+        if table not in self._made:
+            self._made[table] = Carried(self._folder / f"{len(self._made)}", self._types(table))
+        return self._made[table]
+
+    def is_made(self, table: str) -> bool:
+        """Whether the table is there to be looked at."""
+        return table in self._made
+
+    def features(self, table: str) -> set[str]:
+        """The features of a table's rows that must be known to carry them."""
+        network = self._model.tables[table].network
+        features: set[str] = set()
+        for key, link in self._into(table):
+            if link.carries is not None:
+                features |= link.carries.features(network)
+            if link.with_owner is not None:
+                features |= _asked(self._model.tables[key.table])
+        return features
+
+    def carry(
+        self,
+        table: str,
+        *,
+        codes: Mapping[str, NDArray[np.integer]],
+        counts: Mapping[str, NDArray[np.int64]],
+        entities: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        rng: np.random.Generator,
+    ) -> None:
+        """Append rows of a table: the codes of their features, fanouts drawn already, their entities, their numbers."""
+        columns: dict[str, NDArray[np.generic]] = {feature(name): own for name, own in codes.items()}
+        columns |= {ENTITY: entities, ROW: rows}
+        network = self._model.tables[table].network
+        for key, link in self._into(table):
+            if key.name in counts:
+                columns[number(key)] = counts[key.name]
+            elif link.carries is not None:
+                numbers = link.carries.numbers(network, codes, rng=rng)
+                columns[number(key)] = self._summed(key, numbers) if link.carries.cumulated else numbers
+        self.of(table).write(columns, len(rows))
+
+    def finish(self, table: str) -> None:
+        """Make what a table carries ready to be read."""
+        self.of(table).finish()
+
+    def close(self) -> None:
+        """Let go of all files, also of those of a table that was not finished."""
+        for carried in self._made.values():
+            carried.finish()
+
+    def _summed(self, key: Link, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        before = self._sums.get(key.name, 0.0)
+        summed = before + np.cumsum(numbers)
+        self._sums[key.name] = float(summed[-1]) if len(summed) else before
+        return summed
+
+    def _types(self, table: str) -> dict[str, type[np.generic]]:
+        types: dict[str, type[np.generic]] = {}
+        for key, link in self._into(table):
+            if link.with_owner is not None:
+                types |= {feature(name): np.uint16 for name in _asked(self._model.tables[key.table])}
+                types[ENTITY] = np.int64
+            if link.carries is not None:
+                types[number(key)] = np.float64 if link.carries.cumulated else np.int64
+        if types and declared_order(self._model.spec, self._model.protection.schema.table(table)):
+            types[ROW] = np.int64
+        return types
+
+    def _into(self, table: str) -> list[tuple[Link, LinkModel]]:
+        """The keys of other private tables that reference this one."""
+        keys = [k for k in self._model.protection.links_to(table) if k.table != table and k.table in self._model.tables]
+        return [(key, self._model.tables[key.table].links[key.name]) for key in keys]
+
+
+def _asked(child: TableModel) -> set[str]:
+    """The features of its owner that a table's rows are drawn by."""
+    names = (given.column for given in given_columns(child.network))
+    return {name.removeprefix(OWNER) for name in names if name.startswith(OWNER)}

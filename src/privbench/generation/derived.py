@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privbench.generation.spans import Sizes, most_rows_per_owner
+from privbench.generation.sizes import Sizes, most_rows_per_owner
 from privbench.model.model import Model
 from privbench.schema.tables import Table
 from privbench.schema.types import SqlType
-from privbench.schema.unit import Link, LinkKind, Protection
-from privbench.spn.fanouts import draw_numbers
-from privbench.spn.siblings import first_rows
-from privbench.spn.tree_links import Fanouts
+from privbench.schema.unit import Link, Protection, key_name
+from privbench.spn.link import WithOwner
+from privbench.spn.nodes import Node
+from privbench.spn.sample import first_rows
 
 Numbers = NDArray[np.int64]
 
@@ -28,31 +28,32 @@ class Counted:
     """An owner key whose rows a column of the owner counts, and the most that one owner can get."""
 
     link: Link
-    fanouts: Fanouts
+    children: WithOwner
+    network: Node
+    """Of the owner table."""
     most: int
 
     def draw(self, codes: Mapping[str, NDArray[np.uint16]], rng: np.random.Generator) -> Numbers:
         """How many rows each owner will have."""
-        drawn = draw_numbers(codes[self.fanouts.column], self.fanouts.edges, self.fanouts.exponent, rng=rng)
-        return np.minimum(drawn, self.most)
+        return np.minimum(self.children.numbers(self.network, codes, rng=rng), self.most)
 
 
 def counted_keys(model: Model, name: str, sizes: Sizes) -> tuple[Counted, ...]:
     """The owner keys into a table that its derived columns count, given the rows of all tables."""
-    children = {c.derived.rows for c in model.protection.schema.table(name).columns if c.derived is not None}
-    found = []
-    for link in (k for k in model.protection.links if k.kind is LinkKind.OWNER and k.table in children):
-        fanouts = model.tables[link.table].links[link.name]
-        if isinstance(fanouts, Fanouts):
+    tables = {c.derived.rows for c in model.protection.schema.table(name).columns if c.derived is not None}
+    counted = []
+    for link in (model.protection.owner_link(t.name) for t in model.protection.schema.tables if t.name in tables):
+        children = None if link is None else model.tables[link.table].links[link.name].with_owner
+        if link is not None and children is not None:
             most = most_rows_per_owner(model, link.table, sizes) if sizes[link.table] else 0
-            found.append(Counted(link=link, fanouts=fanouts, most=most))
-    return tuple(found)
+            counted.append(Counted(link=link, children=children, network=model.tables[name].network, most=most))
+    return tuple(counted)
 
 
 def copied_columns(table: Table) -> dict[str, str]:
     """The columns of a table that copy a column of its owner, and which."""
     derived = {c.name: c.derived for c in table.columns if c.derived is not None}
-    return {name: found.owner for name, found in derived.items() if found.owner is not None}
+    return {name: rule.owner for name, rule in derived.items() if rule.owner is not None}
 
 
 def number_columns(
@@ -63,16 +64,19 @@ def number_columns(
     `targets` are the owner rows of rows by owner key, those of one owner in a run; `counts` by owner key the rows that
     each row owns.
     """
-    links = {link.table: link.name for link in protection.links if link.kind is LinkKind.OWNER}
     for column in table.columns:
         if column.derived is None or column.derived.owner is not None:
             continue
         if column.derived.rows is not None:
-            yield column.name, as_integers(counts[links[column.derived.rows]], column.type)
+            yield column.name, as_integers(counts[_owner_key(protection, column.derived.rows)], column.type)
         elif column.derived.rank is not None:
-            owners = targets[links[table.name]]
+            owners = targets[_owner_key(protection, table.name)]
             null = owners < 0 if column.nullable else None
             yield column.name, as_integers(places(owners) + column.derived.rank, column.type, null=null)
+
+
+def _owner_key(protection: Protection, table: str) -> str:
+    return key_name(table, protection.owners[table])
 
 
 def places(owners: Numbers) -> Numbers:

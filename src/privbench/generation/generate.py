@@ -13,20 +13,18 @@ import pyarrow as pa
 
 from privbench.errors import SpecError
 from privbench.generation.bundle import write_companions
+from privbench.generation.carried import Spools
 from privbench.generation.draws import Draws
 from privbench.generation.keys import KeyMaker, keeps_entity_keys
-from privbench.generation.lost import lost_rows
-from privbench.generation.private_rows import PrivateRows
-from privbench.generation.public_rows import PublicRows
-from privbench.generation.sizes import planned_rows, within_reach
-from privbench.generation.spools import Spools
+from privbench.generation.rows import PrivateRows, PublicRows
+from privbench.generation.sizes import lost_rows, planned_rows, within_reach
 from privbench.io.base import Format
 from privbench.io.sinks import open_sink
 from privbench.io.staging import check_target, private_folder, staged
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import format_of, model_of
-from privbench.model.model import Model, has_births
-from privbench.model.order import generation_order, named_ahead
+from privbench.model.model import Model, has_child_rows
+from privbench.model.order import generation_order, referenced_ahead
 from privbench.model.public_counts import public_counts
 from privbench.schema.tables import Table
 from privbench.schema.unit import Role
@@ -85,8 +83,9 @@ class _Run:
         self._keep_keys = keeps_entity_keys(model, scale)
         self._keys = KeyMaker(model, keep_entity_keys=self._keep_keys, folder=spool)
         self._spools = Spools(model, spool / "carried")
-        self._order = generation_order(model.spec, model.protection, born=has_births(model))
-        self._promised = named_ahead(model.protection, self._order) if has_births(model) else frozenset()
+        owners_first = has_child_rows(model)
+        self._order = generation_order(model.spec, model.protection, owners_first=owners_first)
+        self._promised = referenced_ahead(model.protection, self._order) if owners_first else frozenset()
         self._planned = within_reach(model, planned_rows(model, scale), self._promised)
         self.written: dict[str, int] = {}
         for name in model.protection.order:

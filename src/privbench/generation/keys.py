@@ -23,7 +23,7 @@ from privbench.schema.unit import Role
 
 
 def keeps_entity_keys(model: Model, scale: float) -> bool:
-    """Whether the entity table keeps its ids, which public tables name: at scale 1, if no row can be left out."""
+    """Whether the entity table keeps its ids, which public tables reference: at scale 1, if no row can be left out."""
     entity = model.protection.schema.table(model.protection.entity)
     return scale == 1 and model.entity_keys is not None and not colliding_keys(model.spec, entity)
 
@@ -67,7 +67,7 @@ class KeyMaker:
         return _flat(near.take(pa.array(np.where(null, 0, rows - first), mask=null)))
 
     def spool(self, table: Table, batch: pa.RecordBatch) -> None:
-        """Keep the columns that other tables' keys name or that they copy, if they cannot be computed."""
+        """Keep the columns that other tables' keys reference or that they copy, if they cannot be computed."""
         if table.name not in self._spools:
             columns = self._spooled_columns(table)
             path = self._folder / f"{len(self._spools)}.arrow"
@@ -90,8 +90,8 @@ class KeyMaker:
         public = self._model.protection.roles[table.name] is Role.PUBLIC
         wanted = [
             link.key.references
-            for link in self._model.protection.links
-            if link.key.table == table.name and (public or not is_numbered(table, link.key.references))
+            for link in self._model.protection.links_to(table.name)
+            if public or not is_numbered(table, link.key.references)
         ]
         schema = self._model.protection.schema
         owned = [schema.table(t) for t, key in self._model.protection.owners.items() if key.table == table.name]

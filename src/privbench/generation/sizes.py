@@ -1,12 +1,26 @@
-"""How many rows each table is to have at a scale. Where rows are born with their owners, an expectation."""
+"""How many rows each table is to have at a scale, and which tables came out smaller. From the model alone.
+
+Where child rows come with their owners, the number of rows is an expectation. An owner has at most as many rows as an
+entity may have, and no more than its keys can tell apart; both are public or follow from the spec.
+"""
 
 import io
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from math import prod
 
 import pyarrow.parquet as pq
 
-from privbench.generation.spans import most_rows_per_owner
 from privbench.model.model import Model
+from privbench.model.order import colliding_keys
+from privbench.schema.domain import Range, Values
+from privbench.schema.unit import Link
+from privbench.spn.fanouts import MANY
+
+Sizes = Mapping[str, int]
+"""How many rows each table has or will have."""
+
+FEW_CHILDREN = 0.8
+"""A table whose rows come with their owners is worth a warning if it has a smaller share of the rows expected."""
 
 
 def planned_rows(model: Model, scale: float) -> dict[str, int]:
@@ -19,17 +33,87 @@ def planned_rows(model: Model, scale: float) -> dict[str, int]:
     for name in private:
         rows = model.tables[name].rows
         planned[name] = max(round(rows * scale), 1 if rows >= 0.5 else 0)
+    required = [link for link in model.protection.links if link.table in model.tables and not link.nullable]
     for _ in private:
-        for link in (k for k in model.protection.links if k.table in private and planned[k.key.table] == 0):
-            if not link.nullable:
-                planned[link.table] = 0
+        planned |= {link.table: 0 for link in required if planned[link.target] == 0}
     return planned
 
 
-def within_reach(model: Model, planned: Mapping[str, int], promised: Collection[str]) -> dict[str, int]:
+def within_reach(model: Model, planned: Sizes, promised: Collection[str]) -> dict[str, int]:
     """The same, but for promised tables no more rows than their owners can have."""
-    found = dict(planned)
+    reached = dict(planned)
     for name in (n for n in model.protection.order if n in promised and n in model.protection.owners):
-        owners = found[model.protection.owners[name].table]
-        found[name] = min(found[name], owners * most_rows_per_owner(model, name, found))
-    return found
+        owners = reached[model.protection.owners[name].table]
+        reached[name] = min(reached[name], owners * most_rows_per_owner(model, name, reached))
+    return reached
+
+
+def most_rows_per_owner(model: Model, name: str, sizes: Sizes) -> int:
+    """The most rows of a table that one owner row may have: by the cap, and by each key that holds the owner key."""
+    owner = model.protection.owner_link(name)
+    if owner is None:
+        return MANY
+    limits = [
+        prod(_different(model, name, c, sizes) for c in key if c not in owner.key.columns)
+        for key in model.protection.schema.table(name).keys
+        if set(owner.key.columns) <= set(key)
+    ]
+    cap = model.receipt["unit"]["tables"][name]["rows_per_entity"]  # null: an entity may have any number
+    return max(1, min([MANY if cap is None else int(cap), *limits]))
+
+
+def lost_rows(model: Model, planned: Sizes, written: Sizes) -> list[str]:
+    """Say which private tables have fewer rows than their size asked for, with the key that is to blame."""
+    lines = []
+    for name in model.protection.order:
+        wanted = planned[name] or round(model.tables[name].rows)
+        if written[name] < _fewest(model, name, wanted, written):
+            why = _why_lost(model, name, wanted, written)
+            lines.append(f"{name}: {written[name]:,} of {wanted:,} rows were made: {why}.")
+    return lines
+
+
+def _different(model: Model, name: str, column: str, sizes: Sizes) -> int:
+    """About how many different values a column of a key can have."""
+    for link in model.protection.links_of(name):
+        if column in link.key.columns:
+            return sizes[link.target]
+    declared = model.protection.schema.table(name).column(column)
+    if declared.derived is not None and declared.derived.rank is not None:
+        return declared.type.bounds[1] - declared.derived.rank + 1
+    codec = model.codecs[name].get(column)
+    listed = isinstance(model.spec.column(name, column).domain, Range | Values)
+    return codec.size - (codec.null_code is not None) if codec is not None and listed else MANY
+
+
+def _fewest(model: Model, name: str, wanted: int, written: Sizes) -> float:
+    """The fewest rows of a table of which none was lost. Where rows come with their owners, any number may be."""
+    if not any(link.with_owner is not None for link in model.tables[name].links.values()):
+        return wanted
+    links, table = model.protection.links_of(name), model.protection.schema.table(name)
+    at_risk = colliding_keys(model.spec, table) or any(_lacks_target(link, written) for link in links)
+    return FEW_CHILDREN * wanted - 3 * wanted**0.5 if at_risk else 0.0
+
+
+def _lacks_target(link: Link, written: Sizes) -> bool:
+    """Whether a key must reference a row of a table that has none."""
+    return written[link.target] == 0 and not link.nullable
+
+
+def _why_lost(model: Model, name: str, wanted: int, written: Sizes) -> str:
+    for link in model.protection.links_of(name):
+        if _lacks_target(link, written):
+            return f"its NOT NULL key {_listed(link.key.columns)} needs a row of {link.target}, which came out empty"
+    owner, most = model.protection.owner_link(name), most_rows_per_owner(model, name, written)
+    if owner is not None and written[owner.target] * most < wanted:
+        return (
+            f"its key {_listed(owner.key.columns)} references one of {written[owner.target]:,} rows of {owner.target}, "
+            f"each at most {most:,} times"
+        )
+    table = model.protection.schema.table(name)
+    keys = " and ".join(f"({_listed(key)})" for key in colliding_keys(model.spec, table))
+    return f"the others repeated the key {keys}, also when drawn again" if keys else "its target tables are too small"
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return ", ".join(columns)

@@ -91,14 +91,14 @@ def _columns(raw: RawTable, primary_key: tuple[str, ...]) -> tuple[Column, ...]:
 
 def _key(known: _Known, key: ForeignKey, names: Names, by_name: Mapping[str, _Known]) -> ForeignKey:
     where = f"{known.raw.name}.{','.join(key.columns)}"
-    found = names.find(key.table)
-    if found is None:
+    spelled = names.find(key.table)
+    if spelled is None:
         raise SchemaError(f"{where}: references table {key.table}, which is not there.")
-    target = by_name[found]
+    target = by_name[spelled]
     if not key.references and not target.raw.primary_key:
-        raise SchemaError(f"{where}: references {found} without naming columns, but {found} has no primary key.")
+        raise SchemaError(f"{where}: references {spelled} without naming columns, but {spelled} has no primary key.")
     references = target.spell(key.references or target.raw.primary_key)
-    return ForeignKey(columns=known.spell(key.columns), table=found, references=references)
+    return ForeignKey(columns=known.spell(key.columns), table=spelled, references=references)
 
 
 Literal = str | Decimal | bool
@@ -202,12 +202,12 @@ def _bounds(term: exp.Expr) -> list[tuple[str, Literal, bool, bool]]:
         sides = [(term.left, term.right, below, inclusive), (term.right, term.left, not below, inclusive)]
     else:
         return []
-    found = []
+    bounds = []
     for column_side, value_side, below, inclusive in sides:
         column, value = _column(column_side), _literal(value_side)
         if column is not None and value is not None:
-            found.append((column, value, below, inclusive))
-    return found
+            bounds.append((column, value, below, inclusive))
+    return bounds
 
 
 def _column(node: exp.Expr) -> str | None:

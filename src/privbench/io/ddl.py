@@ -117,8 +117,8 @@ def _statements(text: str, dialect: str) -> list[str]:
             parts.append([])
         else:
             parts[-1].append(token)
-    found = [(p, text[p[0].start : p[-1].end + 1]) for p in parts if p]
-    return [_tidy(text, p, statement) for p, statement in found if _DECLARES.match(statement)]
+    statements = [(p, text[p[0].start : p[-1].end + 1]) for p in parts if p]
+    return [_tidy(text, p, statement) for p, statement in statements if _DECLARES.match(statement)]
 
 
 def _tidy(text: str, tokens: list[Token], statement: str) -> str:
@@ -225,14 +225,15 @@ class _Script:
             name = str(kind.args.get("kind")).split(".")[-1].strip('"').lower()
             kind = self.enums.get(name, kind)
             if kind.this is exp.DataType.Type.USERDEFINED:
-                return Column(name="", type=any_type(name))  # one that we may know (`serial` outside PostgreSQL)
+                changed = name.upper() if name.upper() in _CHANGED else None
+                return Column(name="", type=any_type(name), source_type=changed)  # `serial` outside PostgreSQL
         return typed(kind, shown=kind.sql(), mysql=self.mysql)
 
     def _find(self, name: str) -> RawTable:
-        found = self._names.find(name)
-        if found is None:
+        spelled = self._names.find(name)
+        if spelled is None:
             raise SchemaError(f"{self.where}: table {name} is altered or indexed, but no CREATE TABLE comes before.")
-        return self._by_name[found]
+        return self._by_name[spelled]
 
 
 def _names(nodes: Iterable[exp.Expr]) -> tuple[str, ...]:
@@ -268,8 +269,8 @@ def _nullable(node: exp.ColumnDef) -> bool:
 
 
 def _not_null(raw: RawTable, name: str) -> None:
-    found = find_name(name, (c.name for c in raw.columns))
-    raw.columns = [replace(c, nullable=False) if c.name == found else c for c in raw.columns]
+    spelled = find_name(name, (c.name for c in raw.columns))
+    raw.columns = [replace(c, nullable=False) if c.name == spelled else c for c in raw.columns]
 
 
 _OURS = {

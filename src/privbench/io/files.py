@@ -75,10 +75,10 @@ class FolderSource:
         self.close()
 
     def _file(self, name: str) -> "_File":
-        found = self._names.find(name)
-        if found is None:
+        spelled = self._names.find(name)
+        if spelled is None:
             raise SourceError(f"{self.location}: no Parquet or CSV file for table {name}.")
-        return self._files[found]
+        return self._files[spelled]
 
     def _declared(self) -> Schema:
         schema = read_schema(self._ddl)

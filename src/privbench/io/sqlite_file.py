@@ -182,11 +182,11 @@ def declared_type(declared: str) -> SqlType:
     ('BIGINT', 'BIGINT', 'other')
     """
     name = " ".join(declared.upper().split())
-    found = any_type(_OWN_RULES.get(name, declared))
+    by_name = any_type(_OWN_RULES.get(name, declared))
     by_affinity = (ours for part, ours in _AFFINITY.items() if part in name and not name.startswith("BLOB"))
-    if found.kind is Kind.OTHER and (ours := next(by_affinity, None)) is not None:
+    if by_name.kind is Kind.OTHER and (ours := next(by_affinity, None)) is not None:
         return parse_type(ours)
-    return found
+    return by_name
 
 
 class SQLiteSink:

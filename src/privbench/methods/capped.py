@@ -25,7 +25,9 @@ from privbench.privacy.queries import CapChoice, Counts, Histogram
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import LinkKind
 from privbench.spn.clique import CliqueTree
-from privbench.spn.links import COMPONENT, DegreeCounts, LinkCounts, SlotCounts
+from privbench.spn.count_links import DegreeLink, SlotLink
+from privbench.spn.feature_names import COMPONENT
+from privbench.spn.link import LinkModel
 from privbench.spn.nodes import Leaf, Node, walk
 
 CAP_SHARE = Fraction(2, 100)
@@ -108,8 +110,10 @@ def _learn_networks(
         if not table.columns:
             learnt[name] = _without_columns(block, sizes[name])
             continue
-        found = learn_table(block, sizes[name], budget * weights[name] / sum(weights.values()))
-        learnt[name] = Learnt(network=found.network, size=pooled([sizes[name], found.size]), parts=found.parts)
+        table_learnt = learn_table(block, sizes[name], budget * weights[name] / sum(weights.values()))
+        learnt[name] = Learnt(
+            network=table_learnt.network, size=pooled([sizes[name], table_learnt.size]), parts=table_learnt.parts
+        )
     return learnt
 
 
@@ -195,21 +199,21 @@ def link_all(
     """The links of all keys, the budget of each in proportion to the rows an entity may have in its table."""
     total = sum(vault.cap(link.table) for link in facts.links)
     models = {}
-    for table, found in learnt.items():
-        links: dict[str, LinkCounts] = {}
+    for table, table_learnt in learnt.items():
+        links: dict[str, LinkModel] = {}
         for link in facts.links_of(table):
             progress(f"linking {link.name}", len(links), len(facts.links_of(table)))
             scope = vault.ledger.root.sequential(f"key {link.name}")
             share = budget * vault.cap(table) / total
             targets = learnt[link.target].size.rows if link.target in learnt else 0.0
-            links[link.name] = learn_link(vault, facts, link, found, targets=targets, scope=scope, amount=share)
-        models[table] = TableModel(network=found.network, rows=max(found.size.rows, 0.0), links=links)
+            links[link.name] = learn_link(vault, facts, link, table_learnt, targets=targets, scope=scope, amount=share)
+        models[table] = TableModel(network=table_learnt.network, rows=max(table_learnt.size.rows, 0.0), links=links)
     return models
 
 
 def learn_link(
     vault: Vault, facts: Facts, link: LinkFacts, learnt: Learnt, *, targets: float, scope: Scope, amount: Fraction
-) -> LinkCounts:
+) -> LinkModel:
     """Measure how the rows of a table are spread over the (about `targets`) rows that one of its keys references."""
     if link.slots is not None:
         return _slots(vault, facts, link, learnt, scope=scope, amount=amount)
@@ -223,7 +227,7 @@ def learn_link(
     degrees = row_histogram(vault.whole(link.target, scope), whole_axis(_degree(vault, link)))
     measured = vault.measure(degrees, amount)
     mean = max(learnt.size.rows, 0.0) * (1 - nulls) / max(targets, 1.0)
-    return DegreeCounts(counts=clear_degrees(measured.values, noise=measured.noise, mean=mean), null_share=nulls)
+    return DegreeLink(counts=clear_degrees(measured.values, noise=measured.noise, mean=mean), null_share=nulls)
 
 
 def clear_degrees(counts: NDArray[np.int64], *, noise: Noise, mean: float) -> NDArray[np.float64]:
@@ -244,16 +248,14 @@ def clear_degrees(counts: NDArray[np.int64], *, noise: Noise, mean: float) -> ND
     return clear
 
 
-def _slots(
-    vault: Vault, facts: Facts, link: LinkFacts, learnt: Learnt, *, scope: Scope, amount: Fraction
-) -> SlotCounts:
+def _slots(vault: Vault, facts: Facts, link: LinkFacts, learnt: Learnt, *, scope: Scope, amount: Fraction) -> SlotLink:
     shuffled = link.target == facts.entity and not facts.public_ids
     axes = whole_axis(features.part(learnt.parts)), whole_axis(features.key_slot(link, shuffled=shuffled))
     measured = vault.measure(row_histogram(vault.whole(link.table, scope), *axes), amount)
     counts = np.maximum(measured.values, 0).astype(np.float64)
     if not link.nullable or counts[:, 0].sum() < CLEAR_NULLS * measured.noise.scale:
         counts[:, 0] = 0
-    return SlotCounts(counts=counts)
+    return SlotLink(counts=counts)
 
 
 def _clear_share(nulls: float, rows: float, *, noise: float) -> float:
@@ -282,7 +284,7 @@ def implied_by_counts(facts: Facts, tables: Mapping[str, TableModel]) -> Implied
 
 
 def _is_foreign(table: TableModel) -> bool:
-    counted = all(isinstance(link, SlotCounts | DegreeCounts) for link in table.links.values())
+    counted = all(isinstance(link, SlotLink | DegreeLink) for link in table.links.values())
     return not counted or any(isinstance(node, CliqueTree) for node in walk(table.network))
 
 
@@ -294,10 +296,10 @@ def _implied_counts(facts: Facts, name: str, table: TableModel) -> Iterator[Mapp
             yield rows_json(name, (len(node.counts), {"kind": "column", "column": node.column}))
     for link in facts.links_of(name):
         counts, described = table.links[link.name], {"link": link.to_json()}
-        if isinstance(counts, SlotCounts):
+        if isinstance(counts, SlotLink):
             parts, slots = counts.counts.shape
             yield rows_json(name, (parts, {"kind": "part"}), (slots, {"kind": "key slot", **described}))
-        elif isinstance(counts, DegreeCounts):
+        elif isinstance(counts, DegreeLink):
             kind = "fanout" if link.kind is LinkKind.OWNER else "in-degree"
             yield rows_json(link.target, (len(counts.counts), {"kind": kind, **described}))
             if counts.null_share:

@@ -19,7 +19,7 @@ from privbench.methods.settings import check_share, declared_settings
 from privbench.privacy.blocks import Block
 from privbench.privacy.facts import Facts
 from privbench.privacy.vault import Vault
-from privbench.spn.links import COMPONENT
+from privbench.spn.feature_names import COMPONENT
 from privbench.spn.nodes import Leaf, Product
 
 

@@ -12,8 +12,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from privbench.methods.forecast import Forecast, PlanInput
 from privbench.privacy.facts import Facts
 from privbench.privacy.vault import Vault
+from privbench.spn.link import LinkModel
 from privbench.spn.nodes import Node
-from privbench.spn.tree_links import LinkModel
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is; none of it private."""

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 
 from privbench.errors import ModelError
 from privbench.io.base import arrow_schema
-from privbench.model.link_check import check_links, feature_sizes
+from privbench.model.link_check import check_counted, check_links, feature_sizes
 from privbench.model.model import Model
 from privbench.privacy.facts import SIZE_LIMIT
 from privbench.schema.unit import Protection, Role, key_name
-from privbench.spn.links import COMPONENT, SlotCounts
-from privbench.spn.tree_links import Fanouts
+from privbench.spn.fanout_link import FanoutLink
+from privbench.spn.feature_names import COMPONENT
 
 CELLS_PER_BYTE, FREE_CELLS = 1000, 2**20
 """More values than that Parquet of its length does not hold when `fit` writes it, in groups of 65,536 rows."""
@@ -42,26 +42,22 @@ def check_model(model: Model, *, public_rows: Mapping[str, int] | None = None) -
 
 def _check_table(model: Model, name: str) -> None:
     table, sizes = model.tables[name], dict(model.tables[name].network.sizes)
-    parts = sizes.pop(COMPONENT, 0)
+    sizes.pop(COMPONENT, None)
     if not 0 <= table.rows <= SIZE_LIMIT:
         raise ModelError(f"{name}: has an impossible number of rows.")
-    keys = {k.name for k in model.protection.links if k.table == name}
-    counts = [link.counts for link in table.links.values() if isinstance(link, SlotCounts)]
-    if set(table.links) != keys or any(len(c) != max(parts, 1) for c in counts):
-        raise ModelError(f"{name}: its links do not fit its keys.")
     check_links(model, name)
-    _check_counted(model, name)
+    check_counted(model, name)
     if sizes != {column: codec.size for column, codec in model.codecs[name].items()} | feature_sizes(model, name):
         raise ModelError(f"{name}: its network does not fit its columns.")
 
 
 def _check_counted(model: Model, name: str) -> None:
-    """Refuse columns that count rows which are not born with their owner: their number is not known when it is made."""
+    """Refuse columns that count rows that are not made with their owner: their number is not known then."""
     derived = [column.derived for column in model.protection.schema.table(name).columns]
-    for child in (said.rows for said in derived if said is not None and said.rows is not None):
+    for child in (equals.rows for equals in derived if equals is not None and equals.rows is not None):
         link = key_name(child, model.protection.owners[child])
-        if not isinstance(model.tables[child].links.get(link), Fanouts):
-            raise ModelError(f"{name}: counts rows of {child}, which are not born with it.")
+        if not isinstance(model.tables[child].links.get(link), FanoutLink):
+            raise ModelError(f"{name}: counts rows of {child}, which are not made with it.")
 
 
 def _check_public(model: Model, rows: Mapping[str, int] | None) -> None:

@@ -38,15 +38,15 @@ def method_settings(spec: Spec) -> Chosen:
 
 def _check_budgets(spec: Spec, method: str) -> None:
     """Refuse budgets of tables for a method that divides the budget while it spends."""
-    said = [name for name, table in spec.tables.items() if table.budget is not None]
-    if said:
-        raise SpecError(f"tables.{said[0]}.budget: method {method} divides the budget by itself. Take it out.")
+    declared = [name for name, table in spec.tables.items() if table.budget is not None]
+    if declared:
+        raise SpecError(f"tables.{declared[0]}.budget: method {method} divides the budget by itself. Take it out.")
 
 
 def _check_learnt(spec: Spec, method: str) -> None:
     """Refuse derived columns for a method whose rows do not know their owners' rows when they are made."""
     for name, table in spec.tables.items():
-        for column in (c for c, said in table.columns.items() if said.derived is not None):
+        for column in (c for c, column_spec in table.columns.items() if column_spec.derived is not None):
             raise SpecError(
                 f"tables.{name}.columns.{column}.derived: method {method} learns every column. Take it out, and give "
                 "the column a domain."

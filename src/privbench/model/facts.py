@@ -22,9 +22,9 @@ def sizes_are_public(spec: Spec, settings: Settings) -> bool:
     """
     public = spec.sizes is Sizes.PUBLIC or settings.as_published
     if public and spec.neighbours is Neighbours.ADD_REMOVE:
-        said = "method.as_published" if settings.as_published else "sizes: public"
+        setting = "method.as_published" if settings.as_published else "sizes: public"
         raise SpecError(
-            f"`{said}` publishes the number of entities, which `neighbours: add-remove` protects. "
+            f"`{setting}` publishes the number of entities, which `neighbours: add-remove` protects. "
             "Set `neighbours: replace`, or take it out."
         )
     return public

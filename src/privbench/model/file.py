@@ -32,7 +32,7 @@ from privbench.model.check import check_model, check_parquet, entity_key_schema
 from privbench.model.model import Model
 from privbench.model.receipt_check import verify_model
 from privbench.schema.spec import Spec
-from privbench.spn.link_store import pack_link, read_link
+from privbench.spn.links import pack_link, read_link
 from privbench.spn.store import pack, unpack
 from privbench_verify.strict_json import read_json
 

@@ -1,6 +1,6 @@
-"""The model: everything that was released, and nothing else. Safe to publish; `model_file` writes and reads it."""
+"""The model: everything that was released, and nothing else. Safe to publish; `file` writes and reads it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ from privbench.methods.method import TableModel
 from privbench.schema.domain import implied_by_type
 from privbench.schema.spec import Spec
 from privbench.schema.unit import Protection
-from privbench.spn.tree_links import Blocks, Fanouts, Named
+from privbench.spn.link import LinkModel
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,15 +37,18 @@ class Model:
         return compile_codecs(self.spec, self.protection)
 
 
-def stands_in_networks(model: Model) -> bool:
-    """Whether links of some table stand in the networks, rather than hold counts of their own."""
-    links = (link for table in model.tables.values() for link in table.links.values())
-    return any(isinstance(link, Fanouts | Named | Blocks) for link in links)
+def is_estimated_by_sample(model: Model) -> bool:
+    """Whether columns of the networks say where keys of some table point, rather than counts of the link's own."""
+    return any(link.shares is None for link in _links(model))
 
 
-def has_births(model: Model) -> bool:
-    """Whether rows of some table are born with their owners."""
-    return any(isinstance(link, Fanouts) for table in model.tables.values() for link in table.links.values())
+def has_child_rows(model: Model) -> bool:
+    """Whether rows of some table come with their owners, which are then made first."""
+    return any(link.with_owner is not None for link in _links(model))
+
+
+def _links(model: Model) -> Iterator[LinkModel]:
+    return (link for table in model.tables.values() for link in table.links.values())
 
 
 def compile_codecs(

@@ -1,8 +1,8 @@
-"""In which order tables are made: what a key names comes before the key, as far as cycles allow.
+"""In which order tables are made: what a key references comes before the key, as far as cycles allow.
 
 Keys that are numbered from the row number need no row to be there first, so a cycle of such keys is harmless.
 A key that must be looked up (composite, natural, itself a foreign key), or a table that may lose rows to keep
-its keys unique, has to be made before the tables that name it.
+its keys unique, has to be made before the tables that reference it.
 """
 
 from collections.abc import Collection, Sequence
@@ -27,18 +27,18 @@ def colliding_keys(spec: Spec, table: Table) -> tuple[tuple[str, ...], ...]:
     return tuple(dict.fromkeys(key for key in table.keys if not safe & set(key)))
 
 
-def generation_order(spec: Spec, protection: Protection, *, born: bool = False) -> tuple[str, ...]:
+def generation_order(spec: Spec, protection: Protection, *, owners_first: bool = False) -> tuple[str, ...]:
     """All tables in the order in which they are made; SchemaError where none exists.
 
-    `born` says that rows are born with their owners, which must then be there first.
+    `owners_first` says that child rows come with their owners, which must then be there first.
     """
-    links = [link for link in protection.links if link.table != link.key.table]
-    edges = {(link.table, link.key.table) for link in links}
-    stale = stale_links(protection, keep_entity_keys=False)
+    links = [link for link in protection.links if link.table != link.target]
+    edges = {(link.table, link.target) for link in links}
+    redrawn = redrawn_links(protection, keep_entity_keys=False)
     first = {
-        (link.table, link.key.table)
+        (link.table, link.target)
         for link in links
-        if _must_come_first(spec, protection, link, stale) or (born and link.kind is LinkKind.OWNER)
+        if _must_come_first(spec, protection, link, redrawn) or (owners_first and link.kind is LinkKind.OWNER)
     }
     _check_self_references(spec, protection)
     left = [t.name for t in protection.schema.tables]
@@ -47,9 +47,9 @@ def generation_order(spec: Spec, protection: Protection, *, born: bool = False) 
         free = _free(left, edges) or _free(left, first)
         if not free:
             raise SchemaError(
-                f"{', '.join(left)}: their keys form a cycle in which each names its owner or a key that is composite, "
-                "natural or UNIQUE, so that none can be made first. Take one key of the cycle out of `foreign_keys`, "
-                "or one constraint out of `unique`, in the spec; or drop a table."
+                f"{', '.join(left)}: their keys form a cycle in which each references its owner or a key that is "
+                "composite, natural or UNIQUE, so that none can be made first. Take one key of the cycle out of "
+                "`foreign_keys`, or one constraint out of `unique`, in the spec; or drop a table."
             )
         order.append(free[0])
         left.remove(free[0])
@@ -63,77 +63,77 @@ def declared_order(spec: Spec, table: Table) -> list[str]:
     return list(takewhile(lambda column: not is_numbered(table, (column,)), declared))
 
 
-def named_ahead(protection: Protection, order: Sequence[str]) -> frozenset[str]:
-    """The private tables that keys name before they are made: how many rows they get is promised.
+def referenced_ahead(protection: Protection, order: Sequence[str]) -> frozenset[str]:
+    """The private tables that keys reference before they are made: how many rows they get is promised.
 
-    With them the tables that their rows cannot do without: their owners, and what their NOT NULL keys name.
+    With them the tables that their rows cannot do without: their owners, and the targets of their NOT NULL keys.
     """
     place, private = {name: i for i, name in enumerate(order)}, set(protection.order)
-    found = {k.key.table for k in protection.links if place[k.key.table] > place[k.table]} & private
+    promised = {k.target for k in protection.links if place[k.target] > place[k.table]} & private
     before: set[str] = set()
-    while found != before:
-        before = set(found)
+    while promised != before:
+        before = set(promised)
         for link in (k for k in protection.links if k.table in before):
-            if (not link.nullable or link.kind is LinkKind.OWNER) and link.key.table in private:
-                found.add(link.key.table)
-    return frozenset(found)
+            if (not link.nullable or link.kind is LinkKind.OWNER) and link.target in private:
+                promised.add(link.target)
+    return frozenset(promised)
 
 
 def _free(left: list[str], edges: set[tuple[str, str]]) -> list[str]:
-    """The tables that name none of those left."""
+    """The tables that reference none of those left."""
     return [name for name in left if not any(a == name and b in left for a, b in edges)]
 
 
-def stale_links(protection: Protection, *, keep_entity_keys: bool) -> tuple[Link, ...]:
-    """The keys of public tables whose values are made anew: what they name is, or may lose rows."""
-    stale: list[Link] = []
+def redrawn_links(protection: Protection, *, keep_entity_keys: bool) -> tuple[Link, ...]:
+    """The keys of public tables whose values are redrawn: those of their target are, or it may lose rows."""
+    redrawn: list[Link] = []
     copied = [link for link in protection.links if protection.roles[link.table] is Role.PUBLIC]
     before = -1
-    while len(stale) > before:
-        before = len(stale)
-        stale += [
+    while len(redrawn) > before:
+        before = len(redrawn)
+        redrawn += [
             link
             for link in copied
-            if link not in stale
-            and (not keep_entity_keys if names_entity(protection, link) else _is_stale(protection, link, stale))
+            if link not in redrawn
+            and (not keep_entity_keys if references_entity(protection, link) else _redraws(protection, link, redrawn))
         ]
-    return tuple(stale)
+    return tuple(redrawn)
 
 
-def names_entity(protection: Protection, link: Link) -> bool:
-    """Whether a key of a public table names the entity table by its numbered key, whose real values are public."""
+def references_entity(protection: Protection, link: Link) -> bool:
+    """Whether a key of a public table references the entity table by its numbered key: its real values are public."""
     entity = protection.schema.table(protection.entity)
-    return link.kind is LinkKind.INBOUND and link.key.table == entity.name and is_numbered(entity, link.key.references)
+    return link.kind is LinkKind.INBOUND and link.target == entity.name and is_numbered(entity, link.key.references)
 
 
-def _is_stale(protection: Protection, link: Link, stale: Collection[Link]) -> bool:
-    return link.kind is LinkKind.INBOUND or _names_stale(protection, link, stale)
+def _redraws(protection: Protection, link: Link, redrawn: Collection[Link]) -> bool:
+    return link.kind is LinkKind.INBOUND or _target_redraws(protection, link, redrawn)
 
 
-def _names_stale(protection: Protection, link: Link, stale: Collection[Link]) -> bool:
-    """Whether a key names a public table by values that are made anew, or one that may lose rows to keep its keys."""
-    changed = {c for other in stale if other.table == link.key.table for c in other.key.columns}
-    keyed = any(changed & set(key) for key in protection.schema.table(link.key.table).keys)
+def _target_redraws(protection: Protection, link: Link, redrawn: Collection[Link]) -> bool:
+    """Whether a public target table has redrawn values where a key references it, or may lose rows to keep its keys."""
+    changed = {c for other in redrawn if other.table == link.target for c in other.key.columns}
+    keyed = any(changed & set(key) for key in protection.schema.table(link.target).keys)
     return keyed or bool(changed & set(link.key.references))
 
 
-def _must_come_first(spec: Spec, protection: Protection, link: Link, stale: Collection[Link]) -> bool:
-    target = protection.schema.table(link.key.table)
+def _must_come_first(spec: Spec, protection: Protection, link: Link, redrawn: Collection[Link]) -> bool:
+    target = protection.schema.table(link.target)
     if protection.roles[target.name] is Role.PUBLIC:
-        return _names_stale(protection, link, stale)
+        return _target_redraws(protection, link, redrawn)
     return not is_numbered(target, link.key.references) or bool(colliding_keys(spec, target))
 
 
 def _check_self_references(spec: Spec, protection: Protection) -> None:
-    """A key to the table's own rows is drawn before it is known which rows stay: refuse where that cannot be mended."""
-    for link in (k for k in protection.links if k.table == k.key.table and k.kind is LinkKind.REFERENCE):
+    """A key to the table's own rows is drawn before it is known which rows stay: refuse what cannot be repaired."""
+    for link in (k for k in protection.links if k.table == k.target and k.kind is LinkKind.REFERENCE):
         table = protection.schema.table(link.table)
         in_key = any(set(link.key.columns) & set(key) for key in colliding_keys(spec, table))
-        required = not link.nullable
-        if not is_numbered(table, link.key.references) or (in_key and required):
+        if not is_numbered(table, link.key.references) or (in_key and not link.nullable):
             raise SchemaError(
-                f"{link.table}: its key {link.key} names the table's own rows, and needs the primary key of one column "
-                "for that; in a UNIQUE key it must be nullable. Take it out of `foreign_keys` or `unique` in the spec."
+                f"{link.table}: its key {link.key} references the table's own rows, and needs the primary key of one "
+                "column for that; in a UNIQUE key it must be nullable. Take it out of `foreign_keys` or `unique` in "
+                "the spec."
             )
 
 

@@ -1,4 +1,4 @@
-"""What public tables say of each entity: how many of their rows name its id. Known to all, as the ids are."""
+"""What public tables say of each entity: how many of their rows reference its id. Known to all, as the ids are."""
 
 import io
 from collections.abc import Mapping
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from privbench.encode.keys import rows_named
 from privbench.model.model import Model
-from privbench.model.order import names_entity
+from privbench.model.order import references_entity
 from privbench.privacy.facts import PublicCounts
 from privbench.privacy.receipt import link_json
 from privbench.schema.unit import Protection
 from privbench.spn.fanouts import MANY, bin_of, fanout_edges
-from privbench.spn.feature_names import PUBLIC
+from privbench.spn.feature_names import public_column
 from privbench.spn.nodes import given_columns
 
 
@@ -37,13 +37,13 @@ def count_bins(
     protection: Protection, public: Mapping[str, bytes], entity_keys: pa.Table | None
 ) -> tuple[PublicCounts, ...]:
     """For each key of a public table that names entities by their public ids, the bins of all ids, in their order."""
-    found = []
+    counted = []
     for link in protection.links:
-        if entity_keys is None or not names_entity(protection, link):
+        if entity_keys is None or not references_entity(protection, link):
             continue
         content = pq.read_table(io.BytesIO(public[link.table]), columns=list(link.key.columns))
-        named = rows_named(content.columns, [entity_keys.column(c) for c in link.key.references])
-        counts = np.bincount(named[named >= 0], minlength=len(entity_keys))
+        targets = rows_named(content.columns, [entity_keys.column(c) for c in link.key.references])
+        counts = np.bincount(targets[targets >= 0], minlength=len(entity_keys))
         bins = bin_of(counts, fanout_edges(MANY))
-        found.append(PublicCounts(name=f"{PUBLIC}{link.name}", link=link_json(link), codes=bins))
-    return tuple(found)
+        counted.append(PublicCounts(name=public_column(link.name), link=link_json(link), codes=bins))
+    return tuple(counted)

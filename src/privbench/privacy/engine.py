@@ -300,7 +300,7 @@ class NumpyEngine:
         if key not in self._entropies:
             codes = self.codes_in(block, sorted(names))
             self._entropies[key] = exact.count_entropy(
-                *exact.joint_keys((found, columns[name].size) for name, found in codes.items())
+                *exact.joint_keys((column_codes, columns[name].size) for name, column_codes in codes.items())
             )
         return self._entropies[key]
 

@@ -206,8 +206,8 @@ def key_blocks(targets: Integers, slots: int, blocks: int) -> Codes:
     >>> key_blocks(np.array([0, 4, 9, -1]), 10, 2).tolist()
     [0, 0, 1, 2]
     """
-    found = np.where(targets >= 0, targets * blocks // max(slots, 1), blocks)
-    return found.astype(np.uint16)
+    at = np.where(targets >= 0, targets * blocks // max(slots, 1), blocks)
+    return at.astype(np.uint16)
 
 
 def place_in_group(groups: Integers) -> Integers:

@@ -81,13 +81,13 @@ def intervals(codes: Iterable[int]) -> tuple[Interval, ...]:
     >>> intervals([4, 0, 1, 2])
     ((0, 2), (4, 4))
     """
-    found: list[Interval] = []
+    joined: list[Interval] = []
     for code in sorted(set(codes)):
-        if found and found[-1][1] == code - 1:
-            found[-1] = (found[-1][0], code)
+        if joined and joined[-1][1] == code - 1:
+            joined[-1] = (joined[-1][0], code)
         else:
-            found.append((code, code))
-    return tuple(found)
+            joined.append((code, code))
+    return tuple(joined)
 
 
 def inside(inner: Box, outer: Box) -> bool:

@@ -76,10 +76,10 @@ class Histogram:
     @property
     def sensitivity(self) -> int:
         """What an entity moves in L1: what it counts, and twice each of its keys that in-degrees count."""
-        shared = [found for axis in self.axes if (found := axis.feature.in_degree) is not None]
+        shared = [counted for axis in self.axes if (counted := axis.feature.in_degree) is not None]
         if self.block is None:
             return self.counts.unit * (1 + 2 * len(shared))
-        return self.block.cap + 2 * sum(_cap(found.cap) for found in shared)
+        return self.block.cap + 2 * sum(_cap(counted.cap) for counted in shared)
 
     @property
     def additive(self) -> bool:

@@ -133,9 +133,9 @@ def sparse_histogram(
     false = binomial(absent, chance, entropy) if absent else 0
     ranks = _different(absent, false, entropy)
     heights = above + 1 + _geometric(false, scale, entropy)
-    found = np.concatenate([places[kept], _absent_values(ranks, places, low)])
-    order = np.argsort(found)
-    return np.stack([found, np.concatenate([noisy[kept], heights])], axis=1)[order]
+    values = np.concatenate([places[kept], _absent_values(ranks, places, low)])
+    order = np.argsort(values)
+    return np.stack([values, np.concatenate([noisy[kept], heights])], axis=1)[order]
 
 
 def _different(bound: int, count: int, entropy: Entropy) -> NDArray[np.uint64]:

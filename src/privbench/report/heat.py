@@ -27,8 +27,7 @@ from privbench.model.model import Model
 from privbench.report.page import rounded
 from privbench.report.summary import worst_first
 from privbench.spn.clique import CliqueTree, own_parents
-from privbench.spn.clique_infer import tree_probability
-from privbench.spn.infer import marginal
+from privbench.spn.infer import marginal, tree_probability
 from privbench.spn.nodes import Leaf, Node, Product, Sum, children, distribution, fold, walk
 from privbench.workload.estimate import estimate_cardinality
 from privbench.workload.query import Query, Statement

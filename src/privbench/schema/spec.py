@@ -193,12 +193,12 @@ class Spec(Words):
             {p: {"domain": domain, "origin": origin, "release": None} for p, (domain, origin) in domains.items()}
         )
 
-    def with_derived(self, derived: Mapping[Place, Derived]) -> "Spec":
-        """Make the spec in which this fit has found what these columns equal; NULLs are from where they were.
+    def with_derived(self, derived: Mapping[Place, Derived], origin: DerivedOrigin = DerivedOrigin.FOUND) -> "Spec":
+        """Make the spec in which these columns are derived, found so by this fit or declared.
 
-        They need no domain.
+        They need no domain; their NULLs are from where they were.
         """
-        plain = {"domain": None, "release": None, "derived_origin": DerivedOrigin.FOUND}
+        plain = {"domain": None, "release": None, "derived_origin": origin}
         origins = {p: Origin.DATA if self.column(*p).origin is Origin.DATA else Origin.DECLARED for p in derived}
         return self._with_columns(
             {p: {**plain, "derived": equals, "origin": origins[p]} for p, equals in derived.items()}

@@ -81,6 +81,9 @@ class Table:
 
     def __post_init__(self) -> None:
         names = [c.name for c in self.columns]
+        if any("\0" in name for name in (self.name, *names)):
+            shown = ", ".join(repr(name) for name in (self.name, *names) if "\0" in name)
+            raise SchemaError(f"{self.name!r}: a name holds the character NUL: {shown}. Rename it in the source.")
         if not names:
             raise SchemaError(f"{self.name}: a table needs at least one column.")
         if (twice := named_twice(names)) is not None:

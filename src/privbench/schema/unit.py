@@ -49,8 +49,17 @@ class LinkKind(Enum):
 
 
 def key_name(table: str, key: ForeignKey) -> str:
-    """Name a foreign key: its table and columns."""
-    return f"{table}.{','.join(key.columns)}"
+    """Name a foreign key: its table and columns. Two keys never have the same name, whatever names they are made of.
+
+    >>> key_name("visit", ForeignKey(columns=("a", "b,c"), table="person", references=("x", "y")))
+    'visit.a,"b,c"'
+    """
+    return f"{_quoted(table)}.{','.join(map(_quoted, key.columns))}"
+
+
+def _quoted(name: str) -> str:
+    """A name as it is, or quoted as SQL does if it holds one of the characters that divide names, or none at all."""
+    return f'"{name.replace(chr(34), chr(34) * 2)}"' if not name or set(name) & set('.,"') else name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

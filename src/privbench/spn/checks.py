@@ -1,9 +1,13 @@
 """What the arrays of a network must satisfy, whichever node holds them. Each check returns a frozen copy."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from privbench.errors import ModelError
+from privbench.spn.feature_names import shown
 
 MAX_CODES = 2**16
 """Sampled codes are uint16."""
@@ -14,38 +18,40 @@ WEIGHT_TOLERANCE = 1e-9
 
 def checked_counts(column: str, counts: NDArray[np.float64]) -> NDArray[np.float64]:
     """Copy the histogram of a column."""
-    found = np.array(counts, dtype=np.float64)
-    if found.ndim != 1 or not 1 <= found.size <= MAX_CODES:
-        raise ModelError(f"{column}: a histogram needs 1 to {MAX_CODES} counts, got shape {found.shape}.")
-    if not (np.isfinite(found).all() and (found >= 0).all()):
-        raise ModelError(f"{column}: a histogram holds a negative count, infinity or NaN.")
-    if found.max() > np.finfo(np.float64).max / MAX_CODES:
-        raise ModelError(f"{column}: the counts of a histogram are too large to add up.")
-    found.setflags(write=False)
-    return found
+    copy = np.array(counts, dtype=np.float64)
+    if copy.ndim != 1 or not 1 <= copy.size <= MAX_CODES:
+        raise ModelError(f"{shown(column)}: a histogram needs 1 to {MAX_CODES} counts, got shape {copy.shape}.")
+    if not (np.isfinite(copy).all() and (copy >= 0).all()):
+        raise ModelError(f"{shown(column)}: a histogram holds a negative count, infinity or NaN.")
+    if copy.max() > np.finfo(np.float64).max / MAX_CODES:
+        raise ModelError(f"{shown(column)}: the counts of a histogram are too large to add up.")
+    copy.setflags(write=False)
+    return copy
 
 
 def checked_bins(column: str, bins: NDArray[np.int64]) -> NDArray[np.int64]:
     """Copy the bin of each code of a column."""
     given = np.asarray(bins)
     if given.ndim != 1 or not 1 <= given.size <= MAX_CODES or given.dtype.kind not in "iu":
-        raise ModelError(f"{column}: needs the bin of each of its 1 to {MAX_CODES} codes, got shape {given.shape}.")
-    found = given.astype(np.int64)
+        raise ModelError(
+            f"{shown(column)}: needs the bin of each of its 1 to {MAX_CODES} codes, got shape {given.shape}."
+        )
+    copy = given.astype(np.int64)
     # The range first: the size of what bincount makes is the largest bin.
-    if found.min() < 0 or found.max() >= found.size or not np.bincount(found).all():
-        raise ModelError(f"{column}: its bins must be numbered from 0 without gaps.")
-    found.setflags(write=False)
-    return found
+    if copy.min() < 0 or copy.max() >= copy.size or not np.bincount(copy).all():
+        raise ModelError(f"{shown(column)}: its bins must be numbered from 0 without gaps.")
+    copy.setflags(write=False)
+    return copy
 
 
 def checked_weights(what: str, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Copy weights that add up to 1."""
-    found = np.array(weights, dtype=np.float64)
+    copy = np.array(weights, dtype=np.float64)
     # Written so that NaN fails both.
-    if not ((found >= 0).all() and abs(found.sum() - 1) <= WEIGHT_TOLERANCE):
+    if not ((copy >= 0).all() and abs(copy.sum() - 1) <= WEIGHT_TOLERANCE):
         raise ModelError(f"the weights of {what} must be non-negative and add up to 1.")
-    found.setflags(write=False)
-    return found
+    copy.setflags(write=False)
+    return copy
 
 
 def shares_of(counts: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -63,6 +69,14 @@ def shares_of(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     return shares
 
 
-def damaged(found: str) -> ModelError:
+def damaged(what: str) -> ModelError:
     """Make the error for a stored network that is not what was written."""
-    return ModelError(f"the model is damaged: {found}. Get the file again from where it was published, or fit again.")
+    return ModelError(f"the model is damaged: {what}. Get the file again from where it was published, or fit again.")
+
+
+def text_field(header: Mapping[str, Any], name: str) -> str:
+    """The name of a column that a link's header states; ModelError if it is not a text."""
+    value = header[name]
+    if not isinstance(value, str):
+        raise ModelError("a link names a column by something that is not a text.")
+    return value

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from privbench.errors import ModelError
 from privbench.spn.checks import checked_bins, checked_counts, checked_weights, shares_of
+from privbench.spn.feature_names import shown
 
 MAX_CELLS = 2**22
 """Cells of the table over a column and its parents in the tree; inference holds a few such tables."""
@@ -44,17 +45,22 @@ class Conditional:
         object.__setattr__(self, "counts", checked_counts(self.column, self.counts))
         object.__setattr__(self, "factors", tuple(np.array(f, dtype=np.float64) for f in self.factors))
         if self.counts.shape != self.bins.shape:
-            raise ModelError(f"{self.column}: has {self.counts.size} counts and the bins of {self.bins.size} codes.")
+            raise ModelError(
+                f"{shown(self.column)}: has {self.counts.size} counts and the bins of {self.bins.size} codes."
+            )
         if len(self.factors) != len(self.parents) or len(set(self.parents)) != len(self.parents):
-            raise ModelError(f"{self.column}: needs parents of different names and a factor for each of them.")
+            raise ModelError(f"{shown(self.column)}: needs parents of different names and a factor for each of them.")
         for parent, factor in zip(self.parents, self.factors, strict=True):
             if factor.ndim != 2 or factor.shape[1] != number_of_bins(self):
                 raise ModelError(
-                    f"{self.column}: the factor of {parent} has shape {factor.shape}, needs one column a bin."
+                    f"{shown(self.column)}: the factor of {shown(parent)} has shape {factor.shape}, needs a column for "
+                    "each bin."
                 )
             # Written so that NaN fails.
             if not ((factor >= 0) & (factor < np.inf)).all():
-                raise ModelError(f"{self.column}: the factor of {parent} holds a negative number, infinity or NaN.")
+                raise ModelError(
+                    f"{shown(self.column)}: the factor of {shown(parent)} holds a negative number, infinity or NaN."
+                )
             factor.setflags(write=False)
 
 
@@ -94,7 +100,7 @@ class CliqueTree:
         placed: dict[str, Conditional] = {}
         for column in self.columns:
             if column.column in bins:
-                raise ModelError(f"{column.column}: is there twice in a clique tree.")
+                raise ModelError(f"{shown(column.column)}: is there twice in a clique tree.")
             _check_parents(column, bins)
             _check_clique(column, placed, bins)
             bins[column.column] = number_of_bins(column)
@@ -176,7 +182,7 @@ def _check_contexts(tree: CliqueTree) -> None:
         raise ModelError(f"the contexts of {len(tree.given)} given columns have shape {contexts.shape}.")
     for given, bins in zip(tree.given, contexts.T, strict=True):
         if bins.min() < 0 or bins.max() >= number_of_bins(given):
-            raise ModelError(f"{given.column}: a context has a bin that the column has not.")
+            raise ModelError(f"{shown(given.column)}: a context has a bin that the column has not.")
     if np.shape(tree.weights) != (len(contexts),):
         raise ModelError(f"{len(contexts)} contexts need as many weights, got shape {np.shape(tree.weights)}.")
     contexts = contexts.astype(np.int64)
@@ -189,24 +195,30 @@ def _check_parents(column: Conditional, bins: Mapping[str, int]) -> None:
     configurations = 1
     for parent, factor in zip(column.parents, column.factors, strict=True):
         if parent not in bins:
-            raise ModelError(f"{column.column}: its parent {parent} is neither placed before it nor given.")
+            raise ModelError(
+                f"{shown(column.column)}: its parent {shown(parent)} is neither placed before it nor given."
+            )
         if factor.shape[0] != bins[parent]:
             raise ModelError(
-                f"{column.column}: the factor of {parent} has {factor.shape[0]} rows, the parent {bins[parent]} bins."
+                f"{shown(column.column)}: the factor of {shown(parent)} has {factor.shape[0]} rows, the parent "
+                f"{bins[parent]} bins."
             )
         configurations *= bins[parent]
     if configurations > MAX_KEYS:
-        raise ModelError(f"{column.column}: its parents have too many configurations: {configurations}.")
+        raise ModelError(f"{shown(column.column)}: its parents have too many configurations: {configurations}.")
 
 
 def _check_clique(column: Conditional, placed: Mapping[str, Conditional], bins: Mapping[str, int]) -> None:
     own = [name for name in placed if name in column.parents]
     if own and (apart := set(own[:-1]) - set(placed[own[-1]].parents)):
         raise ModelError(
-            f"{column.column}: its parents are no clique: {min(apart)} is not a parent of {own[-1]}, placed after it."
+            f"{shown(column.column)}: its parents are no clique: {shown(min(apart))} is not a parent of "
+            f"{shown(own[-1])}, placed after it."
         )
     cells = number_of_bins(column)
     for name in own:
         cells *= bins[name]
     if cells > MAX_CELLS:
-        raise ModelError(f"{column.column}: the table with its parents has {cells} cells, at most {MAX_CELLS} can be.")
+        raise ModelError(
+            f"{shown(column.column)}: the table with its parents has {cells} cells, at most {MAX_CELLS} can be."
+        )

@@ -69,10 +69,10 @@ class Table:
         total = _contracted(self.inside, known * np.expand_dims(given, tuple(range(1, len(shape)))))
         norm = _norm(self.inside, given) if self.norm is None else self.norm[self.configuration[contexts]]
         norm = norm.reshape(shape)
-        found: Floats = total / np.where(norm == 0, 1.0, norm)
+        expected: Floats = total / np.where(norm == 0, 1.0, norm)
         if not norm.all():
-            np.copyto(found, (known * bin_shares(self.conditional)).sum(axis=-1), where=norm == 0)
-        return found
+            np.copyto(expected, (known * bin_shares(self.conditional)).sum(axis=-1), where=norm == 0)
+        return expected
 
 
 _KEPT: dict[tuple[CliqueTree, str], Table] = {}

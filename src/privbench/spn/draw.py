@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.spn.clique import CliqueTree, code_shares
-from privbench.spn.clique_infer import tree_joints
+from privbench.spn.feature_names import shown
+from privbench.spn.infer import tree_joints
 from privbench.spn.nodes import Leaf, Node, Sum, children, distribution, walk
 
 TOP = 3
@@ -71,30 +72,30 @@ def _describe(node: Node, labels: Mapping[str, Sequence[str]]) -> str:
         likeliest = f"uniform over {node.counts.size} codes"
         if node.counts.any():
             likeliest = _likeliest(distribution(node), labels.get(node.column))
-        return f"{_printable(node.column)}: {likeliest}"
+        return f"{_printable(shown(node.column))}: {likeliest}"
     kind = "clique tree" if isinstance(node, CliqueTree) else "sum" if isinstance(node, Sum) else "product"
     columns = len(node.sizes)
     text = f"{kind} over {columns} column{'s' if columns > 1 else ''}"
     if isinstance(node, CliqueTree) and node.given:
-        text += f", given {', '.join(_printable(g.column) for g in node.given)}"
+        text += f", given {', '.join(_printable(shown(g.column)) for g in node.given)}"
     return text
 
 
 def _columns(tree: CliqueTree, labels: Mapping[str, Sequence[str]]) -> list[_Line]:
     """A line for each column: how closely it depends on each parent, closest first, and its likeliest values."""
     joints = tree_joints(tree)
-    found = []
+    lines = []
     for column in tree.columns:
         joint = joints[column.column]
-        text = _printable(column.column)
+        text = _printable(shown(column.column))
         if (bins := joint.shares.size) < column.bins.size:
             text += f" in {bins} bins"
         bits = {parent: mutual_information(pair) for parent, pair in joint.pairs.items()}
-        above = [f"{_printable(p)} ({bits[p]:.2f} bits)" for p in sorted(bits, key=lambda p: -bits[p])]
+        above = [f"{_printable(shown(p))} ({bits[p]:.2f} bits)" for p in sorted(bits, key=lambda p: -bits[p])]
         text += f" given {', '.join(above)}" if above else ""
         shares = joint.shares[column.bins] * code_shares(column)
-        found.append(_Line(f"{text}: {_likeliest(shares, labels.get(column.column))}"))
-    return found
+        lines.append(_Line(f"{text}: {_likeliest(shares, labels.get(column.column))}"))
+    return lines
 
 
 def mutual_information(pair: NDArray[np.float64]) -> float:
@@ -109,8 +110,8 @@ def mutual_information(pair: NDArray[np.float64]) -> float:
 
 
 def _likeliest(shares: NDArray[np.float64], names: Sequence[str] | None) -> str:
-    shown = np.argsort(-shares, kind="stable")[:TOP].tolist()
-    parts = [f"{_printable(names[code] if names else str(code))} {shares[code]:.1%}" for code in shown]
+    likeliest = np.argsort(-shares, kind="stable")[:TOP].tolist()
+    parts = [f"{_printable(names[code] if names else str(code))} {shares[code]:.1%}" for code in likeliest]
     if shares.size > TOP:
         parts.append(f"{shares.size - TOP} more")
     return ", ".join(parts)

@@ -9,6 +9,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.errors import ModelError
+
 Numbers = NDArray[np.int64]
 Edges = NDArray[np.int64]
 """Edges of bins: code b means edges[b] <= number < edges[b + 1]."""
@@ -17,6 +19,8 @@ MANY = 2**40
 """More rows than any owner has."""
 SIZE_CAP = 2**16
 """From so many rows on, entities share the last bin of sizes."""
+STEEPEST = 64.0
+"""The largest exponent of a power law inside a bin, up or down."""
 LISTED = 2**14
 """The widest bin whose numbers are weighed one by one; in a wider one the steps of the power law do not matter."""
 
@@ -94,12 +98,25 @@ def draw_numbers(codes: NDArray[np.integer], edges: Edges, exponent: float, *, r
     >>> draw_numbers(np.array([0, 2, 2]), np.array([0, 1, 2, 4]), 0.0, rng=np.random.default_rng(0)).tolist()
     [0, 2, 3]
     """
-    found: Numbers = edges[codes]
+    numbers: Numbers = edges[codes]
     for code in np.flatnonzero(np.diff(edges) > 1):
-        mine = np.flatnonzero(codes == code)
-        at = (rng.permutation(len(mine)) + rng.random()) / max(len(mine), 1)
-        found[mine] = _quantiles(at, int(edges[code]), int(edges[code + 1]), exponent)
-    return found
+        places = np.flatnonzero(codes == code)
+        at = (rng.permutation(len(places)) + rng.random()) / max(len(places), 1)
+        numbers[places] = _quantiles(at, int(edges[code]), int(edges[code + 1]), exponent)
+    return numbers
+
+
+def checked_edges(edges: Edges, exponent: float) -> Edges:
+    """Copy the edges of a link's bins; ModelError if they, or the exponent of the power law inside, are impossible."""
+    copy = np.array(edges)
+    if copy.ndim != 1 or copy.size < 2 or copy.dtype != np.int64:
+        raise ModelError(f"a link needs the edges of bins as a list of integers, got shape {copy.shape}.")
+    if copy[0] < 0 or copy[-1] > MANY or (np.diff(copy) < 1).any():
+        raise ModelError("the edges of a link's bins do not ascend from 0 or more, or are too large.")
+    if not abs(exponent) <= STEEPEST:  # written so that NaN fails
+        raise ModelError(f"a link has an exponent beyond {STEEPEST:g}.")
+    copy.setflags(write=False)
+    return copy
 
 
 def _shares(low: int, high: int, exponent: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

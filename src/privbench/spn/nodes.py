@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from privbench.errors import ModelError
 from privbench.spn.checks import checked_counts, checked_weights, shares_of
 from privbench.spn.clique import CliqueTree, Given
+from privbench.spn.feature_names import shown
 
 T = TypeVar("T")
 
@@ -53,13 +54,15 @@ class Product:
         sizes: dict[str, int] = {}
         for child in self.children:
             if twice := sizes.keys() & child.sizes.keys():
-                raise ModelError(f"{min(twice)}: in two children of one product, so they cannot be independent.")
+                raise ModelError(f"{shown(min(twice))}: in two children of one product, so they cannot be independent.")
             sizes |= child.sizes
-        given = [found for child in self.children if (found := given_columns(child))]
+        given = [columns for child in self.children if (columns := given_columns(child))]
         if len(given) > 1:
-            raise ModelError(f"{given[1][0].column}: given to a second child of one product; only one may need any.")
-        if both := sizes.keys() & {column.column for found in given for column in found}:
-            raise ModelError(f"{min(both)}: a column of the product is given to one of its children.")
+            raise ModelError(
+                f"{shown(given[1][0].column)}: given to a second child of one product; only one may need any."
+            )
+        if both := sizes.keys() & {column.column for columns in given for column in columns}:
+            raise ModelError(f"{shown(min(both))}: a column of the product is given to one of its children.")
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "given", given[0] if given else ())
 
@@ -82,12 +85,16 @@ class Sum:
         object.__setattr__(self, "weights", checked_weights("a sum node", self.weights))
         for child in self.children:
             if given := given_columns(child):
-                raise ModelError(f"{given[0].column}: given below a sum node, where rows have no order of their own.")
+                raise ModelError(
+                    f"{shown(given[0].column)}: given below a sum node, where rows have no order of their own."
+                )
         sizes = self.children[0].sizes
         for child in self.children[1:]:
             if child.sizes != sizes:
                 name = min(column for column, _ in sizes.items() ^ child.sizes.items())
-                raise ModelError(f"{name}: the children of a sum node differ in their columns or numbers of codes.")
+                raise ModelError(
+                    f"{shown(name)}: the children of a sum node differ in their columns or numbers of codes."
+                )
         object.__setattr__(self, "sizes", sizes)
 
 

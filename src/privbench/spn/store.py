@@ -1,11 +1,13 @@
 """Networks to and from flat arrays and a small JSON-able header, for the model file.
 
 Nodes are listed parents first, so a tree of any depth is read and written without recursion and nothing in a file
-can point backwards or be shared. Unpacking trusts nothing: whatever a stranger's file holds, the result is a checked
-network or a ModelError. Reading costs time and memory in proportion to the file, within the limits below.
+can point backwards or be shared. The description of a clique tree lists its columns and their parents, so that the
+lengths of all slices follow from it and from the bins. Unpacking trusts nothing: whatever a stranger's file holds, the
+result is a checked network or a ModelError. Reading costs time and memory in proportion to the file, within the limits
+below.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,8 @@ from numpy.typing import NDArray
 
 from privbench.errors import ModelError
 from privbench.spn.checks import MAX_CODES, damaged
-from privbench.spn.clique import CliqueTree
-from privbench.spn.clique_store import TREE_TYPES, pack_trees, unpack_trees
+from privbench.spn.clique import CliqueTree, Conditional, Given, number_of_bins
+from privbench.spn.feature_names import shown
 from privbench.spn.nodes import Leaf, Node, Product, Sum, children, walk
 
 VERSION, WITH_TREES = 1, 2
@@ -34,6 +36,15 @@ _TYPES: Mapping[str, type[np.generic]] = {
     "column": np.int64,  # (leaves,) index into the header's columns
     "counts": np.float64,  # the histograms of the leaves, one after the other
     "weights": np.float64,  # the weights of the sums, one after the other
+}
+
+
+_TREE_TYPES: Mapping[str, type[np.generic]] = {
+    "bins": np.uint16,  # of each tree: bins of the codes of its columns in order, then of its given columns
+    "tree_counts": np.float64,  # histograms of the columns in order
+    "factors": np.float64,  # row by row
+    "contexts": np.uint16,  # row by row
+    "context_weights": np.float64,
 }
 
 
@@ -66,7 +77,7 @@ def pack(node: Node) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     arrays: dict[str, NDArray[Any]] = {name: np.concatenate(part).astype(_TYPES[name]) for name, part in parts.items()}
     if not trees:
         return header, arrays
-    described, more = pack_trees(trees)
+    described, more = _pack_trees(trees)
     return header | {"version": WITH_TREES, "trees": described}, arrays | more
 
 
@@ -74,11 +85,11 @@ def unpack(header: object, arrays: Mapping[str, NDArray[Any]]) -> Node:
     """Rebuild the network that `pack` was given; ModelError if anything about it is wrong."""
     version, sizes = _read_header(header)
     trees: tuple[CliqueTree, ...] = ()
-    _check_arrays(arrays, _TYPES if version == VERSION else {**_TYPES, **TREE_TYPES})
+    _check_arrays(arrays, _TYPES if version == VERSION else {**_TYPES, **_TREE_TYPES})
     _check_lengths(sizes, arrays, last=SUM if version == VERSION else TREE)
     if version == WITH_TREES:
         # isinstance: mypy does not know that the header was read.
-        trees = unpack_trees(header.get("trees") if isinstance(header, dict) else None, sizes, arrays)
+        trees = _unpack_trees(header.get("trees") if isinstance(header, dict) else None, sizes, arrays)
     if len(trees) != (arrays["kind"] == TREE).sum():
         raise damaged("the numbers of clique trees differ")
     return _build(sizes, arrays, list(trees))
@@ -96,9 +107,9 @@ def _read_header(header: object) -> tuple[int, dict[str, int]]:
     if not isinstance(header, dict) or "version" not in header:
         raise damaged("a network has no version")
     if type(header["version"]) is not int or header["version"] not in (VERSION, WITH_TREES):
-        found = repr(header["version"])[:40]
+        version = repr(header["version"])[:40]
         raise ModelError(
-            f"the network has format {found}, this privbench reads {VERSION} and {WITH_TREES}: use the release that "
+            f"the network has format {version}, this privbench reads {VERSION} and {WITH_TREES}: use the release that "
             "wrote it."
         )
     columns = header.get("columns")
@@ -171,3 +182,110 @@ def _build(sizes: Mapping[str, int], arrays: Mapping[str, NDArray[Any]], trees: 
     if done[0].sizes != sizes:
         raise damaged("the columns of the nodes are not those of the header")
     return done[0]
+
+
+def _pack_trees(trees: Sequence[CliqueTree]) -> tuple[list[dict[str, Any]], dict[str, NDArray[Any]]]:
+    """Describe trees and flatten their numbers."""
+    columns = [column for tree in trees for column in tree.columns]
+    parts: dict[str, list[NDArray[Any]]] = {
+        "bins": [bins for tree in trees for bins in _bins(tree)],
+        "tree_counts": [column.counts for column in columns],
+        "factors": [factor.ravel() for column in columns for factor in column.factors] or [np.empty(0)],
+        "contexts": [tree.contexts.ravel() for tree in trees],
+        "context_weights": [tree.weights for tree in trees],
+    }
+    return [_description(tree) for tree in trees], {
+        name: np.concatenate(part).astype(_TREE_TYPES[name]) for name, part in parts.items()
+    }
+
+
+def _unpack_trees(
+    described: object, sizes: Mapping[str, int], arrays: Mapping[str, NDArray[Any]]
+) -> tuple[CliqueTree, ...]:
+    """Rebuild trees over columns of these sizes; the arrays have the right names and types."""
+    if not isinstance(described, list):
+        raise damaged("a network has no list of clique trees")
+    reader = _Reader({name: arrays[name] for name in _TREE_TYPES})
+    trees = tuple(_tree(one, sizes, reader) for one in described)
+    reader.finish()
+    return trees
+
+
+def _bins(tree: CliqueTree) -> list[NDArray[np.int64]]:
+    return [column.bins for column in tree.columns] + [column.bins for column in tree.given]
+
+
+def _description(tree: CliqueTree) -> dict[str, Any]:
+    return {
+        "columns": [{"name": column.column, "parents": list(column.parents)} for column in tree.columns],
+        "given": [{"name": column.column, "codes": column.bins.size} for column in tree.given],
+        "contexts": len(tree.contexts),
+    }
+
+
+class _Reader:
+    """Takes slices from the arrays, from left to right."""
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._arrays = arrays
+        self._at = dict.fromkeys(arrays, 0)
+
+    def take(self, name: str, length: int) -> NDArray[Any]:
+        start = self._at[name]
+        if length > self._arrays[name].size - start:
+            raise damaged(f"the array {name!r} is too short for its clique trees")
+        self._at[name] += length
+        return self._arrays[name][start : start + length]
+
+    def finish(self) -> None:
+        for name, array in self._arrays.items():
+            if self._at[name] != array.size:
+                raise damaged(f"the array {name!r} is too long for its clique trees")
+
+
+def _tree(described: object, sizes: Mapping[str, int], reader: _Reader) -> CliqueTree:
+    columns, given, contexts = _fields(described, ("columns", list), ("given", list), ("contexts", int))
+    names: list[tuple[str, list[str]]] = []
+    for one in columns:
+        name, parents = _fields(one, ("name", str), ("parents", list))
+        if name not in sizes or not all(isinstance(parent, str) for parent in parents):
+            raise damaged(f"a clique tree has an unknown column or parent, found {repr(one)[:80]}")
+        names.append((name, parents))
+    bins = [reader.take("bins", sizes[name]) for name, _ in names]
+    known = tuple(_given(one, reader) for one in given)
+    if contexts < 0:
+        raise damaged("a clique tree has less than no contexts")
+    rows = {name: int(own.max()) + 1 for (name, _), own in zip(names, bins, strict=True)}
+    rows |= {g.column: number_of_bins(g) for g in known}
+    weights = reader.take("context_weights", contexts)  # before anything of that length is made
+    return CliqueTree(
+        columns=tuple(
+            _column(name, parents, own, rows, reader) for (name, parents), own in zip(names, bins, strict=True)
+        ),
+        given=known,
+        contexts=reader.take("contexts", contexts * len(known)).reshape(contexts, len(known)),
+        weights=weights,
+    )
+
+
+def _column(name: str, parents: list[str], bins: NDArray[Any], rows: Mapping[str, int], reader: _Reader) -> Conditional:
+    if unknown := [parent for parent in parents if parent not in rows]:
+        raise damaged(f"{shown(name)}: its parent {unknown[0][:80]} is not in the tree")
+    own = rows[name]
+    factors = tuple(reader.take("factors", rows[parent] * own).reshape(-1, own) for parent in parents)
+    counts = reader.take("tree_counts", bins.size)
+    return Conditional(column=name, bins=bins, counts=counts, parents=tuple(parents), factors=factors)
+
+
+def _given(described: object, reader: _Reader) -> Given:
+    name, codes = _fields(described, ("name", str), ("codes", int))
+    if not 1 <= codes <= MAX_CODES:
+        raise damaged(f"a given column needs 1 to {MAX_CODES} codes, found {repr(described)[:80]}")
+    return Given(column=name, bins=reader.take("bins", codes))
+
+
+def _fields(described: object, *fields: tuple[str, type]) -> list[Any]:
+    if not isinstance(described, dict) or any(type(described.get(name)) is not kind for name, kind in fields):
+        wanted = ", ".join(name for name, _ in fields)
+        raise damaged(f"a clique tree needs {wanted}, found {repr(described)[:80]}")
+    return [described[name] for name, _ in fields]

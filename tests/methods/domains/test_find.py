@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from privbench.privacy.domain_vault import DomainVault
+from privbench.privacy.raw import RawColumn
 
 from privbench.encode.codec import compile_codec
 from privbench.methods.domains.find import Found, find_domains
-from privbench.privacy.domain_vault import DomainVault
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy as FixedEntropy
-from privbench.privacy.raw import RawColumn
 from privbench.schema.domain import Bins, Range
 from privbench.schema.types import parse_type
 

@@ -3,10 +3,18 @@
 import numpy as np
 import pytest
 
-from privbench.methods.domains.cells import Cells, cut_heavy, doubling_cells, equal_cells, merge_light
-from privbench.methods.domains.cells import FALSE, cutoff, occupied
-from privbench.privacy.vault import Measured
+from privbench.methods.domains.cells import (
+    FALSE,
+    Cells,
+    cut_heavy,
+    cutoff,
+    doubling_cells,
+    equal_cells,
+    merge_light,
+    occupied,
+)
 from privbench.privacy.calibrate import Noise
+from privbench.privacy.vault import Measured
 
 LAPLACE = Noise(gaussian=False, scale=10.0)
 GAUSS = Noise(gaussian=True, scale=10.0)

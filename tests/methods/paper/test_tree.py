@@ -18,7 +18,7 @@ from privbench.privacy.blocks import disjoint
 from privbench.privacy.facts import LinkFacts
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import Neighbours
-from privbench.spn.links import COMPONENT
+from privbench.spn.feature_names import COMPONENT
 from privbench.spn.nodes import Leaf, Node, scope, walk
 from privbench_verify.receipt import verify_receipt
 

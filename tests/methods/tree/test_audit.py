@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from privbench.privacy.weighted import WeightedQueries
 
 from privbench.encode.coded import CodedDatabase, CodedTable
 from privbench.encode.keys import MISSING, NULL, own_entities
@@ -26,7 +27,6 @@ from privbench.privacy.gaussian import discrete_gaussian
 from privbench.privacy.noise import TestEntropy, discrete_laplace
 from privbench.privacy.receipt import open_ledger
 from privbench.privacy.vault import Vault
-from privbench.privacy.weighted import WeightedQueries
 from privbench.schema.unit import LinkKind, Neighbours
 from privbench.spn.fanouts import fanout_edges
 

@@ -1,4 +1,4 @@
-"""Fanouts that a derived column says: numbers one by one, as they are, not as fanouts usually fall."""
+"""FanoutLink that a derived column says: numbers one by one, as they are, not as fanouts usually fall."""
 
 from dataclasses import replace
 
@@ -7,9 +7,9 @@ import pytest
 
 from privbench.methods.tree.columns import ALONE, rows_edges
 from privbench.methods.tree.single import Single, estimate
+from privbench.privacy.calibrate import Noise
 from privbench.privacy.facts import Facts, LinkFacts, TableFacts
 from privbench.privacy.features import fanout
-from privbench.privacy.calibrate import Noise
 from privbench.schema.unit import LinkKind, Neighbours
 from privbench.spn.fanouts import fanout_edges
 

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from privbench.methods.denoise import denoise
 from privbench.methods.tree.coarse import bin_masses, coarse_axis
 from privbench.methods.tree.fanout import fanout_shares
-from privbench.methods.denoise import denoise
 from privbench.methods.tree.pair_shrinkage import rake, shrink
-from privbench.privacy.features import Feature, Own
 from privbench.privacy.calibrate import Noise
+from privbench.privacy.features import Feature, Own
 from privbench.spn.fanouts import bin_means, bin_of, fanout_edges
 
 Floats = NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Fanouts from noisy histograms: rows are neither lost nor invented where noise hides the tail."""
+"""FanoutLink from noisy histograms: rows are neither lost nor invented where noise hides the tail."""
 
 import numpy as np
 import pytest
@@ -24,12 +24,12 @@ def _rows_off_by(fanouts: NDArray[np.int64], seed: int, mean: float | None = Non
 
 
 def _careers() -> NDArray[np.int64]:
-    """Fanouts with a sharp end, as seasons of a player."""
+    """FanoutLink with a sharp end, as seasons of a player."""
     return np.minimum(np.random.default_rng(0).geometric(0.17, OWNERS), 25)
 
 
 def _heavy() -> NDArray[np.int64]:
-    """Fanouts of which a few owners have most, as posts of a user."""
+    """FanoutLink of which a few owners have most, as posts of a user."""
     return np.minimum(np.random.default_rng(0).pareto(1.3, OWNERS) * 2, 3000).astype(np.int64)
 
 

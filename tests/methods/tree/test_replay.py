@@ -15,6 +15,7 @@ from privbench.privacy.facts import Facts, PublicCounts
 from privbench.privacy.queries import ENTITY_WEIGHT, Histogram
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import Neighbours
+from privbench.spn.feature_names import public_column
 
 from ..made import PERSONS, database, facts
 from .runs import DELTA, WEIRD, facts_for, released, run, vault_of
@@ -29,7 +30,7 @@ PUBLIC = {
         public_ids=True,
         public_counts=(
             PublicCounts(
-                name="#public rating.person",
+                name=public_column("rating.person"),
                 link={"table": "rating", "columns": ["person"], "target": "person"},
                 codes=(np.arange(PERSONS) % 5).astype(np.uint16),
             ),

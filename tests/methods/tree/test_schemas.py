@@ -12,13 +12,15 @@ from privbench.methods.tree.settings import TreeSettings
 from privbench.privacy.events import UNITS
 from privbench.privacy.facts import Facts
 from privbench.schema.unit import LinkKind, Neighbours
+from privbench.spn.block_link import BlockLink
 from privbench.spn.clique import CliqueTree
+from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.fanouts import bin_of, fanout_edges, size_edges
+from privbench.spn.feature_names import COMPONENT, STRATUM, owner_column, rows_column
 from privbench.spn.infer import marginal
-from privbench.spn.links import COMPONENT
 from privbench.spn.nodes import walk
+from privbench.spn.reference_link import ReferenceLink
 from privbench.spn.sample import sample
-from privbench.spn.tree_links import Blocks, Fanouts, Named
 
 from .runs import DELTA, TableModel, released, run, vault_of
 from .schemas import OWNER, REFERENCE, SCHEMAS, Schema
@@ -36,14 +38,14 @@ def check(models: dict[str, TableModel], public: Facts) -> None:
         assert np.isfinite(model.rows)
         assert model.rows >= 0
         assert set(model.links) == {link.name for link in public.links_of(table)}
-        kinds = {LinkKind.OWNER: Fanouts, LinkKind.REFERENCE: Named, LinkKind.CATEGORY: Blocks}
+        kinds = {LinkKind.OWNER: FanoutLink, LinkKind.REFERENCE: ReferenceLink, LinkKind.CATEGORY: BlockLink}
         for link in public.links_of(table):
             found = model.links[link.name]
             assert isinstance(found, kinds[link.kind])
-            held = models[table if isinstance(found, Blocks) else link.target].network.sizes
-            if not (isinstance(found, Named) and found.column is None):
+            held = models[table if isinstance(found, BlockLink) else link.target].network.sizes
+            if not (isinstance(found, ReferenceLink) and found.column is None):
                 assert found.column in held
-            if isinstance(found, Fanouts | Named) and found.column is not None:
+            if isinstance(found, FanoutLink | ReferenceLink) and found.column is not None:
                 assert held[found.column] == len(found.edges) - 1
         for column, size in model.network.sizes.items():
             shares = marginal(model.network, column)
@@ -109,7 +111,7 @@ def test_sizes_follow_from_fanouts() -> None:
     schema = SCHEMAS["unowned rows"]()
     models = run(vault_of(schema.data(), public=schema.facts(Neighbours.REPLACE), epsilon=Fraction(1000)))
     link = models["person"].links["person.home"]
-    assert isinstance(link, Fanouts)
+    assert isinstance(link, FanoutLink)
     assert models["home"].rows == 300
     assert link.unowned == pytest.approx(140, rel=0.2)
     assert models["person"].rows == pytest.approx(700, rel=0.1)
@@ -119,7 +121,7 @@ def test_large_public_tables_are_named_by_blocks() -> None:
     schema = SCHEMAS["public tables"]()
     models = run(vault_of(schema.data(), public=schema.facts(Neighbours.REPLACE)))
     link = models["home"].links["home.town"]
-    assert isinstance(link, Blocks)
+    assert isinstance(link, BlockLink)
     assert (link.blocks, link.slots) == (MOST_BLOCKS, 1500)
 
 
@@ -163,9 +165,9 @@ def test_dependence_on_the_owner_is_found_and_drawn() -> None:
     network = models["person"].network
     trees = [node for node in walk(network) if isinstance(node, CliqueTree)]
     given = {g.column: len(g.bins) for tree in trees for g in tree.given}
-    assert "#owner kind" in given
+    assert owner_column("kind") in given
     kinds = np.repeat(np.arange(4, dtype=np.uint16), 500)
-    known = {name: np.zeros(2000, np.uint16) for name in given} | {"#owner kind": kinds}
+    known = {name: np.zeros(2000, np.uint16) for name in given} | {owner_column("kind"): kinds}
     drawn = sample(network, 2000, np.random.default_rng(0), given=known)["sex"]
     assert (drawn == kinds % 2).mean() > 0.9
 
@@ -189,8 +191,8 @@ def test_strata_undo_the_weights(strata: bool) -> None:
     if strata:
         numbers = np.repeat([1, 10], 1000)
         given = {
-            "#size": bin_of(numbers, size_edges()),
-            "#owner #rows person.home": bin_of(numbers, fanout_edges(MOST_ROWS)),
+            STRATUM: bin_of(numbers, size_edges()),
+            owner_column(rows_column("person.home")): bin_of(numbers, fanout_edges(MOST_ROWS)),
         }
         tree = next(node for node in walk(models["person"].network) if isinstance(node, CliqueTree))
         given |= {g.column: np.zeros(2000, np.uint16) for g in tree.given if g.column not in given}

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from privbench.privacy.weighted import weights_query
 
 from privbench.encode.coded import CodedTable
 from privbench.methods.method import TableModel
@@ -13,8 +14,9 @@ from privbench.privacy.vault import Vault
 from privbench.schema.unit import Neighbours
 from privbench.spn.clique import CliqueTree
 from privbench.spn.fanouts import rank_codes
+from privbench.spn.feature_names import FIRST, RANK, first_column
 from privbench.spn.nodes import given_columns, walk
-from privbench.spn.siblings import first_rows, sample_siblings
+from privbench.spn.sample import first_rows, sample_siblings
 
 from ..made import database
 from .runs import DELTA, released, run, vault_of
@@ -51,7 +53,7 @@ def drawn_alike(model: TableModel) -> float:
     """The share of later rows that have the trait of their first row, in homes drawn anew."""
     owners, rows = np.repeat(np.arange(1000), EACH), 1000 * EACH
     given = {column.column: np.zeros(rows, np.uint16) for column in given_columns(model.network)}
-    given["#rank"] = rank_codes(np.full(1000, EACH))
+    given[RANK] = rank_codes(np.full(1000, EACH))
     firsts = first_rows(owners)
     codes = sample_siblings(model.network, rows, np.random.default_rng(0), given=given, firsts=firsts)["trait"]
     later = firsts >= 0
@@ -72,7 +74,7 @@ def test_siblings_are_alike_only_with_the_setting(siblings: bool, delta: Fractio
         assert tree is not None
         counts = next(c.counts for c in tree.columns if c.column == "trait")
         assert counts / counts.sum() == pytest.approx(marginals, abs=0.02)
-        assert [g.column for g in tree.given if g.column.startswith("#first")] == ["#first trait"]
+        assert [g.column for g in tree.given if g.column.startswith(FIRST)] == [first_column("trait")]
 
 
 @pytest.mark.mostly_slow
@@ -93,10 +95,10 @@ def test_a_first_row_is_a_parent_of_its_own_column_alone() -> None:
     vault = vault_of(database(5), epsilon=Fraction(4000))
     models = run(vault, ON)
     trees = [node for model in models.values() for node in walk(model.network) if isinstance(node, CliqueTree)]
-    pairs = [(p, c.column) for tree in trees for c in tree.columns for p in c.parents if p.startswith("#first ")]
+    pairs = [(p, c.column) for tree in trees for c in tree.columns for p in c.parents if p.startswith(FIRST)]
     assert pairs
-    assert all(parent == f"#first {column}" for parent, column in pairs)
-    assert all(f"weights of {parent} x {column}" in queries(vault) for parent, column in pairs)
+    assert all(parent == first_column(column) for parent, column in pairs)
+    assert all(weights_query([parent, column]) in queries(vault) for parent, column in pairs)
 
 
 @pytest.mark.parametrize("name", ["one table", "at most one row each", "public tables"])

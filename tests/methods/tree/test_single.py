@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from privbench.methods.tree.single import Single, column_parts, estimate
-from privbench.privacy.features import Feature, Own
 from privbench.privacy.calibrate import Noise
+from privbench.privacy.features import Feature, Own
 
 
 def _feature(size: int, *, apart: bool = False) -> Feature:

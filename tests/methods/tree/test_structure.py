@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from privbench.privacy.weighted import WeightedQueries
 
-from privbench.methods.tree.plan import most_choices
 from privbench.methods.tree.network import Configurations, conditional, fit_factors
+from privbench.methods.tree.plan import most_choices
 from privbench.methods.tree.structure import MOST_CELLS, Candidates, Structure, choose_structure, dependence_pair
 from privbench.privacy.events import UNITS
 from privbench.privacy.facts import LinkFacts
 from privbench.privacy.features import Axis, Feature, Own, touches_of
-from privbench.spn.tree_links import Named
 from privbench.privacy.queries import Pair
-from privbench.privacy.weighted import WeightedQueries
 from privbench.schema.unit import LinkKind
 from privbench.spn.clique import CliqueTree, Conditional, Given
 from privbench.spn.fanouts import fanout_edges
+from privbench.spn.links import Named
 
 Floats = NDArray[np.float64]
 

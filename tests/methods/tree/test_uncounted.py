@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from privbench.methods.tree.keys import counted_keys, rates
-from privbench.spn.tree_links import EVEN, MOST_MORE
+from privbench.spn.reference_link import EVEN, MOST_MORE
 
 TARGETS = 50_000
 
@@ -34,12 +34,12 @@ def test_any_numbers_give_rates(mean: float, none: float) -> None:
 
 
 def test_where_all_keys_are_counted_none_are_added() -> None:
-    assert counted_keys(80.0, keys=100.0, entities=100.0, named=1.0) == 100
+    assert counted_keys(80.0, keys=100.0, entities=100.0, valid_share=1.0) == 100
     assert rates(mean=0.5, none=0.6, deviation=0.0, keys=100.0, counted=100.0).more == 0
 
 
 def test_counted_keys_are_bounded_by_what_is_known_better() -> None:
-    assert counted_keys(500.0, keys=1000.0, entities=300.0, named=0.5) == 300
-    assert counted_keys(20.0, keys=1000.0, entities=300.0, named=0.5) == 150
-    assert counted_keys(200.0, keys=1000.0, entities=300.0, named=0.5) == 200
-    assert counted_keys(0.0, keys=0.0, entities=0.0, named=0.0) == 1
+    assert counted_keys(500.0, keys=1000.0, entities=300.0, valid_share=0.5) == 300
+    assert counted_keys(20.0, keys=1000.0, entities=300.0, valid_share=0.5) == 150
+    assert counted_keys(200.0, keys=1000.0, entities=300.0, valid_share=0.5) == 200
+    assert counted_keys(0.0, keys=0.0, entities=0.0, valid_share=0.0) == 1

@@ -87,10 +87,10 @@ class Bounds:
 
 def find_bounds(kind: SqlType, magnitudes: Measured) -> Bounds | None:
     """Return the bounds that a histogram of magnitudes shows; None if it shows nothing but noise."""
-    found = occupied(magnitudes, barrier=Magnitudes(type=kind).zero if kind.kind in NUMBERS else None)
-    if found is None:
+    between = occupied(magnitudes, barrier=Magnitudes(type=kind).zero if kind.kind in NUMBERS else None)
+    if between is None:
         return None
-    first, last = found
+    first, last = between
     return Bounds(type=kind, first=first, last=last, entities=float(magnitudes.counts[first : last + 1].sum()))
 
 
@@ -103,9 +103,9 @@ def find_step(bounds: Bounds, steps: Measured) -> Fraction | None:
     total, public = float(counts.sum()), steps_of(kind)
     clear = total >= ENOUGH * scale
     passing = (s for at, s in enumerate(public) if clear and counts[at + 1 :].sum() <= max(OFF * total, 2 * scale))
-    found = next(passing, None)
+    coarsest = next(passing, None)
     if kind.kind is Kind.FLOAT and bounds.near:
         finer = counts[[step < bounds.coarse_step for step in (*public, Fraction(0))]]
         if finer.sum() <= OFF * total + DOUBT * sqrt(len(finer) * steps.noise.variance):
-            return max(found or Fraction(0), bounds.coarse_step)
-    return Fraction(MICROSECONDS["s"]) if kind.kind in (Kind.TIME, Kind.TIMESTAMP) and not clear else found
+            return max(coarsest or Fraction(0), bounds.coarse_step)
+    return Fraction(MICROSECONDS["s"]) if kind.kind in (Kind.TIME, Kind.TIMESTAMP) and not clear else coarsest

@@ -104,17 +104,17 @@ def occupied(measured: Measured, *, barrier: int | None = None) -> tuple[int, in
     From the cell `barrier` on, to either side, nothing is taken for being near: that of zero says nothing about others.
     """
     counts, noise = measured.counts, measured.noise
-    found = np.zeros(len(counts), dtype=bool)
+    holds = np.zeros(len(counts), dtype=bool)
     windows = [width for width in WINDOWS if width <= len(counts)]
     for width in windows:
         limit = cutoff(noise, width, FALSE / (len(windows) * len(counts)))
-        unseen = np.where(found, -np.inf, counts)  # a window around a found cell would show that cell again
+        unseen = np.where(holds, -np.inf, counts)  # a window around a found cell would show that cell again
         sums = np.convolve(unseen, np.ones(width), mode="valid")
         for start in np.flatnonzero(sums > limit):
-            found[_trimmed(counts, int(start), int(start) + width - 1, noise)] = True
-    if not found.any():
+            holds[_trimmed(counts, int(start), int(start) + width - 1, noise)] = True
+    if not holds.any():
         return None
-    first, last = (int(at) for at in np.flatnonzero(found)[[0, -1]])
+    first, last = (int(at) for at in np.flatnonzero(holds)[[0, -1]])
     while first > 0 and first != barrier and counts[first - 1] > NEAR * noise.scale:
         first -= 1
     while last < len(counts) - 1 and last != barrier and counts[last + 1] > NEAR * noise.scale:

@@ -91,12 +91,12 @@ def find_domains(vault: Vault, types: Mapping[Place, SqlType], *, modelled: int)
     looks = columns.magnitudes(numbers, budget.magnitudes)
     bounds = {place: find_bounds(types[place], look) for place, look in looks.items()}
     ticks = {
-        place: measure_grid(columns, place, found, amount=budget.steps)
-        for place, found in bounds.items()
-        if found is not None and not found.only_zero
+        place: measure_grid(columns, place, between, amount=budget.steps)
+        for place, between in bounds.items()
+        if between is not None and not between.only_zero
     }
-    zeros = [place for place, found in bounds.items() if found is not None and found.only_zero]
-    unseen = [place for place, found in bounds.items() if found is None]
+    zeros = [place for place, between in bounds.items() if between is not None and between.only_zero]
+    unseen = [place for place, between in bounds.items() if between is None]
     domains = coarse | {place: coarse_domain(types[place], signed=False) for place in zeros}
     domains |= {place: look_again(columns, place, looks[place], amount=budget.retry) for place in unseen}
     domains |= {p: range_on(t.grid, t.low, t.high) for p, t in ticks.items() if t.width <= EASY}

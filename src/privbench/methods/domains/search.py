@@ -83,8 +83,8 @@ def zoom(columns: SearchedColumns, ticks: Ticks, *, amount: Fraction) -> Zoomed:
     """Look where between the bounds the values are."""
     cells = _partition(ticks)
     counts = columns.cells(ticks.place, ticks.grid, starts=cells.starts, last=cells.last, amount=amount)
-    found = occupied(counts)
-    first, last = (0, len(cells.starts) - 1) if found is None else found
+    between = occupied(counts)
+    first, last = (0, len(cells.starts) - 1) if between is None else between
     first, last = max(first - 1, 0), min(last + 1, len(cells.starts) - 1)
     low, high = cells.starts[first], cells.ends[last]
     if ticks.bounds.numeric:  # an outer power of two that magnitudes showed stays, however thinly it is spread
@@ -109,20 +109,20 @@ def narrowed(zoomed: Zoomed) -> Domain:
 def measure_bins(columns: SearchedColumns, zoomed: Zoomed, *, amount: Fraction) -> Domain:
     """Find heavy hitters and cells of a wide column; cells get the whole amount where heavy hitters cannot be found."""
     ticks, grid = zoomed.ticks, zoomed.ticks.grid
-    found: dict[int, float] = {}
+    heavy: dict[int, float] = {}
     cells = amount
     if columns.finds_heavy_hitters:
-        found = _heavy_hitters(columns, zoomed, amount=amount * HEAVY_HITTERS)
+        heavy = _heavy_hitters(columns, zoomed, amount=amount * HEAVY_HITTERS)
         cells -= amount * HEAVY_HITTERS
-    deep = max(ticks.bounds.entities - sum(found.values()), 0.0) / CELLS
+    deep = max(ticks.bounds.entities - sum(heavy.values()), 0.0) / CELLS
     rough = zoomed.counts.counts.copy()
-    for heavy_hitter, count in found.items():
+    for heavy_hitter, count in heavy.items():
         rough[bisect_right(zoomed.cells.starts, heavy_hitter) - 1] -= count
     fine = cut_heavy(zoomed.cells, rough, target=max(deep, CLEAR * zoomed.counts.noise.scale))
-    counts = columns.cells(ticks.place, grid, starts=fine.starts, last=fine.last, without=sorted(found), amount=cells)
+    counts = columns.cells(ticks.place, grid, starts=fine.starts, last=fine.last, without=sorted(heavy), amount=cells)
     merged = merge_light(fine, counts.counts, target=max(deep, CLEAR * counts.noise.scale))
     tails = [edge for edge in ticks.bounds.doublings(grid) if not ticks.low <= edge <= ticks.high]
-    return bins_on(grid, (*merged.starts, merged.last + 1, *tails), found)
+    return bins_on(grid, (*merged.starts, merged.last + 1, *tails), heavy)
 
 
 def _most_beyond(zoomed: Zoomed) -> float:

@@ -17,7 +17,7 @@ from privbench.privacy.blocks import Block
 from privbench.privacy.facts import Facts
 from privbench.privacy.queries import SplitChoice
 from privbench.privacy.vault import Vault
-from privbench.spn.links import COMPONENT
+from privbench.spn.feature_names import COMPONENT
 from privbench.spn.nodes import Product, Sum, walk
 
 

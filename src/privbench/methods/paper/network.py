@@ -17,7 +17,7 @@ from privbench.methods.paper.settings import PaperSettings
 from privbench.privacy.blocks import ColumnSplit
 from privbench.privacy.facts import Facts
 from privbench.privacy.vault import Measured, Vault
-from privbench.spn.links import COMPONENT
+from privbench.spn.feature_names import COMPONENT
 from privbench.spn.nodes import Leaf, Node, Product, Sum
 
 
@@ -70,12 +70,12 @@ def _row_children(
     vault: Vault, facts: Facts, task: Task, decided: Plan, settings: PaperSettings, rng: np.random.Generator
 ) -> tuple[Task, ...]:
     """Split the rows; no children if a side has (noisily) too few."""
-    found = split_rows(vault, facts, task, settings, amount=decided.budget, rng=rng)
-    if min(found.sizes) < settings.min_rows:
+    split = split_rows(vault, facts, task, settings, amount=decided.budget, rng=rng)
+    if min(split.sizes) < settings.min_rows:
         return ()
     return tuple(
         Task(block=block, columns=task.columns, rows=rows, budget=decided.rest)
-        for block, rows in zip(found.blocks, found.sizes, strict=True)
+        for block, rows in zip(split.blocks, split.sizes, strict=True)
     )
 
 

@@ -87,8 +87,8 @@ def _clusters(
         sizes = first.values
         centres = CentrePair(
             columns={
-                name: _centres(facts, found.values, sizes, centres.columns[name])
-                for (name, facts), found in zip(columns.items(), measured, strict=True)
+                name: _centres(facts, sums.values, sizes, centres.columns[name])
+                for (name, facts), sums in zip(columns.items(), measured, strict=True)
             }
         )
     return centres, sizes
@@ -125,13 +125,13 @@ def _centres(
     facts: ColumnFacts, measured: NDArray[np.int64], sizes: NDArray[np.int64], before: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Measured sums over measured sizes, kept inside the domain; an empty cluster keeps its centre."""
-    found = before.copy()
+    moved = before.copy()
     for side in (0, 1):
         size = int(sizes[side])
         if size <= 0:
             continue
         if facts.ordered:
-            found[side] = np.clip(measured[side] // size, -COORDINATE, COORDINATE)
+            moved[side] = np.clip(measured[side] // size, -COORDINATE, COORDINATE)
         else:
-            found[side] = np.clip(measured[side], 0, size) * (2 * COORDINATE) // size
-    return found
+            moved[side] = np.clip(measured[side], 0, size) * (2 * COORDINATE) // size
+    return moved

@@ -27,9 +27,9 @@ ENDS = (*(4.0**power for power in range(7)), np.inf)
 LAWS: Floats = np.array([law for law in product(EXPONENTS, ENDS) if law[0] >= 2 or law[1] <= 64])
 """A hidden tail may fall by x**-exponent * exp(-x / end): from tails that hold most rows to ends as sharp as that of a
 career. What hardly falls ends soon."""
-PRICE = 1.5
+ROWS_WEIGHT = 1.5
 """A law counts by the rows of all owners to the power of minus this: tails that noise could have made are short."""
-PRICES = (60.0, -60.0)
+ROWS_WEIGHTS = (60.0, -60.0)
 """Between these the price is sought that meets a public mean."""
 LEAST_TAIL = 0.1
 """A hidden tail weighs at least this many noise scales."""
@@ -55,14 +55,18 @@ def fanout_shares(noisy: Floats, noise: Noise, edges: Edges, *, total: float, me
     kept, tail = _falling(noisy, noise, edges)
     laws = _laws(kept, noisy, noise, edges, tail, total)
 
-    def shares(price: float) -> Floats:
-        return _shares(kept[:tail], laws.tail(price), total)
+    def shares(weight_of_rows: float) -> Floats:
+        return _shares(kept[:tail], laws.tail(weight_of_rows), total)
 
-    price = PRICE if mean is None else _meeting(mean, PRICES, lambda price: _mean(shares(price), edges))
-    found = shares(price)
-    wanted = _mean(found, edges) if mean is None else mean
-    exponent = _meeting(wanted, SLOPES, lambda exponent: float(found @ bin_means(edges, exponent)))
-    return FanoutShares(shares=found, exponent=exponent)
+    weight_of_rows = (
+        ROWS_WEIGHT
+        if mean is None
+        else _meeting(mean, ROWS_WEIGHTS, lambda weight_of_rows: _mean(shares(weight_of_rows), edges))
+    )
+    met = shares(weight_of_rows)
+    wanted = _mean(met, edges) if mean is None else mean
+    exponent = _meeting(wanted, SLOPES, lambda exponent: float(met @ bin_means(edges, exponent)))
+    return FanoutShares(shares=met, exponent=exponent)
 
 
 def _falling(noisy: Floats, noise: Noise, edges: Edges) -> tuple[Floats, int]:
@@ -91,9 +95,9 @@ class _Laws:
     badness: Floats
     clear: int
 
-    def tail(self, price: float) -> Floats:
+    def tail(self, weight_of_rows: float) -> Floats:
         """The mean of the hidden bins by all laws."""
-        badness = self.badness + price * np.log(self.rows)
+        badness = self.badness + weight_of_rows * np.log(self.rows)
         weights = np.exp(badness.min() - badness)
         mean: Floats = (weights / weights.sum()) @ self.counts[:, self.clear :]
         return mean
@@ -105,7 +109,7 @@ def _laws(kept: Floats, noisy: Floats, noise: Noise, edges: Edges, tail: int, to
     Owners without rows follow no law, and are never the last clear bin.
     """
     first = max(tail - 1, 1)
-    found = np.append(kept[first:tail], noisy[tail:])
+    seen = np.append(kept[first:tail], noisy[tail:])
     left = total - noisy[0] - kept[1:first].sum()
     numbers, widths = _middles(edges)[first:], np.diff(edges)[first:]
     exponents, ends = LAWS[:, :1], LAWS[:, 1:]
@@ -113,10 +117,10 @@ def _laws(kept: Floats, noisy: Floats, noise: Noise, edges: Edges, tail: int, to
     laws = np.exp(logs - logs.max(axis=1, keepdims=True))
     laws /= laws.sum(axis=1, keepdims=True)
     # What the total leaves has the noise of all bins before, so it weighs as much less.
-    heights = (laws @ found + left / first) / ((laws**2).sum(axis=1) + 1 / first)
+    heights = (laws @ seen + left / first) / ((laws**2).sum(axis=1) + 1 / first)
     heights = np.maximum(heights, LEAST_TAIL * noise.scale)
     counts = laws * heights[:, None]
-    distances = np.abs(np.column_stack([counts - found, (heights - left) / np.sqrt(first)])) / noise.scale
+    distances = np.abs(np.column_stack([counts - seen, (heights - left) / np.sqrt(first)])) / noise.scale
     if noise.gaussian:
         distances = distances**2 / 2
     means = bin_means(edges, INSIDE)
@@ -127,8 +131,8 @@ def _laws(kept: Floats, noisy: Floats, noise: Noise, edges: Edges, tail: int, to
 def _shares(clear: Floats, hidden: Floats, total: float) -> Floats:
     """Shares from counts; what they miss of the total, or have too much, is taken evenly from the clear bins."""
     missing = total - clear.sum() - hidden.sum()
-    found = np.append(np.maximum(clear + missing / len(clear), 0.0), hidden)
-    shares: Floats = found / found.sum() if found.sum() > 0 else np.eye(1, len(found))[0]
+    counts = np.append(np.maximum(clear + missing / len(clear), 0.0), hidden)
+    shares: Floats = counts / counts.sum() if counts.sum() > 0 else np.eye(1, len(counts))[0]
     return shares
 
 

@@ -21,6 +21,7 @@ from privbench.methods.tree.weighed import features_noise
 from privbench.privacy.calibrate import Noise, choice_noise
 from privbench.privacy.events import PrivacyMeasure
 from privbench.privacy.features import Feature
+from privbench.spn.feature_names import shown
 
 START = 0.1
 """Seconds for everything that does not grow."""
@@ -136,7 +137,7 @@ def _table(plan: PlannedTable, plan_input: PlanInput) -> TableForecast:
         table=plan.table,
         amount=plan.amount + plan.unowned,
         entities=entities,
-        given=tuple(feature.name for feature in (*plan.given, *plan.firsts)),
+        given=tuple(shown(feature.name) for feature in (*plan.given, *plan.firsts)),
         ratio=entities / plan.noise.scale,
         settings={
             "parents": settings.parents,
@@ -164,7 +165,7 @@ def _columns(
 def _column(feature: Feature, noise: Noise, entities: float) -> ColumnForecast:
     deviation = sqrt(noise.variance)
     return ColumnForecast(
-        column=feature.name,
+        column=shown(feature.name),
         codes=feature.size,
         noise=deviation,
         stands_out=CLEAR * deviation,

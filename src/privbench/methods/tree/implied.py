@@ -15,11 +15,11 @@ from privbench.privacy.features import entity_rows, null_key
 from privbench.privacy.queries import Counts, PairChoice
 from privbench.schema.unit import Neighbours
 from privbench.spn.clique import CliqueTree, number_of_bins
+from privbench.spn.count_links import DegreeLink, SlotLink
+from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.fanouts import size_edges
 from privbench.spn.feature_names import STRATUM
-from privbench.spn.links import DegreeCounts, SlotCounts
 from privbench.spn.nodes import Leaf, Sum, walk
-from privbench.spn.tree_links import Fanouts
 
 Described = Mapping[str, Any]
 
@@ -47,7 +47,7 @@ def implied(facts: Facts, tables: Mapping[str, TableModel], _settings: TreeSetti
 
 
 def _is_foreign(table: TableModel) -> bool:
-    counted = any(isinstance(link, SlotCounts | DegreeCounts) for link in table.links.values())
+    counted = any(isinstance(link, SlotLink | DegreeLink) for link in table.links.values())
     return counted or any(isinstance(node, Sum) for node in walk(table.network))
 
 
@@ -62,8 +62,8 @@ def _table_queries(
         if isinstance(node, CliqueTree):
             yield from _clique_queries(name, node, described)
     for link in facts.links_of(name):
-        found = table.links[link.name]
-        if isinstance(found, Fanouts) and found.unowned:
+        released = table.links[link.name]
+        if isinstance(released, FanoutLink) and released.unowned:
             yield _weights(name, (2, null_key(link).to_json()))
 
 

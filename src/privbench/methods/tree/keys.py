@@ -15,25 +15,28 @@ from privbench.methods.tree.columns import blocks_of, draws_targets, in_degree_e
 from privbench.methods.tree.learner import LearntTable
 from privbench.privacy.facts import Facts, LinkFacts
 from privbench.schema.unit import LinkKind
+from privbench.spn.block_link import BlockLink
+from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.fanouts import bin_means, fanout_edges
 from privbench.spn.feature_names import in_degree_column, key_column, null_column, rows_column
 from privbench.spn.infer import marginal
-from privbench.spn.tree_links import EVEN, MOST_MORE, Blocks, Fanouts, LinkModel, Named, Rates
+from privbench.spn.link import LinkModel
+from privbench.spn.reference_link import EVEN, MOST_MORE, Rates, ReferenceLink
 
 LEAST_SHAPE = 1e-4
-"""Nearly all keys name a few rows."""
+"""Nearly all keys reference a few rows."""
 DOUBT = 2.0
 """Rates are as even as the share of rows without a count lets them be, less so many standard deviations."""
 ROUNDS = 60
 
 
-def counted_keys(found: float, *, keys: float, entities: float, named: float) -> float:
+def counted_keys(in_degrees: float, *, keys: float, entities: float, valid_share: float) -> float:
     """How many keys were counted, one of each entity that has any.
 
-    `found` is what the rows that are named say. No more than there are keys, or entities with rows; no fewer than
-    these entities times the share of their keys that name a row.
+    `in_degrees` is what the rows that are referenced say. No more than there are keys, or entities with rows; no fewer
+    than these entities times the share of their keys that reference a row.
     """
-    return min(max(found, named * entities, 1.0), max(entities, 1.0), max(keys, 1.0))
+    return min(max(in_degrees, valid_share * entities, 1.0), max(entities, 1.0), max(keys, 1.0))
 
 
 def rates(*, mean: float, none: float, deviation: float, keys: float, counted: float) -> Rates:
@@ -67,11 +70,11 @@ def link_table(
     return {link.name: _link(facts, link, learnt, rows, unowned) for link in facts.links_of(table)}
 
 
-def owner_fanouts(facts: Facts, link: LinkFacts, owner: LearntTable, *, unowned: float) -> Fanouts:
+def owner_fanouts(facts: Facts, link: LinkFacts, owner: LearntTable, *, unowned: float) -> FanoutLink:
     """The link of an owner key."""
     column = rows_column(link.name)
     edges = rows_edges(facts, link)
-    return Fanouts(column=column, edges=edges, exponent=owner.exponents[column], unowned=unowned)
+    return FanoutLink(column=column, edges=edges, exponent=owner.exponents[column], unowned=unowned)
 
 
 def _link(
@@ -80,27 +83,29 @@ def _link(
     if link.kind is LinkKind.OWNER:
         return owner_fanouts(facts, link, learnt[link.target], unowned=unowned)
     if link.kind is LinkKind.CATEGORY:
-        return Blocks(column=key_column(link.name), blocks=blocks_of(link), slots=link.slots or 0)
+        return BlockLink(column=key_column(link.name), blocks=blocks_of(link), slots=link.slots or 0)
     null = null_column(link.name) if link.nullable else None
     if not draws_targets(facts, link):
-        return Named(column=None, edges=fanout_edges(1), exponent=0.0, null=null)
+        return ReferenceLink(column=None, edges=fanout_edges(1), exponent=0.0, null=null)
     column = in_degree_column(link.name)
     edges = in_degree_edges(link)
-    named = Named(column=column, edges=edges, exponent=learnt[link.target].exponents[column], null=null)
-    return named if link.unique else replace(named, uncounted=_uncounted(link, named, learnt, rows))
+    reference = ReferenceLink(column=column, edges=edges, exponent=learnt[link.target].exponents[column], null=null)
+    return reference if link.unique else replace(reference, uncounted=_uncounted(link, reference, learnt, rows))
 
 
-def _uncounted(link: LinkFacts, named: Named, learnt: Mapping[str, LearntTable], rows: Mapping[str, float]) -> Rates:
+def _uncounted(
+    link: LinkFacts, reference: ReferenceLink, learnt: Mapping[str, LearntTable], rows: Mapping[str, float]
+) -> Rates:
     """What the networks say of keys that were not counted."""
-    target, naming = learnt[link.target], learnt[link.table]
+    target, holder = learnt[link.target], learnt[link.table]
     shares = marginal(target.network, in_degree_column(link.name))
-    nulls = 0.0 if named.null is None else float(marginal(naming.network, named.null)[1])
-    mean = float(shares @ bin_means(named.edges, named.exponent))
+    nulls = 0.0 if reference.null is None else float(marginal(holder.network, reference.null)[1])
+    mean = float(shares @ bin_means(reference.edges, reference.exponent))
     keys = rows[link.table] * (1 - nulls)
     return rates(
         mean=mean,
         none=float(shares[0]),
         deviation=target.deviations[in_degree_column(link.name)],
         keys=keys,
-        counted=counted_keys(mean * rows[link.target], keys=keys, entities=naming.entities, named=1 - nulls),
+        counted=counted_keys(mean * rows[link.target], keys=keys, entities=holder.entities, valid_share=1 - nulls),
     )

@@ -33,9 +33,8 @@ from privbench.privacy.facts import Facts, LinkFacts
 from privbench.privacy.features import Feature
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import LinkKind
-from privbench.spn.feature_names import null_column, rows_column
+from privbench.spn.feature_names import COMPONENT, null_column, rows_column
 from privbench.spn.infer import marginal
-from privbench.spn.links import COMPONENT
 from privbench.spn.nodes import Leaf, Node, Product
 
 

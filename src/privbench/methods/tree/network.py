@@ -16,8 +16,8 @@ from privbench.methods.tree.structure import Candidates
 from privbench.methods.tree.surroundings import Surroundings
 from privbench.privacy.features import Axis
 from privbench.spn.clique import CliqueTree, Conditional, Given, conditionals
-from privbench.spn.clique_sample import draw_bins, draw_codes
 from privbench.spn.nodes import Leaf, Node, Product
+from privbench.spn.sample import draw_bins, draw_codes
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -37,14 +37,14 @@ class Configurations:
     masses: Floats
 
 
-def fit_factors(masses: Floats, found: Configurations, tables: Sequence[Floats]) -> tuple[Floats, ...]:
+def fit_factors(masses: Floats, configurations: Configurations, tables: Sequence[Floats]) -> tuple[Floats, ...]:
     """A factor per parent, (parent's bins, bins). `masses` are the column's own, `tables` those of the pairs."""
     own = masses / masses.sum()
     shares = [table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300) for table in tables]
     factors = [share / np.maximum(own, 1e-300) for share in shares]
     factors[0] = shares[0].copy()
     if len(tables) > 1:
-        _fit(factors, shares, found)
+        _fit(factors, shares, configurations)
     return tuple(factor / np.maximum(factor.max(axis=1, keepdims=True), 1e-300) for factor in factors)
 
 
@@ -58,14 +58,16 @@ def conditional(factors: Sequence[Floats], bins: Sequence[Integers]) -> Floats:
     return shares
 
 
-def _fit(factors: list[Floats], shares: Sequence[Floats], found: Configurations) -> None:
-    sums = [_indicator(at, len(share), found.masses) for at, share in zip(found.bins, shares, strict=True)]
+def _fit(factors: list[Floats], shares: Sequence[Floats], configurations: Configurations) -> None:
+    sums = [
+        _indicator(at, len(share), configurations.masses) for at, share in zip(configurations.bins, shares, strict=True)
+    ]
     wanted = [share * indicator.sum(axis=1)[:, None] for share, indicator in zip(shares, sums, strict=True)]
-    current = conditional(factors, found.bins)
-    total = found.masses.sum()
+    current = conditional(factors, configurations.bins)
+    total = configurations.masses.sum()
     for _ in range(ROUNDS):
         worst = 0.0
-        for place, at in enumerate(found.bins):
+        for place, at in enumerate(configurations.bins):
             margin = sums[place] @ current
             worst = max(worst, float(np.abs(margin - wanted[place]).sum()))
             change = np.clip(wanted[place] / np.maximum(margin, 1e-12), 1 / STRETCH, STRETCH)
@@ -139,10 +141,10 @@ class _Exact:
         places = tuple(p.place for p in column.parents)
         masses = self._masses(places) if places else np.ones(1)
         bins = np.nonzero(masses > LIGHTEST * masses.sum())
-        found = _fitted_conditional(column, self._names, Configurations(bins=bins, masses=masses[bins]))
-        self._columns.append(found)
+        fitted = _fitted_conditional(column, self._names, Configurations(bins=bins, masses=masses[bins]))
+        self._columns.append(fitted)
         grid = np.ix_(*(np.arange(size) for size in masses.shape))
-        table = masses[..., None] * conditionals(found, list(grid)) if places else column.masses
+        table = masses[..., None] * conditionals(fitted, list(grid)) if places else column.masses
         self._cliques[column.place] = ((*places, column.place), table / table.sum())
 
     def tree(self) -> CliqueTree:
@@ -180,10 +182,10 @@ class _Sampled:
 
     def add(self, column: Fitted) -> None:
         first = next((p.place for p in column.parents if p.place in self._only), None)
-        found = self._fitted(column) if first is None else self._fitted_to_first(column, first)
-        self._columns.append(found)
+        fitted = self._fitted(column) if first is None else self._fitted_to_first(column, first)
+        self._columns.append(fitted)
         if first is None:
-            self._bins[found.column] = self._drawn(found, np.arange(len(self._given.weights)))
+            self._bins[fitted.column] = self._drawn(fitted, np.arange(len(self._given.weights)))
 
     def tree(self) -> CliqueTree:
         own = {c.column for c in self._columns}
@@ -203,8 +205,8 @@ class _Sampled:
             names.insert(0, self._given.strata.feature.name)
         return _fitted_conditional(column, self._names, self._configurations(names), stratum=names[:1])
 
-    def _drawn(self, found: Conditional, rows: NDArray[np.int64]) -> NDArray[np.uint16]:
-        return draw_bins(found, [self._bins[name][rows] for name in found.parents], len(rows), self._rng)
+    def _drawn(self, fitted: Conditional, rows: NDArray[np.int64]) -> NDArray[np.uint16]:
+        return draw_bins(fitted, [self._bins[name][rows] for name in fitted.parents], len(rows), self._rng)
 
     def _fitted_to_first(self, column: Fitted, first: int) -> Conditional:
         """Fit a column to its first rows too: without them, then to what each fit makes of them; and draw it."""
@@ -212,18 +214,18 @@ class _Sampled:
         drawn = np.zeros(len(firsts), np.uint16)
         self._tell(self._fitted(replace(column, parents=[p for p in column.parents if p.place != first])), first)
         for _ in range(FITS):
-            found = self._fitted(column)
-            drawn[firsts < 0] = self._tell(found, first)
-        drawn[firsts >= 0] = self._drawn(found, np.flatnonzero(firsts >= 0))
-        self._bins[found.column] = drawn
-        return found
+            fitted = self._fitted(column)
+            drawn[firsts < 0] = self._tell(fitted, first)
+        drawn[firsts >= 0] = self._drawn(fitted, np.flatnonzero(firsts >= 0))
+        self._bins[fitted.column] = drawn
+        return fitted
 
-    def _tell(self, found: Conditional, first: int) -> NDArray[np.uint16]:
+    def _tell(self, fitted: Conditional, first: int) -> NDArray[np.uint16]:
         """Draw a column for first rows, and let their siblings know its codes; returns the bins that were drawn."""
         axis, firsts = self._axes[self._names[first]], self._firsts()
-        drawn = self._drawn(found, np.flatnonzero(firsts < 0))
+        drawn = self._drawn(fitted, np.flatnonzero(firsts < 0))
         codes = np.full(len(firsts) + 1, axis.feature.size - 1)  # the last for those who have no first row
-        codes[:-1][firsts < 0] = draw_codes(found, drawn, self._rng)
+        codes[:-1][firsts < 0] = draw_codes(fitted, drawn, self._rng)
         self._bins[axis.feature.name] = axis.bins.astype(np.uint16)[codes[firsts]]
         return drawn
 
@@ -238,18 +240,18 @@ class _Sampled:
             return Configurations(bins=(), masses=np.ones(1))
         sizes = [self._axes[name].size for name in names]
         key = np.ravel_multi_index([self._bins[name].astype(np.int64) for name in names], sizes)
-        found, where = np.unique(key, return_inverse=True)
+        keys, where = np.unique(key, return_inverse=True)
         masses = np.bincount(where, weights=self._given.weights).astype(np.float64)
-        return Configurations(bins=tuple(np.unravel_index(found, sizes)), masses=masses)
+        return Configurations(bins=tuple(np.unravel_index(keys, sizes)), masses=masses)
 
 
 def _fitted_conditional(
-    column: Fitted, names: Sequence[str], found: Configurations, *, stratum: Iterable[str] = ()
+    column: Fitted, names: Sequence[str], configurations: Configurations, *, stratum: Iterable[str] = ()
 ) -> Conditional:
     parents = tuple(names[p.place] for p in column.parents)
     tables = [p.masses for p in column.parents]
     if column.stratum is not None:
         parents, tables = (*stratum, *parents), [column.stratum, *tables]
-    factors = fit_factors(column.masses, found, tables) if tables else ()
+    factors = fit_factors(column.masses, configurations, tables) if tables else ()
     axis = column.axis
     return Conditional(column=axis.feature.name, bins=axis.bins, counts=column.counts, parents=parents, factors=factors)

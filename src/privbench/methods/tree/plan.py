@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import floor, log2, sqrt
 
-from privbench.errors import SpecError
-from privbench.methods.tree.columns import constant_features, first_features, given_features, own_features
+from privbench.methods.tree.columns import first_features, given_features, own_features
 from privbench.methods.tree.settings import CHOICES, LEAST_FOR_PAIRS, TreeSettings
 from privbench.privacy.calibrate import Noise, noise_of
 from privbench.privacy.events import PrivacyMeasure
 from privbench.privacy.facts import Facts
 from privbench.privacy.features import Feature
-from privbench.spn.feature_names import STRATUM
 
 STEPS = 2**48
 
@@ -192,7 +190,6 @@ def _planned(
     amount -= unowned
     columns, given = own[table], given_features(facts, table, own)
     firsts = first_features(facts, table, columns) if settings.siblings else ()
-    _check_names(table, (*columns, *constant_features(facts, table), *given, *firsts))
     noise = noise_of(measure, amount / len(columns))
     plan = plan_table(
         entities,
@@ -215,14 +212,3 @@ def _planned(
         strata=settings.strata,
         firsts=firsts,
     )
-
-
-def _check_names(table: str, features: Sequence[Feature]) -> None:
-    """Refuse a column that is called like something that its table is measured by."""
-    names = [STRATUM, *(feature.name for feature in features)]
-    for name in names:
-        if names.count(name) > 1:
-            raise SpecError(
-                f"{table}.{name}: method tree calls something else so. Rename the column, or take another method "
-                "(`--method independent`)."
-            )

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.privacy.features import Feature, OfOwner, PublicRows, Rank
+from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.fanouts import bin_of, draw_numbers, rank_codes, size_edges
 from privbench.spn.feature_names import STRATUM
 from privbench.spn.nodes import Node
-from privbench.spn.sample import sample
-from privbench.spn.siblings import first_rows, sample_siblings
-from privbench.spn.tree_links import Fanouts
+from privbench.spn.sample import first_rows, sample, sample_siblings
 
 Codes = NDArray[np.integer]
 
@@ -70,10 +69,10 @@ def sample_entities(network: Node, entities: float, features: tuple[Feature, ...
 def public_codes(features: tuple[Feature, ...]) -> dict[str, Codes]:
     """Public features of entities, of so many ids at even steps as a sample has."""
     codes = {f.name: f.source.codes for f in features if isinstance(f.source, PublicRows)}
-    return {name: found[:: max(1, len(found) // MOST_ENTITIES)] for name, found in codes.items() if len(found)}
+    return {name: bins[:: max(1, len(bins) // MOST_ENTITIES)] for name, bins in codes.items() if len(bins)}
 
 
-def child_rows(above: SampledTable, link: Fanouts, features: tuple[Feature, ...], *, unowned: float) -> SampledRows:
+def child_rows(above: SampledTable, link: FanoutLink, features: tuple[Feature, ...], *, unowned: float) -> SampledRows:
     """The rows of a table, as its owners' fanouts have them, with what is given of each; a share has no owner.
 
     `unowned` is the number of rows without owner per row of the owner table.

@@ -107,7 +107,7 @@ class _Grower:
         self._choices = 0
 
     def structure(self) -> Structure:
-        parents = {column: tuple(found) for column, found in self._parents.items() if found}
+        parents = {column: tuple(parents_of) for column, parents_of in self._parents.items() if parents_of}
         for column, parent in self._alone.items():
             parents[column] = (*parents.get(column, ()), parent)
         return Structure(order=tuple(self._order), parents=parents, choices=self._choices)
@@ -140,31 +140,33 @@ class _Grower:
     def extend(self) -> None:
         """Give placed columns further parents."""
         for place, column in enumerate(self._order):
-            found = self._parents[column]
-            while found and len(found) < self._most:
+            parents_of = self._parents[column]
+            while parents_of and len(parents_of) < self._most:
                 chosen = self._choose([(p, column) for p in self._further(column, place)])
                 if chosen is None:
                     break
-                found.append(chosen[0])
+                parents_of.append(chosen[0])
 
     def _further(self, column: int, place: int) -> list[int]:
         """Columns that may become another parent of a column; the second comes from the other side if that has any."""
-        found = self._parents[column]
-        pool = [p for p in (*self._candidates.given, *self._order[:place]) if p not in found and self._fits(p, column)]
-        if len(found) == 1:
-            first_given = found[0] in self._candidates.given
+        parents_of = self._parents[column]
+        pool = [
+            p for p in (*self._candidates.given, *self._order[:place]) if p not in parents_of and self._fits(p, column)
+        ]
+        if len(parents_of) == 1:
+            first_given = parents_of[0] in self._candidates.given
             other = [p for p in pool if (p in self._candidates.given) != first_given]
             return other or pool
         return pool
 
     def _fits(self, parent: int, column: int) -> bool:
-        axes, found = self._candidates.axes, self._parents[column]
+        axes, parents_of = self._candidates.axes, self._parents[column]
         if axes[parent].size < 2:
             return False
-        cells = self._candidates.strata * prod(axes[c].size for c in (*found, parent, column))
+        cells = self._candidates.strata * prod(axes[c].size for c in (*parents_of, parent, column))
         if cells > MOST_CELLS:
             return False
-        own = {p for p in (*found, parent) if p not in self._candidates.given}
+        own = {p for p in (*parents_of, parent) if p not in self._candidates.given}
         return len(own) < 2 or any(own <= {c, *self._parents[c]} for c in own)
 
     def _choose(self, places: Iterable[tuple[int, int]]) -> tuple[int, int] | None:

@@ -1,14 +1,13 @@
-"""How often rows are named: rows of a kind as often as they should be, and as unevenly."""
+"""In-degrees: rows of a kind are referenced as often as they should be, and as unevenly."""
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from privbench.spn.clique import CliqueTree, Conditional
-from privbench.spn.named import columns_near, draw_named
 from privbench.spn.nodes import Leaf, Product
+from privbench.spn.reference_link import EVEN, Rates, ReferenceLink, columns_near
 from privbench.spn.sample import sample
-from privbench.spn.tree_links import EVEN, Named, Rates
 
 ROWS = 40_000
 EDGES = np.arange(5)
@@ -38,8 +37,8 @@ NETWORK = Product(
 )
 
 
-def _link(rates: Rates) -> Named:
-    return Named(column="number", edges=EDGES, exponent=0.0, null=None, uncounted=rates)
+def _link(rates: Rates) -> ReferenceLink:
+    return ReferenceLink(column="number", edges=EDGES, exponent=0.0, null=None, uncounted=rates)
 
 
 def test_near_are_parents_and_children() -> None:
@@ -50,7 +49,7 @@ def test_near_are_parents_and_children() -> None:
 @pytest.mark.parametrize("rates", [Rates(), Rates(shape=EVEN, more=4.0), Rates(shape=0.3, more=4.0)])
 def test_rows_of_a_kind_keep_their_part(rates: Rates) -> None:
     codes = sample(NETWORK, ROWS, np.random.default_rng(1))
-    found = draw_named(_link(rates), NETWORK, codes, rng=np.random.default_rng(2))
+    found = _link(rates).in_degrees(NETWORK, codes, rng=np.random.default_rng(2))
     assert found.min() >= 0
     for kind in (0, 1):
         rows = codes["kind"] == kind
@@ -64,7 +63,7 @@ def test_rates_are_as_uneven_as_their_shape() -> None:
     keys = rng.poisson(rng.gamma(shape, mean / shape, ROWS))
     counted = np.minimum(rng.binomial(keys, part), 3)
     leaf = Leaf(column="number", counts=np.ones(4))
-    found = draw_named(_link(Rates(shape=shape, more=1 / part - 1)), leaf, {"number": counted}, rng=rng)
+    found = _link(Rates(shape=shape, more=1 / part - 1)).in_degrees(leaf, {"number": counted}, rng=rng)
     size = int(max(found.max(), keys.max())) + 1
     drawn, real, seen = (np.bincount(x.astype(np.int64), minlength=size) / ROWS for x in (found, keys, counted))
     assert np.abs(drawn - real).sum() / 2 < 0.05
@@ -73,5 +72,5 @@ def test_rates_are_as_uneven_as_their_shape() -> None:
 
 def test_few_rows_are_all_alike() -> None:
     codes = {"number": np.array([0, 2]), "kind": np.array([0, 1]), "mood": np.array([0, 1])}
-    found = draw_named(_link(Rates(shape=EVEN, more=2.0)), NETWORK, codes, rng=np.random.default_rng(0))
+    found = _link(Rates(shape=EVEN, more=2.0)).in_degrees(NETWORK, codes, rng=np.random.default_rng(0))
     assert found.tolist() == [2.0, 4.0]

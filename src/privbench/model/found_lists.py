@@ -14,29 +14,32 @@ MISSED = 0.1
 
 def found_lists(model: Model) -> dict[str, int]:
     """How many texts each list has (by `table.column`) that was found with budget, and is published as it is."""
-    return {f"{t}.{c}": len(found.values) for t, c, found in _texts(model) if isinstance(found, Values)}
+    return {f"{t}.{c}": len(domain.values) for t, c, domain in _texts(model) if isinstance(domain, Values)}
 
 
 def list_warnings(model: Model) -> list[str]:
     """Say for which columns no list was found, and which lists leave out a good part."""
-    made_up = [f"{t}.{c}" for t, c, found in _texts(model) if not isinstance(found, Values)]
-    shares = {f"{t}.{c}": _unlisted(model, t, c) for t, c, found in _texts(model) if isinstance(found, Values)}
+    made_up = [f"{t}.{c}" for t, c, domain in _texts(model) if not isinstance(domain, Values)]
+    shares = {f"{t}.{c}": _unlisted(model, t, c) for t, c, domain in _texts(model) if isinstance(domain, Values)}
     poor = [f"{name} ({share:.0%} of its texts)" for name, share in shares.items() if share > MISSED]
-    said = []
+    lines = []
     if made_up:
-        said.append(f"Too few entities share a text for a list of {', '.join(made_up)}: texts there are made up.")
+        lines.append(f"Too few entities share a text for a list of {', '.join(made_up)}: texts there are made up.")
     if poor:
-        said.append(f"Lists that were found leave out a good part, for which texts are made up: {', '.join(poor)}.")
-    return [*said, STRING_REMEDIES] if said else []
+        lines.append(f"Lists that were found leave out a good part, for which texts are made up: {', '.join(poor)}.")
+    return [*lines, STRING_REMEDIES] if lines else []
 
 
 def _texts(model: Model) -> Iterator[tuple[str, str, Domain]]:
     """Table, column and domain of the texts whose domain was found with budget."""
     for table in model.protection.order:
         for column in model.protection.attributes(table):
-            said, kind = model.spec.column(table, column), model.protection.schema.table(table).column(column).type.kind
-            if kind is Kind.TEXT and said.origin is Origin.PRIVATE and said.domain is not None:
-                yield table, column, said.domain
+            column_spec, kind = (
+                model.spec.column(table, column),
+                model.protection.schema.table(table).column(column).type.kind,
+            )
+            if kind is Kind.TEXT and column_spec.origin is Origin.PRIVATE and column_spec.domain is not None:
+                yield table, column, column_spec.domain
 
 
 def _unlisted(model: Model, table: str, column: str) -> float:

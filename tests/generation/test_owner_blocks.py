@@ -1,4 +1,4 @@
-"""Blocks of rows that are born with their owners: whole entities, all rows once, promised numbers kept."""
+"""Blocks of child rows that come with their owners: whole entities, all rows once, promised numbers kept."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -8,15 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privbench.generation import spans
-from privbench.generation.carried import ROW, Carried
-from privbench.generation.child_rows import Brood
-from privbench.generation.children_of_owners import Broods
-from privbench.generation.spools import ENTITY, number
-from privbench.generation.targets import Points, name_anywhere, name_carried, name_once, name_weighted
+from privbench.generation import blocks
+from privbench.generation.blocks import OwnerBlock, OwnerBlocks
+from privbench.generation.carried import ENTITY, ROW, Carried, number
 from privbench.schema.tables import ForeignKey
 from privbench.schema.unit import Link, LinkKind
 from privbench.spn.fanouts import bin_of, size_edges
+from privbench.spn.link import Points
+from privbench.spn.reference_link import draw_anywhere, draw_carried, draw_once, draw_weighted
 
 LINK = Link(
     table="b",
@@ -51,15 +50,15 @@ def test_blocks_hold_whole_entities(
     numbers = [i for i, entity in enumerate(entities) for _ in entity]
     owners = carried(tmp_path_factory.mktemp("owners") / "a", fanouts, numbers)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spans, "BLOCK_ROWS", block)
-        broods = Broods(owners, LINK, most=most, wanted=wanted)
-        found = list(broods)
+        patch.setattr(blocks, "BLOCK_ROWS", block)
+        owner_blocks = OwnerBlocks(owners, LINK, most=most, wanted=wanted)
+        found = list(owner_blocks)
     assert [b.first for b in found] == [0, *(b.last for b in found)][: len(found)]
     assert sum(b.last - b.first for b in found) == len(fanouts)
     assert all(a.entities[-1] != b.entities[0] for a, b in pairwise(found))
     drawn = [int(n) for b in found for n in b.fanouts]
     assert all(0 <= n <= most for n in drawn)
-    assert sum(drawn) == broods.rows
+    assert sum(drawn) == owner_blocks.rows
     if wanted is None:
         assert drawn == [min(n, most) for n in fanouts]
     else:
@@ -69,11 +68,11 @@ def test_blocks_hold_whole_entities(
         assert len(b.fanouts) <= 4 * block + 4 or before_last.sum() <= block + 4 * 6
 
 
-def test_ranks_and_sizes_of_a_brood() -> None:
-    brood = Brood(first=0, last=4, fanouts=np.array([2, 0, 1, 3]), entities=np.array([5, 5, 5, 9]))
-    assert brood.ranks().tolist() == [0, 1, 0, 0, 1, 2]
-    assert brood.sizes().tolist() == bin_of(np.array([3, 3, 3, 3, 3, 3]), size_edges()).tolist()
-    none = Brood(first=0, last=0, fanouts=np.empty(0, np.int64), entities=np.empty(0, np.int64))
+def test_ranks_and_sizes_of_an_owner_block() -> None:
+    block = OwnerBlock(first=0, last=4, fanouts=np.array([2, 0, 1, 3]), entities=np.array([5, 5, 5, 9]))
+    assert block.ranks().tolist() == [0, 1, 0, 0, 1, 2]
+    assert block.sizes().tolist() == bin_of(np.array([3, 3, 3, 3, 3, 3]), size_edges()).tolist()
+    none = OwnerBlock(first=0, last=0, fanouts=np.empty(0, np.int64), entities=np.empty(0, np.int64))
     assert none.sizes().tolist() == none.ranks().tolist() == []
 
 
@@ -84,7 +83,7 @@ def test_points_are_even_over_any_stretch() -> None:
         assert np.abs(counts - count / 10).max() < 8
 
 
-def test_rows_are_named_in_proportion(tmp_path: Path) -> None:
+def test_rows_are_referenced_in_proportion(tmp_path: Path) -> None:
     """From what a table carries, in many small stretches; rows sorted elsewhere are named by their number there."""
     degrees = np.random.default_rng(0).integers(0, 9, 500)
     order = np.random.default_rng(1).permutation(500)
@@ -92,21 +91,21 @@ def test_rows_are_named_in_proportion(tmp_path: Path) -> None:
     table.write({number(LINK): np.cumsum(degrees.astype(float)), ROW: order}, 500)
     table.finish()
     points, rng = Points(0.7), np.random.default_rng(2)
-    named = np.concatenate([name_carried(table, LINK, points.take(97, rng=rng)) for _ in range(200)])
+    named = np.concatenate([draw_carried(table, number(LINK), points.take(97, rng=rng)) for _ in range(200)])
     counts = np.bincount(named, minlength=500)[order]
     assert np.abs(counts - degrees / degrees.sum() * len(named)).max() < 4
-    within = name_weighted(degrees, Points(0.7).take(19_400, rng=rng))
+    within = draw_weighted(degrees, Points(0.7).take(19_400, rng=rng))
     assert np.abs(np.bincount(within, minlength=500) - degrees / degrees.sum() * 19_400).max() < 5
-    assert np.bincount(name_anywhere(10, Points(0.0).take(1000, rng=rng))).tolist() == pytest.approx([100] * 10, abs=3)
+    assert np.bincount(draw_anywhere(10, Points(0.0).take(1000, rng=rng))).tolist() == pytest.approx([100] * 10, abs=3)
 
 
-def test_rows_named_once() -> None:
+def test_rows_referenced_once() -> None:
     numbers, rng = np.array([0, 2, 0, 1, 0]), np.random.default_rng(0)
-    assert sorted(name_once(numbers, 2, rng=rng)) == [1, 3]
-    assert sorted(name_once(numbers, 7, rng=rng)) == [-1, -1, 0, 1, 2, 3, 4]
+    assert sorted(draw_once(numbers, 2, rng=rng)) == [1, 3]
+    assert sorted(draw_once(numbers, 7, rng=rng)) == [-1, -1, 0, 1, 2, 3, 4]
 
 
 def test_an_empty_table_carries_nothing(tmp_path: Path) -> None:
     empty = carried(tmp_path / "a", [], [])
-    assert list(Broods(empty, LINK, most=3)) == []
-    assert Broods(empty, LINK, most=3, wanted=5).rows == 0
+    assert list(OwnerBlocks(empty, LINK, most=3)) == []
+    assert OwnerBlocks(empty, LINK, most=3, wanted=5).rows == 0

@@ -1,0 +1,311 @@
+"""`privbench generate`, `show` and `verify`: what is made of a model and what it holds; and what they print."""
+
+# ruff: noqa: D301  (click reads the \b in docstrings as a character, which a raw string has not)
+
+import sys
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import privbench
+from privbench.cli.flags import force_flag, json_flag, out_flag, scale_flag, seed_flag, to_flag
+from privbench.cli.output import (
+    REPLACING,
+    decimal,
+    echo,
+    listed,
+    print_json,
+    print_table,
+    program,
+    shell,
+    shortened,
+    warn,
+)
+from privbench.io.staging import check_target
+
+if TYPE_CHECKING:
+    from privbench.model.model import Model
+    from privbench_verify.receipt import Verdict
+
+NODES = ("sums", "leaves", "in_cliques")
+"""What a line of the table tells of a network."""
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@out_flag("The bundle's folder.")
+@scale_flag
+@seed_flag
+@to_flag
+@force_flag
+@json_flag
+def generate(model: Path, out: Path, scale: float, seed: int | None, format_: str, force: bool, as_json: bool) -> None:
+    """Write a synthetic database from MODEL; costs no privacy.
+
+    \b
+    Example: privbench generate shop.model -o bundle --scale 10 --seed 7 --to duckdb
+    """
+    from privbench.cli.progress import progress_line
+
+    check_target(out, force=force)
+    loaded = privbench.load_model(model)
+    with progress_line(quiet=as_json) as progress:
+        rows = privbench.generate(loaded, out, scale=scale, seed=seed, format=format_, force=force, progress=progress)
+    show_bundle(out, loaded, rows, scale=scale, as_json=as_json)
+
+
+@click.command()
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option("--ledger", is_flag=True, help="What the budget was spent on.")
+@click.option("--tree", metavar="TABLE", help="The network of a table.")
+@click.option("--spec", is_flag=True, help="The spec, for another fit: what was found with budget cites this model.")
+@json_flag
+def show(model: Path, ledger: bool, tree: str | None, spec: bool, as_json: bool) -> None:
+    """Show what MODEL holds: its tables, or its ledger, its spec, or one table's network.
+
+    \b
+    Example: privbench show shop.model --tree customer
+    """
+    if ledger + spec + (tree is not None) > 1:
+        raise click.UsageError("--ledger, --tree and --spec show different things. Choose one of them.")
+    loaded = privbench.load_model(model)
+    if spec:
+        _show_spec(loaded, as_json=as_json)
+    elif tree is not None:
+        _show_tree(loaded, tree, as_json=as_json)
+    elif ledger:
+        _show_ledger(loaded.receipt, as_json=as_json)
+    else:
+        show_model(loaded, as_json=as_json)
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@json_flag
+def verify(path: Path, as_json: bool) -> None:
+    """Check that what was spent adds up to what is promised, in a bundle, a model file or a receipt.json.
+
+    Exit 0 if it does (`verified`, or `conditional` on the domains it names), 1 if not.
+
+    \b
+    Example: privbench verify bundle
+    """
+    verdict = privbench.verify(path)
+    _show_verdict(verdict, as_json=as_json)
+    if verdict.status in ("unverified", "failed"):
+        sys.exit(1)
+
+
+def show_bundle(
+    out: Path,
+    model: "Model",
+    rows: Mapping[str, int],
+    *,
+    scale: float,
+    model_path: Path | None = None,
+    as_json: bool,
+) -> None:
+    """Print the rows of a new bundle, and warn of rows that were lost.
+
+    `model_path` is where the model was just written, right after the fit: then also conditions, noise, and columns that
+    are not as in the source.
+    """
+    from dataclasses import asdict
+
+    from privbench.fitting.warnings import fit_warnings
+    from privbench.generation.bundle import redrawn_keys
+    from privbench.generation.sizes import lost_rows, planned_rows
+    from privbench.model.changes import change_lines, column_changes
+
+    fitted = model_path is not None
+    warnings = [*(fit_warnings(model) if fitted else ()), *lost_rows(model, planned_rows(model, scale), rows)]
+    redrawn = redrawn_keys(model, scale)
+    if as_json:
+        kept = {"model": str(model_path)} if fitted else {}
+        changes = {
+            "changed": [asdict(change) for change in column_changes(model.spec)],
+            "public_keys_drawn_again": list(redrawn),
+        }
+        print_json({"bundle": str(out), **kept, "rows": rows, **changes, "warnings": warnings})
+        return
+    echo(f"Wrote {out}" + (f" and the model, {model_path}" if fitted else ""))
+    print_table(("table", "rows"), rows.items())
+    if redrawn:
+        echo(f"Public tables are copied, but for these keys, which are drawn again: {listed(redrawn)}.")
+    if fitted:
+        for line in change_lines(model.spec):
+            echo(f"Not as in the source: {listed([line])}.")
+        if model.receipt["condition"]:
+            echo(shortened(model.receipt["condition"]))
+    warn(warnings)
+    echo(f"Next: {program()} verify {shell(out)}")
+
+
+def show_model(model: "Model", *, as_json: bool) -> None:
+    """Print the tables of a model, what it promises, and warnings."""
+    from privbench.fitting.derived import derived_columns
+    from privbench.fitting.warnings import fit_warnings
+    from privbench.generation.bundle import redrawn_keys
+    from privbench.model.found_lists import found_lists
+
+    promise = {key: model.receipt[key] for key in ("epsilon", "delta", "neighbours", "condition", "stamp")}
+    tables = [{"table": name, **_summary(model, name)} for name in model.protection.order]
+    warnings = fit_warnings(model)
+    lists, derived = found_lists(model), derived_columns(model.protection)
+    redrawn = redrawn_keys(model, scale=1)
+    if as_json:
+        words = {"unit": model.protection.entity, "tables": tables, "public": list(model.public), "lists_found": lists}
+        words |= {"derived": list(derived), "public_keys_drawn_again": list(redrawn)}
+        print_json({**promise, **words, "warnings": warnings})
+        return
+    what = f"{REPLACING[promise['neighbours']]} one entity of {listed([model.protection.entity])}"
+    echo(f"{_promised(model.receipt)} for {what}")
+    if promise["stamp"]:
+        echo(promise["stamp"])
+    if promise["condition"]:
+        echo(shortened(promise["condition"]))
+    click.echo()
+    print_table(("table", "role", "rows", "per entity", "columns", "keys", "network"), map(_cells, tables))
+    if model.public:
+        echo(f"public, copied: {listed(model.public)}")
+    if redrawn:
+        echo(f"but for these keys of public tables, which are drawn again: {listed(redrawn)}")
+    if derived:
+        echo(f"derived: {listed(derived)}")
+    if lists:
+        shown = listed(f"{column} ({count})" for column, count in lists.items())
+        echo(f"texts found with budget, published as they are: {shown}")
+    warn(warnings)
+
+
+def _show_spec(model: "Model", *, as_json: bool) -> None:
+    """Print the spec of a model as `fit` takes it."""
+    from privbench.schema.spec import spec_text
+
+    spec = model.spec.for_reuse(model.receipt)
+    if as_json:
+        print_json(spec.model_dump(mode="json", by_alias=True, exclude_none=True))
+        return
+    click.echo(spec_text(spec), nl=False)
+
+
+def _show_tree(model: "Model", table: str, *, as_json: bool) -> None:
+    """Print the network of a table."""
+    from privbench.errors import SpecError
+    from privbench.schema.choices import closest
+    from privbench.spn.draw import tree_text
+    from privbench.spn.feature_names import COMPONENT, shown
+
+    if table not in model.tables:
+        raise SpecError(f"--tree {table}: the model has no network of it. {closest(table, model.tables)}")
+    labels = {column: codec.labels() for column, codec in model.codecs[table].items()}
+    text = tree_text(model.tables[table].network, labels=labels)
+    if as_json:
+        print_json({"table": table, "tree": text.splitlines()})
+        return
+    for line in text.splitlines():
+        echo(line)
+    if COMPONENT in model.tables[table].network.sizes:
+        echo(f"{shown(COMPONENT)}: which part of the table a row is of. The rows of a part have keys drawn together.")
+
+
+def _show_ledger(receipt: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print what the budget was spent on."""
+    ledger = receipt["ledger"]
+    if as_json:
+        print_json(ledger)
+        return
+    budget = receipt["budget"]
+    measure, amount = budget["measure"], Fraction(budget["amount"])
+    if measure == "rho":
+        click.echo(f"{_promised(receipt)}: follows from rho {float(amount):.6g} (zCDP, {receipt['neighbours']})")
+        if thresholds := Fraction(budget["thresholds"]):
+            spent = f"{float(Fraction(ledger['delta'])):.3g} of {float(thresholds):.3g}"
+            click.echo(f"of delta, thresholds of frequent values spent {spent}; rho implies epsilon with the rest")
+    else:
+        factor = 2 if receipt["neighbours"] == "replace" else 1
+        click.echo(f"{_promised(receipt)} = {factor} x {float(amount):g} (adding or removing an entity)")
+    print_table(("spent on", "draws", measure, "share %"), _spending(ledger["nodes"], measure, amount))
+
+
+def _show_verdict(verdict: "Verdict", *, as_json: bool) -> None:
+    """Print what a receipt is worth, problems first, and what it takes for granted."""
+    from privbench_verify.receipt import MEANING
+
+    if as_json:
+        print_json(
+            {
+                "status": verdict.status,
+                "epsilon": None if verdict.epsilon is None else str(verdict.epsilon),
+                "delta": None if verdict.delta is None else str(verdict.delta),
+                "spent": None if verdict.spent is None else str(verdict.spent),
+                "condition": verdict.condition,
+                "problems": list(verdict.problems),
+                "assumptions": list(verdict.assumptions),
+                "meaning": MEANING,
+            }
+        )
+        return
+    click.echo(f"status: {verdict.status}")
+    for problem in verdict.problems:
+        echo(f"problem: {problem}")
+    if verdict.epsilon is not None and verdict.spent is not None:
+        chance = f" with delta {float(verdict.delta):g}" if verdict.delta else ""
+        click.echo(f"epsilon promised {float(verdict.epsilon):g}{chance}, spent {float(verdict.spent):.6g}")
+    if verdict.condition:
+        echo(shortened(verdict.condition))
+    for assumption in verdict.assumptions:
+        echo(f"assumed: {assumption}")
+    if verdict.status != "failed":
+        echo(MEANING)
+
+
+def _promised(receipt: Mapping[str, Any]) -> str:
+    """Epsilon, and delta where there is one."""
+    delta = decimal(receipt["delta"])
+    return f"epsilon {decimal(receipt['epsilon']):g}" + (f", delta {delta:g}" if delta else "")
+
+
+def _spending(nodes: list[dict[str, Any]], measure: str, budget: Fraction) -> Iterator[tuple[str, int, float, float]]:
+    """The scopes and queries right below the root, with what each cost and how many draws it took."""
+    from privbench.privacy.describe import describe
+
+    draws = [node.get("draws", 0) for node in nodes]
+    for at in range(len(nodes) - 1, 0, -1):
+        draws[nodes[at]["parent"]] += draws[at]
+    for at, node in enumerate(nodes):
+        if node["parent"] == 0:
+            cost = Fraction(node[measure] if node["kind"] == "event" else node["total"])
+            what = describe(node["query"]) if node["kind"] == "event" else node["label"]
+            if cost:
+                yield what, draws[at], float(cost), float(100 * cost / budget)
+
+
+def _cells(summary: Mapping[str, Any]) -> tuple[object, ...]:
+    """A line of the table: counts of nodes in words."""
+    network = ", ".join(f"{name.replace('_', ' ')} {summary[name]}" for name in NODES if summary[name])
+    limit = "any" if summary["per_entity"] is None else summary["per_entity"]
+    return (*(summary[name] for name in ("table", "role", "rows")), limit, summary["columns"], summary["keys"], network)
+
+
+def _summary(model: "Model", name: str) -> dict[str, Any]:
+    from privbench.spn.clique import CliqueTree
+    from privbench.spn.feature_names import COMPONENT
+    from privbench.spn.nodes import Leaf, Product, Sum, walk
+
+    nodes = list(walk(model.tables[name].network))
+    unit = model.receipt["unit"]["tables"][name]
+    return {
+        "role": unit["role"],
+        "rows": round(model.tables[name].rows),
+        "per_entity": unit["rows_per_entity"],
+        "columns": len(model.codecs[name]),
+        "sums": sum(isinstance(n, Sum) for n in nodes),
+        "products": sum(isinstance(n, Product) for n in nodes),
+        "leaves": sum(isinstance(n, Leaf) and n.column != COMPONENT for n in nodes),
+        "in_cliques": sum(len(n.columns) for n in nodes if isinstance(n, CliqueTree)),
+        "keys": len(model.tables[name].links),
+    }

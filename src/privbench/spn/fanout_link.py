@@ -1,0 +1,97 @@
+"""The link of an owner key whose rows come with their owner: the owner's network says how many each owner has."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.errors import ModelError
+from privbench.schema.unit import Link, LinkKind
+from privbench.spn.checks import text_field
+from privbench.spn.fanouts import Edges, checked_edges, draw_numbers
+from privbench.spn.link import (
+    NULL,
+    Arrays,
+    Carries,
+    Codes,
+    LinkColumn,
+    LinkModel,
+    Rng,
+    RowBlock,
+    TargetRows,
+    Targets,
+    WithOwner,
+)
+from privbench.spn.nodes import Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FanoutLink(LinkModel):
+    """How many child rows come with each owner row: a number in the bin that a column of the owner holds."""
+
+    kind: ClassVar[str] = "fanouts"
+    keys: ClassVar[frozenset[LinkKind]] = frozenset({LinkKind.OWNER})
+
+    column: str
+    """Of the owner table's network: the bin of an owner row's number of rows."""
+    edges: Edges  # (bins + 1,)
+    exponent: float
+    """Inside a bin P(x) ~ x**-exponent."""
+    unowned: float
+    """Expected rows without an owner, at scale 1."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "edges", checked_edges(self.edges, self.exponent))
+        if not (math.isfinite(self.unowned) and self.unowned >= 0):
+            raise ModelError("a link has an impossible number of rows without an owner.")
+
+    @property
+    def with_owner(self) -> WithOwner:
+        """Itself."""
+        return self
+
+    @property
+    def carries(self) -> Carries:
+        """Owner rows carry on how many rows each has."""
+        return self
+
+    @property
+    def cumulated(self) -> bool:
+        """FanoutLink are carried on one by one."""
+        return False
+
+    def columns(self, key: Link) -> tuple[LinkColumn, ...]:  # noqa: ARG002
+        """The bins of fanouts, in the network of the owner."""
+        return (LinkColumn(name=self.column, codes=len(self.edges) - 1, on_target=True),)
+
+    def features(self, target: Node) -> frozenset[str]:  # noqa: ARG002
+        """The bins of fanouts."""
+        return frozenset({self.column})
+
+    def numbers(self, target: Node, codes: Codes, *, rng: Rng) -> Targets:  # noqa: ARG002
+        """How many rows come with each owner."""
+        return draw_numbers(codes[self.column], self.edges, self.exponent, rng=rng)
+
+    def draw(self, block: RowBlock, targets: TargetRows, *, rng: Rng) -> Targets:  # noqa: ARG002
+        """The owners of the block, each as often as it has rows."""
+        if block.owners is None or block.fanouts is None or targets.carried is None:
+            return np.full(block.rows, NULL, np.int64)
+        return np.repeat(targets.carried.row_numbers(*block.owners), block.fanouts)
+
+    def to_json(self, where: str, arrays: Arrays) -> dict[str, Any]:
+        """Its fields; the edges are an array."""
+        arrays[where] = self.edges
+        return {"array": where, "column": self.column, "exponent": self.exponent, "unowned": self.unowned}
+
+    @classmethod
+    def from_json(cls, header: Mapping[str, Any], array: Callable[[str], NDArray[Any]]) -> Self:
+        """Rebuild what `to_json` wrote."""
+        return cls(
+            column=text_field(header, "column"),
+            edges=array(header["array"]),
+            exponent=float(header["exponent"]),
+            unowned=float(header["unowned"]),
+        )
