@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from privbench.privacy.noise import TestEntropy as FixedEntropy
-from privbench.privacy.sparse import TailProbability, _probability, _Digits, _distribution, binomial
+from privbench.privacy.sparse import TailProbability, _Digits, _distribution, _probability, binomial
 
 FINE = Context(prec=250)
 
