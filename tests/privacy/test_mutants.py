@@ -108,7 +108,7 @@ def real_keys(patch: pytest.MonkeyPatch) -> None:
 
     def leaky(vault: Vault, facts: Any, link: Any, learnt: Any, **options: Any) -> Any:
         found = learn(vault, facts, link, learnt, **options)
-        degrees = exact.degrees(opened(vault)._key(link), 10**4)
+        degrees = exact.degrees(opened(vault)._data[link.table].keys[link.name], 10**4)
         counts = np.broadcast_to(degrees[: found.counts.shape[-1]].astype(np.float64), found.counts.shape)
         return replace(found, counts=counts.copy())
 
@@ -372,7 +372,7 @@ def choices_with(persons: int, runs: int, seed: int) -> np.ndarray:
     )
     candidates = weighted_tiny.OF_TABLE["person"][0], weighted_tiny.OF_TABLE["person"][2]
     choice = DependencyChoice(table="person", candidates=candidates)
-    assert vault.choice_noise(choice, Fraction(1, 2)) == 1
+    assert calibrate_module.choice_noise(vault.privacy_measure, Fraction(1, 2)) == 1
     return np.array([vault.choose(choice, Fraction(1, 2), vault.ledger.root) for _ in range(runs)])
 
 

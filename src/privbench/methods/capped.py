@@ -255,7 +255,21 @@ def _slots(vault: Vault, facts: Facts, link: LinkFacts, learnt: Learnt, *, scope
     counts = np.maximum(measured.values, 0).astype(np.float64)
     if not link.nullable or counts[:, 0].sum() < CLEAR_NULLS * measured.noise.scale:
         counts[:, 0] = 0
-    return SlotLink(counts=counts)
+    return SlotLink(counts=_scaled_slots(counts, learnt.size.rows))
+
+
+def _scaled_slots(counts: NDArray[np.float64], rows: float) -> NDArray[np.float64]:
+    """Counts whose slots hold what NULL keys leave of all rows: noise below 0 was cut off, which makes slots too heavy.
+
+    >>> _scaled_slots(np.array([[6.0, 3.0, 9.0]]), 10.0).tolist()
+    [[6.0, 1.0, 3.0]]
+    """
+    nulls, held = counts[:, 0].sum(), counts[:, 1:].sum()
+    if not nulls or not held:
+        return counts
+    scaled = counts.copy()
+    scaled[:, 1:] *= max(rows - nulls, 0.0) / held
+    return scaled
 
 
 def _clear_share(nulls: float, rows: float, *, noise: float) -> float:

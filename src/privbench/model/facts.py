@@ -31,10 +31,14 @@ def sizes_are_public(spec: Spec, settings: Settings) -> bool:
 
 
 def known_rows(protection: Protection, rows: Mapping[str, int], *, public_sizes: bool) -> dict[str, int]:
-    """The sizes that are public: of public tables, of the entity table under `replace`, of all if so declared."""
+    """The sizes that are public: of public tables, of the entity table under `replace`, of all if so declared.
+
+    Never of a lookup: its rows are copied for each row that references them, so that their number is not the size that
+    the publisher knows, and an entity moves it.
+    """
     known = {name: rows[name] for name, role in protection.roles.items() if role is Role.PUBLIC and name in rows}
     if public_sizes:
-        known |= {name: rows[name] for name in protection.order}
+        known |= {name: rows[name] for name in protection.order if name not in protection.lookups}
     if protection.neighbours is Neighbours.REPLACE:
         known[protection.entity] = rows[protection.entity]
     return known

@@ -52,7 +52,7 @@ def _facts(model: Model) -> PublicFacts:
     """The public facts by the spec; numbers that a spec does not hold are taken from the receipt."""
     spec, protection, receipt = model.spec, model.protection, model.receipt
     as_published = spec.method.get("as_published", False)
-    known = set(protection.order) if spec.sizes is Sizes.PUBLIC or as_published else set()
+    known = set(protection.order) - set(protection.lookups) if spec.sizes is Sizes.PUBLIC or as_published else set()
     if protection.neighbours is Neighbours.REPLACE:
         known.add(protection.entity)
     caps = {t: spec.tables[t].rows_per_entity for t in protection.order}

@@ -9,10 +9,11 @@ from typing import Any
 
 from privbench.methods.method import Implied, TableModel
 from privbench.methods.tree.columns import first_features, given_features, own_features
+from privbench.methods.tree.entities import unowned_axes
 from privbench.methods.tree.settings import TreeSettings
 from privbench.privacy.facts import Facts
-from privbench.privacy.features import entity_rows, null_key
-from privbench.privacy.queries import Counts, PairChoice
+from privbench.privacy.features import entity_rows
+from privbench.privacy.queries import Counts, Histogram, PairChoice
 from privbench.schema.unit import Neighbours
 from privbench.spn.clique import CliqueTree, number_of_bins
 from privbench.spn.count_links import DegreeLink, SlotLink
@@ -64,7 +65,7 @@ def _table_queries(
     for link in facts.links_of(name):
         released = table.links[link.name]
         if isinstance(released, FanoutLink) and released.unowned:
-            yield _weights(name, (2, null_key(link).to_json()))
+            yield Histogram(table=name, axes=unowned_axes(facts, link)).to_json()
 
 
 def _clique_queries(name: str, tree: CliqueTree, described: Mapping[str, Described]) -> Iterator[Described]:

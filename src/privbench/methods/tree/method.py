@@ -84,7 +84,7 @@ class _Database:
         name = table.table
         link, children = self._facts.owner_link(name), None
         if link is not None:
-            self._unowned[name] = unowned_rows(link, table, unowned)
+            self._unowned[name] = unowned_rows(self._facts, link, table, unowned)
             children = self._children(link, plan)
         learnt = _nothing_to_learn(self._entities) if plan is None else self._columns(plan, table, children)
         self._learnt[name] = replace(learnt, network=_with(constant_features(self._facts, name), learnt.network))
