@@ -1,8 +1,11 @@
 """Tools to forge models: a small database, and ways to write the header of its model again."""
 
+import copy
 import json
 import zipfile
 from collections.abc import Callable
+from fractions import Fraction
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,8 @@ from privbench.model.verify import verify
 
 from .failing import assert_fails
 
-Header = dict[str, Any]
+Json = dict[str, Any]
+Header = Json
 Change = Callable[[Header], Any]
 
 
@@ -44,44 +48,120 @@ def assert_refused(path: Path, message: str) -> None:
         load_model(path)
 
 
-def events(header: Header, query: str) -> list[dict[str, Any]]:
-    """The events whose query begins so; there must be some."""
-    found = [n for n in header["receipt"]["ledger"]["nodes"] if n.get("query", "").startswith(query)]
+Wanted = Callable[[Json], bool]
+"""Which queries of a receipt are meant."""
+
+
+def counted_by(kind: str, column: str | None = None, *, table: str | None = None) -> Wanted:
+    """Histograms by one feature of a kind, about a column or a key of that name."""
+
+    def wanted(query: Json) -> bool:
+        axes = query.get("axes", ())
+        if query["kind"] != "histogram" or len(axes) != 1 or table not in (None, query["table"]):
+            return False
+        feature = axes[0]["feature"]
+        names = [feature.get("column"), *feature.get("link", {}).get("columns", ())]
+        return feature["kind"] == kind and (column is None or column in names)
+
+    return wanted
+
+
+def of_kind(kind: str, *, axes: int | None = None) -> Wanted:
+    """Queries of a kind, with so many axes."""
+    return lambda query: query["kind"] == kind and axes in (None, len(query.get("axes", ())))
+
+
+def events(header: Header, wanted: Wanted) -> list[Json]:
+    """The events of such queries; there must be some."""
+    nodes = header["receipt"]["ledger"]["nodes"]
+    found = [node for node in nodes if node["kind"] == "event" and wanted(node["query"])]
     assert found
     return found
 
 
-def relabel(old: str, new: str) -> Change:
-    """Let events be about something else."""
+def relabel(old: Wanted, new: Wanted) -> Change:
+    """Let events be about what another one is about, with its draws: each still adds up by itself."""
 
     def change(header: Header) -> None:
+        other = events(header, new)[0]
         for event in events(header, old):
-            event["query"] = new
+            event.update(copy.deepcopy({name: other[name] for name in ("query", "draws", "sensitivity")}))
 
     return change
 
 
-def alter(query: str, **facts: object) -> Change:
+def alter(wanted: Wanted, **facts: object) -> Change:
     """Let the first event of a query say something else."""
 
     def change(header: Header) -> None:
-        events(header, query)[0].update(facts)
+        events(header, wanted)[0].update(facts)
 
     return change
+
+
+def alter_bins(wanted: Wanted, bins: int) -> Change:
+    """Let the first event of a query be about fewer bins, and have as many draws."""
+
+    def change(header: Header) -> None:
+        event = events(header, wanted)[0]
+        event["query"]["axes"][0]["bins"] = bins
+        event["draws"] = prod(axis["bins"] for axis in event["query"]["axes"])
+
+    return change
+
+
+def drop(wanted: Wanted) -> Change:
+    """Leave out events of a query, and all that they cost."""
+
+    def change(header: Header) -> None:
+        ledger = header["receipt"]["ledger"]
+        gone = events(header, wanted)
+        kept = [at for at, node in enumerate(ledger["nodes"]) if not any(node is event for event in gone)]
+        place = {at: new for new, at in enumerate(kept)}
+        nodes = [ledger["nodes"][at] for at in kept]
+        for node in nodes:
+            node["parent"] = None if node["parent"] is None else place[node["parent"]]
+        ledger["nodes"] = nodes
+        totals(ledger)
+
+    return change
+
+
+def totals(ledger: Json) -> None:
+    """Add the charges up again, as the tree composes them."""
+    nodes = ledger["nodes"]
+    spent: dict[int, Fraction] = dict.fromkeys(range(len(nodes)), Fraction(0))
+    for at in reversed(range(len(nodes))):
+        node = nodes[at]
+        if node["kind"] == "event":
+            spent[at] = Fraction(node.get("epsilon") or node["rho"])
+        else:
+            node["total"] = _rational(spent[at])
+        if node["parent"] is not None:
+            above = node["parent"]
+            parallel = nodes[above]["kind"] == "partition"
+            spent[above] = max(spent[above], spent[at]) if parallel else spent[above] + spent[at]
+    ledger["total"] = _rational(spent[0])
+
+
+def _rational(value: Fraction) -> str:
+    return f"{value.numerator}/{value.denominator}"
 
 
 def scrub(header: Header) -> None:
     """Let no domain be taken from the data."""
     receipt = header["receipt"]
-    domains = receipt["public"]["domains"]
     receipt["condition"] = None
-    domains.update(declared=sorted(domains["declared"] + domains["data"]), data=[])
+    for domain in receipt["public"]["domains"]:
+        if domain["origin"] == "data":
+            domain["origin"] = "declared"
 
 
 def empty_ledger(header: Header) -> None:
     """Let nothing have been measured or chosen."""
     receipt = header["receipt"]
-    receipt["ledger"] = {"total": "0/1", "nodes": [{"kind": "sequence", "parent": None, "label": "x", "total": "0/1"}]}
+    root = {"kind": "sequence", "parent": None, "label": "x", "total": "0/1"}
+    receipt["ledger"] = {"total": "0/1", "delta": "0/1", "nodes": [root]}
     for name, table in receipt["unit"]["tables"].items():
         if table["rows_per_entity_from"] != "none":
             table["rows_per_entity_from"] = "derived" if name == "person" else "declared"
@@ -93,13 +173,13 @@ COMMON: dict[str, tuple[Change, str]] = {
         lambda h: h["receipt"]["public"]["sizes"].update(visit=150),
         "public.sizes is not what the model's spec says",
     ),
-    "public tables hidden": (lambda h: h["receipt"]["public"].update(tables=[]), "public.tables is not what"),
-    "public keys hidden": (lambda h: h["receipt"]["public"].update(keys=[]), "public.keys is not what"),
+    "public tables hidden": (lambda h: h["receipt"]["public"].update(tables=[]), "public"),
+    "public keys hidden": (lambda h: h["receipt"]["public"].update(keys=[]), "public"),
     "orphans denied": (lambda h: h["spec"].update(orphans="null"), "public.orphans is not what"),
-    "another owner key": (lambda h: h["receipt"]["unit"]["tables"]["visit"].update(key=["cost"]), "unit.tables is not"),
+    "another owner key": (lambda h: h["receipt"]["unit"]["tables"]["visit"].update(key=["cost"]), "key"),
     "another table": (
         lambda h: h["receipt"]["unit"]["tables"].update(
-            other=h["receipt"]["unit"]["tables"]["person"] | {"role": "owned", "owner": "person"}
+            other={**h["receipt"]["unit"]["tables"]["visit"], "rows_per_entity": 1, "rows_per_entity_from": "declared"}
         ),
         "about other tables",
     ),

@@ -7,21 +7,22 @@ from typing import Any
 
 import pytest
 
-from privbench.cli.flags import METHODS
 from privbench.fitting.draft import draft
-from privbench.fitting.fit import fit, release
+from privbench.fitting.fit import fit, receipt_of
 from privbench.fitting.reading import ReadDatabase, read_database
 from privbench.generation.generate import generate
 from privbench.io.open import open_source
 from privbench.methods.method import silent
+from privbench.methods.registry import BUILT_IN
 from privbench.model.chosen import method_settings, with_method
 from privbench.model.facts import public_facts
 from privbench.model.file import save_model
-from privbench.model.model import compile_codecs
+from privbench.model.model import Model, compile_codecs
+from privbench.model.public_counts import count_bins
 from privbench.model.verify import verify
-from privbench.privacy.ledger import Ledger
+from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.noise import TestEntropy as FixedEntropy
-from privbench.privacy.receipt import add_remove_budget
+from privbench.privacy.receipt import open_ledger
 from privbench.privacy.vault import Vault
 from privbench.schema.spec import Spec
 
@@ -41,15 +42,28 @@ def _read(spec: Spec) -> ReadDatabase:
 def _release(spec: Spec, read: ReadDatabase, *, data: Any, tape: Any, out: Path) -> Vault:
     """The lower half of `fit`, with the vault kept."""
     protection = spec.protection()
-    facts = public_facts(spec, protection, compile_codecs(spec, protection), read.rows, public_sizes=False)
-    ledger = Ledger(add_remove_budget(EPSILON, protection.neighbours))
-    vault = Vault(facts, data, ledger=ledger, entropy=FixedEntropy(4), tape=tape)
-    save_model(release(vault, spec, read, chosen=method_settings(spec), epsilon=EPSILON, progress=silent), out)
+    counts = count_bins(protection, read.public, read.entity_keys)
+    facts = public_facts(
+        spec, protection, compile_codecs(spec, protection), read.rows, public_sizes=False, public_counts=counts
+    )
+    ledger, entropy = open_ledger(EPSILON, Fraction(0), protection.neighbours), FixedEntropy(4)
+    engine = None if data is None else NumpyEngine(data, entropy=entropy)
+    vault = Vault(engine, ledger=ledger, entropy=entropy, tape=tape)
+    chosen = method_settings(spec)
+    tables = chosen.method.learn(vault, facts, chosen.settings, silent)
+    model = Model(
+        spec=spec.published(),
+        tables=tables,
+        public=read.public,
+        entity_keys=read.entity_keys,
+        receipt=receipt_of(vault, facts, spec, chosen=chosen, epsilon=EPSILON, delta=Fraction(0)),
+    )
+    save_model(model, out)
     return vault
 
 
 @pytest.mark.mostly_slow
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", BUILT_IN)
 @pytest.mark.parametrize("name", sorted(SHAPES))
 def test_the_model_is_a_function_of_the_noisy_answers(name: str, method: str, tmp_path: Path) -> None:
     shape = SHAPES[name]

@@ -86,7 +86,7 @@ def test_rows_are_bounded_by_owners_only_if_all_have_one(
 
 def test_the_length_of_text_keys_is_part_of_the_condition(clinic: Callable[[int | None], Path]) -> None:
     model = fit(drafted(clinic(10)), epsilon=1)
-    assert "visit.k" in model.receipt["public"]["domains"]["data"]
+    assert {"table": "visit", "column": "k", "origin": "data"} in model.receipt["public"]["domains"]
     assert "visit.k" in model.receipt["condition"]
 
 

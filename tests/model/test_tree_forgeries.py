@@ -1,22 +1,35 @@
 """Forged receipts of method `tree`: each adds up on its face, and none is verified."""
 
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from privbench.privacy.weighted import weights_query
 
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
 from privbench.model.file import load_model, save_model
 from privbench.model.model import Model
 from privbench.model.verify import verify
-from privbench.spn.clique import CliqueTree
 from privbench.spn.fanout_link import FanoutLink
-from privbench.spn.nodes import walk
 from privbench.spn.reference_link import ReferenceLink
 
-from ..forging import COMMON, Change, alter, assert_refused, empty_ledger, forged, relabel, write_shop
+from ..forging import (
+    COMMON,
+    Change,
+    Header,
+    alter,
+    alter_bins,
+    assert_refused,
+    counted_by,
+    drop,
+    empty_ledger,
+    events,
+    forged,
+    of_kind,
+    relabel,
+    write_shop,
+)
 from ..seeded import SeededEntropy
 
 DDL = """CREATE TABLE person (id INTEGER PRIMARY KEY, city VARCHAR, age SMALLINT);
@@ -24,7 +37,8 @@ CREATE TABLE visit (id INTEGER PRIMARY KEY, person_id INTEGER REFERENCES person 
   guide INTEGER REFERENCES person (id));
 CREATE TABLE club (leader INTEGER REFERENCES person (id));"""
 PEOPLE, VISITS = 120, 300
-UNITS = 2**20
+WEIGHT = 2**20
+"""What an entity weighs."""
 
 
 @pytest.fixture(scope="module")
@@ -66,25 +80,33 @@ def forge(pure: Path, tmp_path: Path) -> Callable[[Change], Path]:
     return lambda change: forged(pure, tmp_path / "forged", change)
 
 
-def _pair_of(model: Path) -> str:
-    """A pair of columns that the model has a table of."""
-    held = load_model(model)
-    nodes = (node for table in held.tables.values() for node in walk(table.network) if isinstance(node, CliqueTree))
-    return next(weights_query([c.parents[0], c.column]) for node in nodes for c in node.columns if c.parents)
+CITY, AGE = counted_by("column", "city"), counted_by("column", "age")
+ROWS, GUIDES = counted_by("fanout", "person_id"), counted_by("in-degree", "guide")
+NULL_GUIDES, UNOWNED = counted_by("null key", "guide"), counted_by("null key", "person_id")
+PAIR = of_kind("histogram", axes=2)
+UNPAID = "missing for what the model holds"
+
+
+def counted_in_rows(header: Header) -> None:
+    event = events(header, CITY)[0]
+    event["query"]["counts"] = "rows"
+    event["sensitivity"] = "1/1"
 
 
 FORGED = COMMON | {
-    "ledger emptied": (empty_ledger, "weights of city, 3 draws"),
-    "a column without event": (relabel("weights of city", "weights of age"), "weights of city"),
-    "a column with fewer draws": (alter("weights of city", draws=1), "weights of city, 3 draws"),
-    "a column counted in rows": (alter("weights of city", weighted=False, sensitivity="1/1"), "counts weights"),
-    "fanouts without event": (relabel("weights of #rows", "weights of age"), "weights of #rows visit.person_id"),
-    "names without event": (relabel("weights of #named", "weights of age"), "weights of #in-degree visit.guide"),
-    "NULL keys without event": (relabel("weights of #null visit.guide", "weights of age"), "weights of #null visit"),
-    "unowned rows without event": (
-        relabel("weights of #null visit.person_id", "weights of cost"),
-        "weights of #null visit.person_id, 2 draws",
-    ),
+    "ledger emptied": (empty_ledger, UNPAID),
+    "a column without event": (relabel(CITY, AGE), UNPAID),
+    "a column left out": (drop(CITY), UNPAID),
+    "a column with fewer draws": (alter(CITY, draws=1), "draws"),
+    "a column with fewer bins": (alter_bins(CITY, 1), UNPAID),
+    "a column counted in rows": (counted_in_rows, ""),
+    "fanouts without event": (relabel(ROWS, AGE), UNPAID),
+    "in-degrees without event": (relabel(GUIDES, AGE), UNPAID),
+    "NULL keys without event": (relabel(NULL_GUIDES, AGE), UNPAID),
+    "unowned rows without event": (relabel(UNOWNED, counted_by("column", "cost")), UNPAID),
+    "a pair without event": (relabel(PAIR, AGE), UNPAID),
+    "a pair with fewer bins": (alter_bins(PAIR, 1), UNPAID),
+    "pairs that nobody chose": (drop(of_kind("choice of pair")), "choice of pair"),
     "another method in the spec": (
         lambda h: h["spec"].update(method={"name": "paper"}),
         "the model holds what the method of its spec does not make",
@@ -100,14 +122,15 @@ FORGED = COMMON | {
         lambda h: h["receipt"]["public"]["parameters"].update(method="magic"),
         "public.parameters is not what the model's spec says",
     ),
-    "a lower sensitivity": (alter("weights of city", sensitivity=f"{UNITS - 1}/1"), f"at least {UNITS}"),
-    "names moved once": (alter("weights of #named", sensitivity=f"{UNITS}/1"), f"at least {3 * UNITS}"),
-    "less noise than paid for": (alter("weights of city", scale="1/1"), "is too small for epsilon"),
-    "a smaller entity": (lambda h: h["receipt"]["unit"].update(units_per_entity=1), "unit.units_per_entity is 1"),
+    "a lower sensitivity": (alter(CITY, sensitivity=f"{WEIGHT - 1}/1"), "sensitivity"),
+    "in-degrees that move once": (alter(GUIDES, sensitivity=f"{WEIGHT}/1"), "sensitivity"),
+    "less noise than paid for": (alter(CITY, scale="1/1"), "too small"),
+    "a smaller entity": (lambda h: h["receipt"]["unit"].update(weight=1), "unit.weight"),
     "a cap that nobody chose": (
         lambda h: h["receipt"]["unit"]["tables"]["visit"].update(rows_per_entity=1, rows_per_entity_from="declared"),
         "unit.tables is not what",
     ),
+    "a field that nobody knows": (alter(CITY, additive=True), "additive"),
 }
 
 
@@ -137,30 +160,40 @@ def test_a_receipt_that_is_not_the_models(name: str, forge: Callable[..., Path])
     assert_refused(path, message)
 
 
-@pytest.mark.parametrize("draws", [None, 1])
-def test_a_pair_without_event_or_with_fewer_draws(draws: int | None, pure: Path, forge: Callable[..., Path]) -> None:
-    pair = _pair_of(pure)
-    problems = verify(forge(alter(pair, draws=draws) if draws else relabel(pair, "weights of age"))).problems
-    assert any("missing for what the model holds" in problem and pair in problem for problem in problems)
-
-
 def test_an_empty_ledger_pays_for_nothing(pure: Path, forge: Callable[..., Path]) -> None:
+    """Each histogram of one feature, and of a pair, that the model is made of is missed."""
     problems = verify(forge(empty_ledger)).problems
-    kinds = ("#rows visit.person_id", "#in-degree visit.guide", "#null visit.guide", "#null visit.person_id", "cost")
-    for query in (*(f"weights of {kind}, " for kind in kinds), f"{_pair_of(pure)}, "):
-        assert any(query in problem for problem in problems), query
+    assert all(UNPAID in problem for problem in problems)
+    for kind, name in (
+        ("fanout", "person_id"),
+        ("in-degree", "guide"),
+        ("null key", "guide"),
+        ("null key", "person_id"),
+        ("column", "cost"),
+    ):
+        assert any(f'"{kind}"' in problem and f'"{name}"' in problem for problem in problems), (kind, name)
+    assert any(problem.count('"bins"') == 2 for problem in problems)
 
 
 GAUSSIAN: dict[str, tuple[Change, str]] = {
-    "names said to be additive": (alter("weights of #named", additive=True), "additive, but an entity moves what"),
-    "names moved once": (alter("weights of #named", sensitivity=f"{UNITS}/1"), f"at least {3 * UNITS}"),
-    "rho too large": (lambda h: h["receipt"]["budget"].update(rho="1000/1"), "budget.rho is 1000, from which only"),
-    "a smaller delta": (lambda h: h["receipt"].update(delta="1/1000000000000"), "from which only epsilon"),
-    "a smaller epsilon": (lambda h: h["receipt"].update(epsilon="100/1"), "from which only epsilon"),
-    "less noise than paid for": (alter("weights of city", scale="1/1"), "is too small for rho"),
-    "another noise": (alter("weights of city", mechanism="discrete-laplace"), "not one that rho pays for"),
+    "in-degrees that move once": (alter(GUIDES, sensitivity=f"{WEIGHT}/1"), "sensitivity"),
+    "in-degrees with the noise of what is additive": (
+        lambda h: [e.update(scale=_half(e["scale"])) for e in events(h, GUIDES)],
+        "too small",
+    ),
+    "rho too large": (lambda h: h["receipt"]["budget"].update(amount="1000/1"), "budget"),
+    "a smaller delta": (lambda h: h["receipt"].update(delta="1/1000000000000"), "epsilon"),
+    "a smaller epsilon": (lambda h: h["receipt"].update(epsilon="100/1"), "epsilon"),
+    "less noise than paid for": (alter(CITY, scale="1/1"), "too small"),
+    "another noise": (alter(CITY, mechanism="discrete-laplace"), "discrete-laplace"),
     "no delta": (lambda h: h["receipt"].update(delta="0/1"), "budget"),
 }
+
+
+def _half(scale: str) -> str:
+    """Less noise by the root of two: what counts that an entity only adds to would need."""
+    less = Fraction(scale) * Fraction(7072, 10_000)
+    return f"{less.numerator}/{less.denominator}"
 
 
 @pytest.mark.parametrize("name", GAUSSIAN)

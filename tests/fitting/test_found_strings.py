@@ -1,4 +1,4 @@
-"""Lists of texts from draft to bundle: refused without a delta, found with one, told, paid for and checked."""
+"""Lists of strings from draft to bundle: refused without a delta, found with one, told, paid for and checked."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -22,6 +22,7 @@ from privbench.model.verify import verify
 from privbench.schema.domain import Bins, Origin, Text, Values
 from privbench.schema.spec import read_spec, write_spec
 
+from ..forging import totals
 from ..seeded import SeededEntropy
 
 PEOPLE = 3_000
@@ -56,6 +57,19 @@ def model(shop: Path) -> Model:
     return fit(spec, epsilon=8, delta=DELTA, entropy=SeededEntropy(), method="independent")
 
 
+def found_with_budget(model: Model) -> set[str]:
+    domains = model.receipt["public"]["domains"]
+    return {f"{d['table']}.{d['column']}" for d in domains if d["origin"] == "private"}
+
+
+def votes_for(model: Model, column: str) -> dict[str, Any]:
+    """The first event that let values of a column out."""
+    wanted = {"kind": "heavy hitters", "counts": "votes", "column": column}
+    nodes = model.receipt["ledger"]["nodes"]
+    event: dict[str, Any] = next(n for n in nodes if n["kind"] == "event" and wanted.items() <= n["query"].items())
+    return event
+
+
 def test_lists_are_found(model: Model) -> None:
     assert model.spec.column("person", "kind").domain == Values(values=tuple(sorted(ODD)), other=True)
     assert model.spec.column("person", "note").domain == Values(values=("same",), other=True)
@@ -67,7 +81,7 @@ def test_lists_are_found(model: Model) -> None:
 
 def test_it_is_paid_for_and_verified(model: Model, tmp_path: Path) -> None:
     receipt = model.receipt
-    assert receipt["public"]["domains"]["private"] == ["person.kind", "person.name", "person.note", "visit.place"]
+    assert found_with_budget(model) == {"person.kind", "person.name", "person.note", "visit.place"}
     assert (receipt["condition"], Fraction(receipt["budget"]["thresholds"])) == (None, Fraction(1, 4 * 10**9))
     assert 0 < Fraction(receipt["ledger"]["delta"]) <= Fraction(1, 4 * 10**9)
     save_model(model, tmp_path / "model")
@@ -77,7 +91,8 @@ def test_it_is_paid_for_and_verified(model: Model, tmp_path: Path) -> None:
     assert set(ODD) < kinds
     assert all(kind is None or kind in ODD or len(kind) == 8 for kind in kinds)
     readme = (tmp_path / "bundle" / "README.md").read_text()
-    assert "texts of the source that many entities have, found within this promise: `person.kind`, `person" in readme
+    told = readme.partition("texts of the source that many entities have")[2]
+    assert [f"`{name}`" in told for name in ("person.kind", "person.note", "person.name")] == [True, True, False]
 
 
 def test_the_spec_goes_through_a_file(model: Model, tmp_path: Path) -> None:
@@ -118,15 +133,13 @@ def test_a_list_that_nobody_paid_for_is_refused(shop: Path, tmp_path: Path) -> N
     """A model says that a list was found, but its receipt has only the count of texts."""
     spec = draft(shop, unit="person")
     forged = fit(spec, epsilon=8, delta=DELTA, entropy=SeededEntropy(), method="independent")
-    event: dict[str, Any] = next(
-        n for n in forged.receipt["ledger"]["nodes"] if n.get("query") == "frequent values of kind"
-    )
-    event["query"] = "frequent values of name"
+    votes_for(forged, "kind")["query"]["column"] = "name"
     save_model(forged, tmp_path / "model")
-    assert any("frequent values of kind, 1 draws" in problem for problem in verify(tmp_path / "model").problems)
+    missed = [p for p in verify(tmp_path / "model").problems if "missing for what the model holds" in p]
+    assert any('"kind"' in problem and '"votes"' in problem for problem in missed)
 
 
-def test_spikes_that_nobody_paid_for_are_refused(tmp_path: Path) -> None:
+def test_heavy_hitters_that_nobody_paid_for_are_refused(tmp_path: Path) -> None:
     source = tmp_path / "d"
     with duckdb.connect(str(source)) as connection:
         connection.execute("CREATE TABLE t (a INTEGER)")
@@ -138,16 +151,23 @@ def test_spikes_that_nobody_paid_for_are_refused(tmp_path: Path) -> None:
     save_model(found, tmp_path / "model")
     assert verify(tmp_path / "model").problems == ()
     [event] = [n for n in found.receipt["ledger"]["nodes"] if n.get("mechanism") == "frequent-values"]
-    event["query"] = "heavy_hitters of b"
+    assert event is votes_for(found, "a")
+    nodes = found.receipt["ledger"]["nodes"]
+    gone = nodes.index(event)
+    nodes.remove(event)
+    for node in nodes:
+        node["parent"] = None if node["parent"] is None else node["parent"] - (node["parent"] > gone)
+    totals(found.receipt["ledger"])
+    found.receipt["ledger"]["delta"] = "0/1"
     save_model(found, tmp_path / "forged")
-    assert any("heavy_hitters of a, 1 draws" in problem for problem in verify(tmp_path / "forged").problems)
+    assert any("missing for what the model holds" in problem for problem in verify(tmp_path / "forged").problems)
 
 
 def test_a_fit_can_be_planned(shop: Path) -> None:
     spec = draft(shop, unit="person")
     said = plan(spec, epsilon=8, delta=DELTA, rows={"person": PEOPLE})
     assert said.domains is not None
-    assert said.domains.texts == ("person.kind", "person.name", "person.note", "visit.place")
+    assert said.domains.strings == ("person.kind", "person.name", "person.note", "visit.place")
     assert said.domains.listed is not None
     assert 10 < said.domains.listed < PEOPLE / 10
     few = plan(spec, epsilon=8, delta=DELTA, rows={"person": 100})
@@ -158,12 +178,12 @@ def test_a_fit_can_be_planned(shop: Path) -> None:
 def test_lists_that_were_found_are_from_an_earlier_release_the_next_time(model: Model, shop: Path) -> None:
     spec = model.spec.for_reuse(model.receipt)
     again = fit(spec, source=shop, epsilon=1, entropy=SeededEntropy(), method="independent")
-    assert again.receipt["public"]["domains"]["private"] == []
+    assert found_with_budget(again) == set()
     assert again.spec.column("person", "kind").origin is Origin.EARLIER
 
 
 def test_all_of_delta_is_left_where_nothing_is_to_be_found(model: Model, shop: Path) -> None:
     spec = model.spec.for_reuse(model.receipt)
     again = fit(spec, source=shop, epsilon=1, delta=DELTA, entropy=SeededEntropy(), method="independent")
-    assert list(again.receipt["budget"]) == ["rho"]
-    assert "delta" not in again.receipt["ledger"]
+    assert (again.receipt["budget"]["measure"], again.receipt["budget"]["thresholds"]) == ("rho", "0/1")
+    assert again.receipt["ledger"]["delta"] == "0/1"
