@@ -11,6 +11,7 @@ import pytest
 
 from privbench.errors import ModelError
 from privbench.model.file import load_model
+from privbench.model.model import Model
 from privbench.model.verify import verify
 
 from .failing import assert_fails
@@ -68,6 +69,12 @@ def events(header: Header, table: str, *features: str, kind: str = "histogram") 
     return found
 
 
+def places_from(model: Model, origin: str) -> list[str]:
+    """The columns whose domain has an origin, as the receipt says."""
+    domains = model.receipt["public"]["domains"]
+    return [f"{domain['table']}.{domain['column']}" for domain in domains if domain["origin"] == origin]
+
+
 def instead(table: str, features: tuple[str, ...], *others: str) -> Change:
     """Let events be about other features of the table, with all that follows from it: they add up as before."""
 
@@ -99,13 +106,12 @@ def alter(table: str, *features: str, **facts: object) -> Change:
     return change
 
 
-def without(table: str, kind: str) -> Change:
-    """Take out all events of a kind of query on a table, and make totals and promise as small as what is left."""
+def without(table: str, kind: str, *, keep: int = 0) -> Change:
+    """Take out events of a kind of query on a table, all but so many; totals and budget are what is left."""
 
     def change(header: Header) -> None:
-        gone = events(header, table, kind=kind)
         receipt = header["receipt"]
-        take_out(receipt["ledger"], gone)
+        take_out(receipt["ledger"], events(header, table, kind=kind)[keep:])
         settle(receipt)
         receipt["budget"]["amount"] = receipt["ledger"]["total"]
 

@@ -71,23 +71,29 @@ def test_the_honest_models(name: str, status: str, fitted: Callable[[str], Path]
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"),
+    ("name", "kind", "keep"),
     [
-        ("split", "choice of column split"),
-        ("split", "dependence"),
-        ("published", "choice of column split"),
-        ("published", "dependence"),
-        ("published", "published row split"),
+        ("split", "choice of column split", 0),
+        ("split", "dependence", 0),
+        ("published", "choice of column split", 0),
+        ("published", "dependence", 0),
+        ("published", "published row split", 1),
     ],
 )
 def test_structure_that_nobody_paid_for(
-    name: str, kind: str, fitted: Callable[[str], Path], tmp_path: Path
+    name: str, kind: str, keep: int, fitted: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    path = forged(fitted(name), tmp_path / "forged", without("person", kind))
+    """One split as published is kept: without any, the receipt alone shows that rows were parted by nothing."""
+    path = forged(fitted(name), tmp_path / "forged", without("person", kind, keep=keep))
     problems = verify(path).problems
     assert len(problems) == 1, problems
     assert problems[0].startswith("person: ")
     assert_refused(path, f"{MISSING}{kind}")
+
+
+def test_rows_that_are_parted_by_nothing(fitted: Callable[[str], Path], tmp_path: Path) -> None:
+    change = without("person", "published row split")
+    assert_refused(forged(fitted("published"), tmp_path / "forged", change), "a centre has no coordinates")
 
 
 def test_a_row_split_without_its_clusters(fitted: Callable[[str], Path], tmp_path: Path) -> None:
