@@ -77,7 +77,7 @@ def test_it_is_paid_for_and_verified(model: Model, tmp_path: Path) -> None:
     assert set(ODD) < kinds
     assert all(kind is None or kind in ODD or len(kind) == 8 for kind in kinds)
     readme = (tmp_path / "bundle" / "README.md").read_text()
-    assert "texts of the source that many entities have, found within this promise: `person.kind`, `person" in readme
+    assert "texts of the source that many entities have, found within this promise:\nperson.kind, person.note" in readme
 
 
 def test_the_spec_goes_through_a_file(model: Model, tmp_path: Path) -> None:
