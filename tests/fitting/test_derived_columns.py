@@ -52,7 +52,7 @@ def model(source: Path) -> Model:
     return fit(draft(source, unit="shop", domains="data"), epsilon=EPSILON, entropy=SeededEntropy())
 
 
-def tested(model: Model) -> dict[str, Any]:
+def comparisons(model: Model) -> dict[str, Any]:
     """The events that tested a candidate, by what it says."""
     return {
         f"{node['query']['table']}.{feature['column']} = {Derived.model_validate(feature['equals'])}": node
@@ -80,7 +80,7 @@ def test_the_receipt_holds_every_test(model: Model, tmp_path: Path) -> None:
     loaded = load_model(tmp_path / "shop.model")
     assert verify_model(loaded).status == "conditional"
     assert verify_model(loaded).problems == ()
-    assert set(tested(model)) > FOUND
+    assert set(comparisons(model)) > FOUND
     spent = [Fraction(n["total"]) for n in model.receipt["ledger"]["nodes"] if n.get("label") == "derived columns"]
     assert 0 < spent[0] <= Fraction(EPSILON) / 2 / 20
 
@@ -88,7 +88,7 @@ def test_the_receipt_holds_every_test(model: Model, tmp_path: Path) -> None:
 def test_an_edited_test_is_noticed(model: Model) -> None:
     receipt = json.loads(json.dumps(model.receipt))
     forged = replace(model, receipt=receipt)
-    event = next(iter(tested(forged).values()))
+    event = next(iter(comparisons(forged).values()))
     event["epsilon"] = "0/1"
     assert verify_model(forged).status == "failed"
 
@@ -97,7 +97,7 @@ def test_a_column_that_nobody_tested_is_no_derived_one(model: Model) -> None:
     """Without its test, though all adds up, a receipt does not say that a column was found to equal something."""
     receipt = json.loads(json.dumps(model.receipt))
     forged = replace(model, receipt=receipt)
-    take_out(receipt["ledger"], [tested(forged)["sale.number = rank from 1"]])
+    take_out(receipt["ledger"], [comparisons(forged)["sale.number = rank from 1"]])
     assert_fails(verify_model(replace(model, receipt=settle(receipt))), "sale.number: is said to be found")
 
 
@@ -110,7 +110,7 @@ def test_what_was_found_is_from_an_earlier_release_in_the_next_fit(model: Model,
         (DerivedOrigin.EARLIER, receipt_digest(model.receipt)),
     }
     assert set(derived_columns(again.protection)) == FOUND
-    assert not tested(again).keys() & FOUND
+    assert not comparisons(again).keys() & FOUND
 
 
 @pytest.mark.slow
@@ -130,14 +130,14 @@ def test_domains_are_not_searched_for_what_was_found(source: Path) -> None:
 def test_no_test_is_made_unless_wanted(source: Path, method: dict[str, object]) -> None:
     spec = draft(source, unit="shop", domains="data").model_copy(update={"method": method})
     model = fit(spec, epsilon=EPSILON, entropy=SeededEntropy())
-    assert tested(model) == {}
+    assert comparisons(model) == {}
     assert derived_columns(model.protection) == ()
 
 
 @pytest.mark.slow
 def test_no_test_is_made_with_little_budget_or_where_entities_come_and_go(source: Path) -> None:
     spec = draft(source, unit="shop", domains="data")
-    assert tested(fit(spec, epsilon="20", entropy=SeededEntropy())) == {}
+    assert comparisons(fit(spec, epsilon="20", entropy=SeededEntropy())) == {}
     free = spec.model_copy(update={"neighbours": Neighbours.ADD_REMOVE})
     assert candidates_to_test(free, free.protection(), method_settings(free)) == ()
 
