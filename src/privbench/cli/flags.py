@@ -33,10 +33,12 @@ method_flag = click.option(
 )
 seed_flag = click.option("--seed", type=int, help="The same seed gives the same data; noise has none.")
 scale_flag = click.option("--scale", type=float, default=1.0, show_default=True, help="Scale factor, 0.01 to 1000.")
+FORMATS = ("parquet", "csv", "duckdb", "sqlite")
+"""The names in `io.sinks.SINKS`, for help texts."""
 to_flag = click.option(
     "--to",
     "format_",
-    metavar="parquet|csv|duckdb|sqlite",
+    metavar=f"[{'|'.join(FORMATS)}]",
     default="parquet",
     show_default=True,
     help="What to write the tables as.",

@@ -169,7 +169,9 @@ def bins_codec(where: str, kind: SqlType, domain: Bins, *, nullable: bool) -> In
     heavy_hitters = [grid.tick(where, s) for s in domain.heavy_hitters]
     for value, heavy_hitter in zip(domain.heavy_hitters, heavy_hitters, strict=True):
         if not start <= heavy_hitter < end:
-            raise SpecError(f"{where}: heavy_hitter {value!r} lies outside the edges; widen the outer edge around it.")
+            raise SpecError(
+                f"{where}: the heavy hitter {value!r} lies outside the edges; widen the outer edge around it."
+            )
     starts = sorted({start, *inner, *heavy_hitters, *(s + 1 for s in heavy_hitters if s + 1 < end)})
     _check_count(where, len(starts))
     return _codec(where, grid, np.array(starts, dtype=np.int64), last=end - 1, nullable=nullable)

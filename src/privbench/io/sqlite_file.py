@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privbench.errors import DataError, SourceError, TargetError
-from privbench.io.base import BATCH_ROWS, Format, SinkKind, SourceKind, read_head
+from privbench.io.base import BATCH_ROWS, Format, SinkKind, Source, SourceKind, read_head
 from privbench.io.cast import CAST_ERRORS, cast_column, misfit
 from privbench.io.catalogue import RawTable, build_schema
 from privbench.io.ddl import parse_checks
@@ -40,7 +40,7 @@ _AFFINITY = {
 }
 
 
-class SQLiteSource:
+class SQLiteSource(Source):
     """Tables in a SQLite file."""
 
     def __init__(self, path: Path) -> None:
@@ -56,13 +56,11 @@ class SQLiteSource:
             raise SourceError(f"{path}: SQLite cannot open it ({error}).") from error
 
     def schema(self) -> Schema:
-        """Read the catalogue."""
         if self._schema is None:
             self._schema = build_schema(self._tables())
         return self._schema
 
     def read(self, table: Table) -> Iterator[pa.RecordBatch]:
-        """Give the columns of a table in its order and types."""
         names = [c.name for c in table.columns]
         columns = ", ".join(f"t.{quote_sql(n)}" for n in names)  # without `t.` a missing column is read as text
         try:
@@ -79,19 +77,11 @@ class SQLiteSource:
             raise self._unreadable(error) from error
 
     def rows(self, name: str) -> int:
-        """Count the rows."""
         [(count,)] = self._all(f"SELECT count(*) FROM main.{quote_sql(name)}")
         return int(count)
 
     def close(self) -> None:
-        """Close the file."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _tables(self) -> list[RawTable]:
         tables = self._all(

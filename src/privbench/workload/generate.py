@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from privbench.generation.generate import generate as write_bundle
 from privbench.io.base import Source
 from privbench.io.file_kind import MODEL, kind_of
 from privbench.io.open import open_source
+from privbench.io.staging import private_folder
 from privbench.model.file import load_model
 from privbench.schema.tables import ForeignKey, Schema, Table
 from privbench.schema.types import Kind
@@ -94,10 +94,10 @@ def _rows_of(location: Path, *, seed: int) -> Iterator[tuple[Path | None, Litera
         return
     model = load_model(location)
     rows = sum(table.rows for table in model.tables.values())
-    with TemporaryDirectory() as folder:
+    with private_folder() as folder:
         scale = max(min(1.0, MOST_DRAWN / max(rows, 1.0)), LEAST_SCALE)
-        write_bundle(model, Path(folder) / "bundle", seed=seed, scale=scale)
-        yield Path(folder) / "bundle", Literals.MODEL
+        write_bundle(model, folder / "bundle", seed=seed, scale=scale)
+        yield folder / "bundle", Literals.MODEL
 
 
 class _Generator:
