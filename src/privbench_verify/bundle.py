@@ -65,7 +65,7 @@ class ManifestTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a bundle is said to hold: its tables, and the digests of its model and receipt."""
+    """What a bundle holds according to its manifest: its tables, and the digests of its model and receipt."""
 
     format: str
     scale: Fraction

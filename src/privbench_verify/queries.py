@@ -300,7 +300,7 @@ def _of_key_block(asked: _Asked) -> Feature:
 
 
 def _of_key_slot(asked: _Asked) -> Feature:
-    """A row by position: of a public table, or among so many entities as are public."""
+    """A row by position: of a public table, or of the entity table if its number of rows is public."""
     link, facts = _held_key(asked), asked.facts
     counted = link.target == facts.entity and link.target in facts.sizes
     if not counted and link.target not in facts.public_tables:
@@ -312,7 +312,7 @@ def _held_key(asked: _Asked) -> Link:
     link, facts = asked.link(), asked.facts
     known = link.target in facts.public_tables or link in facts.references or link == facts.owner_link(asked.table)
     if link.table != asked.table or not known:
-        raise ReceiptError(f"{asked.where}: {link} is no key that {shown(asked.table)} is said to hold")
+        raise ReceiptError(f"{asked.where}: {link} is no key of {shown(asked.table)} in the receipt")
     return link
 
 

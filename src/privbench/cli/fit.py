@@ -237,7 +237,9 @@ def _show_draft(spec: "Spec", source: str, out: Path, *, as_json: bool) -> None:
         echo(f"{len(to_find)} domains will be found with budget. To declare what is public knowledge costs nothing.")
     if to_declare:
         echo(f"Before you fit: say in {out}, under each of these, `domain: {{values: [..], other: true}}`, `domain:")
-        echo(f"{{text: [0, 8, 16]}}` or `drop: true`: {listed(to_declare)}. Or fit with `--delta 1e-9`: the texts that")
+        echo(
+            f"{{text: [0, 8, 16]}}` or `drop: true`: {listed(to_declare)}. Or fit with `--delta 1e-9`: the strings that"
+        )
         echo("many entities have are then found with budget, and published as they are.")
     echo(f"Next: {program()} fit {shell(out)} --epsilon 3.2 -o my.model")
 

@@ -105,10 +105,10 @@ def translate(
     check_target(out, force=force)
     spoken = QueryDialect(dialect)
     model = load_model(model_path)
-    given = read_workload(queries, dialect=spoken, schema=model.protection.schema)
-    translation = translate_workload(given, model, literals_are_public=literals_are_public, dialect=spoken)
+    original = read_workload(queries, dialect=spoken, schema=model.protection.schema)
+    translation = translate_workload(original, model, literals_are_public=literals_are_public, dialect=spoken)
     write_workload(translation.workload, out, force=force)
-    show_translation(given, translation, model, out, dialect=spoken, as_json=as_json)
+    show_translation(original, translation, model, out, dialect=spoken, as_json=as_json)
 
 
 @click.command()
@@ -131,8 +131,8 @@ def estimate(model_path: Path, queries: Path, dialect: str, as_json: bool) -> No
 
     spoken = QueryDialect(dialect)
     model = load_model(model_path)
-    given = read_workload(queries, dialect=spoken, schema=model.protection.schema)
-    estimates = estimate_statements(model, given.statements)
+    original = read_workload(queries, dialect=spoken, schema=model.protection.schema)
+    estimates = estimate_statements(model, original.statements)
     if all(e.rows is None for e in estimates):
         first = estimates[0]
         raise SpecError(

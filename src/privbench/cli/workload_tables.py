@@ -38,15 +38,15 @@ def show_generated(made: Workload, out: Path, *, as_json: bool) -> None:
 
 
 def show_translation(
-    given: Workload, translation: Translation, model: Model, out: Path, *, dialect: QueryDialect, as_json: bool
+    original: Workload, translation: Translation, model: Model, out: Path, *, dialect: QueryDialect, as_json: bool
 ) -> None:
     """Print what became of each query: its literals, and its cardinality by the model before and after."""
     counts = translation.counts
     if as_json:
         print_json({"queries": str(out), "counts": counts, "changes": [_change_json(c) for c in translation.changes]})
         return
-    numbers = set(sorted(s.number for s in given.statements)[:MOST_SHOWN])
-    shown = [s for s in given.statements if s.number in numbers]
+    numbers = set(sorted(s.number for s in original.statements)[:MOST_SHOWN])
+    shown = [s for s in original.statements if s.number in numbers]
     pairs = zip(translation.numbers, translation.workload.statements, strict=True)
     after = {number: statement for number, statement in pairs if number in numbers}
     old = {e.statement.number: e.rows for e in estimate_statements(model, shown)}
@@ -56,8 +56,8 @@ def show_translation(
         for s in shown
     ]
     _print_queries(("before", "after"), rows, dialect)
-    if len(given.statements) > len(shown):
-        echo(f"and {len(given.statements) - len(shown)} more, which `--json` lists")
+    if len(original.statements) > len(shown):
+        echo(f"and {len(original.statements) - len(shown)} more, which `--json` lists")
     echo("before, after: rows of the query with the old and the new literals, by the model")
     left_out = [c for c in translation.changes if c.outcome is Outcome.LEFT_OUT]
     warn(f"query {c.statement} was left out: it {_one_line(c.reason)}" for c in left_out)

@@ -65,7 +65,7 @@ class IntervalCodec(LaidOut):
 
     def labels(self) -> tuple[str, ...]:
         """Return a value, or an interval, per code."""
-        starts, ends = self._texts(self.first), self._texts(self.last)
+        starts, ends = self._strings(self.first), self._strings(self.last)
         names = [a if a == b else f"{a} .. {b}" for a, b in zip(starts, ends, strict=True)]
         return self.layout.labels(names)
 
@@ -128,7 +128,7 @@ class IntervalCodec(LaidOut):
         ends = np.where(bent, b, 1).astype(np.float64) + 1
         return np.where(bent, np.log(ends / np.where(bent, a, 1)) / np.where(bent, logs, 1), shares)
 
-    def _texts(self, ticks: NDArray[np.int64]) -> list[str]:
+    def _strings(self, ticks: NDArray[np.int64]) -> list[str]:
         values = self.grid.values(ticks, nulls=np.zeros(len(ticks), dtype=bool))
         strings: list[str] = values.cast(pa.string()).to_pylist()
         return strings

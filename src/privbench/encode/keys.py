@@ -96,7 +96,7 @@ def missing_rows(positions: Positions, columns: Sequence[pa.ChunkedArray]) -> Po
 
 
 def rows_named(keys: Sequence[pa.Array], referenced: Sequence[pa.Array]) -> NDArray[np.int64]:
-    """Find for each key, given column by column, the row of the referenced columns that it names; -1 for none."""
+    """Find for each key, given column by column, the row that it references; -1 for none."""
     packed_keys = np.zeros(len(keys[0]), np.int64)
     packed_rows = np.zeros(len(referenced[0]), np.int64)
     missing = np.zeros(len(keys[0]), bool)

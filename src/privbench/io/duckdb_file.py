@@ -1,7 +1,7 @@
 """A DuckDB file: the source reads its catalogue and streams its tables as Arrow batches; the sink writes one.
 
-The source opens the file read-only, with extensions and access to other files switched off: a database from a
-stranger is data and nothing else. Only base tables of the schema `main` are read. DuckDB checks foreign keys at each
+The source opens the file read-only, with extensions and access to other files switched off: an untrusted
+database is data and nothing else. Only base tables of the schema `main` are read. DuckDB checks foreign keys at each
 insert and cannot add them later, so the sink keeps batches in Parquet files until the end and loads parents first.
 """
 

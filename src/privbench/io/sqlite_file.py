@@ -246,9 +246,9 @@ _ALLOWED: dict[Kind, tuple[type, ...]] = {
 
 def to_arrow(values: Sequence[Value], of: SqlType, where: str) -> pa.Array:
     """Turn the values of a column into Arrow; one of another type is a DataError that shows it."""
-    strangers = {type(v) for v in values} - {type(None), *_ALLOWED[of.kind]}
-    if strangers:
-        raise misfit(where, next(v for v in values if type(v) in strangers), of)
+    unexpected = {type(v) for v in values} - {type(None), *_ALLOWED[of.kind]}
+    if unexpected:
+        raise misfit(where, next(v for v in values if type(v) in unexpected), of)
     if of.kind is Kind.TEXT:
         return pa.array([v if v is None else str(v) for v in values], pa.string())
     if of.kind is Kind.DECIMAL:

@@ -22,7 +22,7 @@ from privbench.schema.types import Kind, SqlType
 from privbench.schema.unit import Link, Role
 from privbench.spn.infer import marginal
 from privbench.workload.model_values import (
-    MOST_TEXTS,
+    MOST_STRINGS,
     ModelColumn,
     interval_column,
     listed_column,
@@ -98,7 +98,7 @@ class ModelColumns:
             return listed_column(where, kind, values, weights, made_up=others, is_public=is_public)
         if isinstance(codec, LengthCodec):
             return made_up_column(
-                where, kind, codec.distinct or self._rows[table], lambda rows: _texts(codec, shares, rows)
+                where, kind, codec.distinct or self._rows[table], lambda rows: _strings(codec, shares, rows)
             )
         zero = np.zeros(1, np.uint8)
         return made_up_column(
@@ -123,10 +123,10 @@ class ModelColumns:
         )
 
 
-def _texts(codec: LengthCodec, shares: NDArray[np.float64], rows: NDArray[np.int64]) -> pa.Array:
+def _strings(codec: LengthCodec, shares: NDArray[np.float64], rows: NDArray[np.int64]) -> pa.Array:
     """Made-up strings of lengths as the model draws them."""
     cells = shares[: len(codec.shortest)] + 1e-12
-    codes = np.random.default_rng(0).choice(len(cells), size=min(len(rows), MOST_TEXTS), p=cells / cells.sum())
+    codes = np.random.default_rng(0).choice(len(cells), size=min(len(rows), MOST_STRINGS), p=cells / cells.sum())
     return codec.decode(codes.astype(np.uint16), np.random.default_rng(0), first_row=0)
 
 

@@ -1,4 +1,4 @@
-"""What workloads are generated from: random rows of a source, rows that given keys name, and the sizes of joins.
+"""What workloads are generated from: random rows of a source, rows that given keys reference, and the sizes of joins.
 
 Batches stream by; only picked rows are kept. Everything is a function of the source and the seed. Two large tables
 that meet in a small one make joins of billions of rows, on which a workload would run for minutes: the size of a tree
@@ -106,7 +106,7 @@ Row = dict[str, Any]
 
 
 def random_rows(source: Source, table: Table, most: int, rng: Rng) -> pa.Table | None:
-    """Draw up to so many rows of a table, each as likely as any other, in random order; None if it has no rows."""
+    """Draw up to `most` rows of a table, each as likely as any other, in random order; None if it has no rows."""
     kept: pa.Table | None = None
     ranks = np.zeros(0)
     for batch in source.read(table):

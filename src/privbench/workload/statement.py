@@ -255,10 +255,10 @@ def render(query: Query, dialect: QueryDialect = QueryDialect.DUCKDB) -> str:
 
 
 def _table(table: TableRef) -> exp.Table:
-    named = exp.Table(this=_name(table.table))
+    rendered = exp.Table(this=_name(table.table))
     if table.alias != table.table:
-        named.set("alias", exp.TableAlias(this=_name(table.alias)))
-    return named
+        rendered.set("alias", exp.TableAlias(this=_name(table.alias)))
+    return rendered
 
 
 def _column(column: ColumnRef) -> exp.Column:

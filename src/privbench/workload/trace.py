@@ -250,7 +250,7 @@ def check_form(tree: exp.Expr) -> None:
     """OutsideError if a statement holds a construct that is not known to be free of the publisher's words."""
     for node in tree.walk():
         if type(node) not in _ALLOWED:
-            raise OutsideError(f"uses {node.key.upper()}, which is not known to be fit for publishing")
+            raise OutsideError(f"uses {node.key.upper()}, which cannot be checked for private text")
         if isinstance(node, exp.DataType) and (node.this not in _TYPES or _others(node, "this")):
             raise OutsideError("uses a type that is not a plain one")
         if isinstance(node, exp.Star) and _others(node):
@@ -261,7 +261,7 @@ def check_form(tree: exp.Expr) -> None:
             if not isinstance(node.parent, _NAMED):
                 raise OutsideError("has a name that is neither of a table nor of a column")
         elif not isinstance(node, exp.Literal) and any(word.upper() not in _KEYWORDS for word in _words(node)):
-            raise OutsideError(f"uses {node.key.upper()} with words that are not known to be fit for publishing")
+            raise OutsideError(f"uses {node.key.upper()} with words that cannot be checked for private text")
 
 
 def rename(tree: exp.Expr, schema: Schema) -> None:
@@ -273,11 +273,11 @@ def rename(tree: exp.Expr, schema: Schema) -> None:
     tables = _spellings(t.name for t in schema.tables)
     columns = _spellings(c.name for t in schema.tables for c in t.columns)
     aliases = list(tree.find_all(exp.TableAlias))
-    named = [a.this for a in aliases if isinstance(a.this, exp.Identifier)]
+    identifiers = [a.this for a in aliases if isinstance(a.this, exp.Identifier)]
     outputs = [name for a in aliases for name in a.args.get("columns") or ()]
     outputs += [a.args["alias"] for a in tree.find_all(exp.Alias)]
     taken = {*tables, *columns}
-    new_tables, new_columns = _numbered(named, "t", tables, taken), _numbered(outputs, "c", columns, taken)
+    new_tables, new_columns = _numbered(identifiers, "t", tables, taken), _numbered(outputs, "c", columns, taken)
     for node in list(tree.find_all(exp.Identifier)):
         of_table = isinstance(node.parent, exp.Table) or (
             node.arg_key == "table" or (isinstance(node.parent, exp.TableAlias) and node.arg_key == "this")
