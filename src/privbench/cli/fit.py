@@ -259,15 +259,11 @@ def _of_origin(spec: "Spec", origin: "Origin") -> list[str]:
 
 def _wanted(spec: "Spec") -> tuple[list[str], list[str]]:
     """The columns whose domain is to be found, and those that need one to be declared: text."""
+    from privbench.fitting.domains import wanted_types
     from privbench.schema.types import Kind
 
-    protection = spec.protection()
-    to_find: list[str] = []
-    to_declare: list[str] = []
-    for table, column in spec.wanted(protection):
-        is_text = protection.schema.table(table).column(column).type.kind is Kind.TEXT
-        (to_declare if is_text else to_find).append(f"{table}.{column}")
-    return to_find, to_declare
+    is_text = {f"{t}.{c}": of.kind is Kind.TEXT for (t, c), of in wanted_types(spec, spec.protection()).items()}
+    return [name for name in is_text if not is_text[name]], [name for name in is_text if is_text[name]]
 
 
 def _redrawn(spec: "Spec") -> list[str]:

@@ -17,7 +17,7 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from privbench.io.names import find_name
 from privbench.schema.domain import Scalar
 from privbench.schema.tables import Schema
-from privbench.workload.literal import scalar_of_literal
+from privbench.workload.literal import OPERATORS, Usage, scalar_of_literal
 from privbench.workload.statement import OutsideError
 
 Base = tuple[str, str]
@@ -99,28 +99,6 @@ def _renamed(scope: Scope) -> list[str]:
 _WRAPPERS = (exp.Neg, exp.Paren, exp.Cast)
 _CONSTANTS = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Case, exp.If, exp.Count, exp.Select, exp.Coalesce)
 _OPAQUE = (exp.HexString, exp.BitString, exp.ByteString, exp.RawString, exp.National, exp.UnicodeString, exp.Heredoc)
-
-
-class Usage(Enum):
-    """How a literal is compared with its column."""
-
-    EQUAL = "="
-    AT_LEAST = ">="
-    ABOVE = ">"
-    AT_MOST = "<="
-    BELOW = "<"
-    PATTERN = "like"
-
-
-_OPERATORS: dict[type[exp.Expr], tuple[Usage, Usage]] = {
-    exp.EQ: (Usage.EQUAL, Usage.EQUAL),
-    exp.NEQ: (Usage.EQUAL, Usage.EQUAL),
-    exp.GTE: (Usage.AT_LEAST, Usage.AT_MOST),
-    exp.GT: (Usage.ABOVE, Usage.BELOW),
-    exp.LTE: (Usage.AT_MOST, Usage.AT_LEAST),
-    exp.LT: (Usage.BELOW, Usage.ABOVE),
-}
-"""What an operator is to a literal on its right, and on its left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,11 +186,10 @@ def _compared(node: exp.Expr, parent: exp.Expr | None) -> tuple[exp.Expr | None,
             return parent.this, Usage.EQUAL
         case exp.Like() if node.arg_key == "expression":
             return parent.this, Usage.PATTERN
-    operators = None if parent is None else _OPERATORS.get(type(parent))
-    if parent is None or operators is None:
+    if parent is None or type(parent) not in OPERATORS:
         return None, None
-    on_right = node.arg_key == "expression"
-    return (parent.this, operators[0]) if on_right else (parent.expression, operators[1])
+    on_right, on_left = OPERATORS[type(parent)]
+    return (parent.this, on_right) if node.arg_key == "expression" else (parent.expression, on_left)
 
 
 _QUERIES = (exp.Select, exp.Subquery, exp.With, exp.CTE, exp.Union, exp.Except, exp.Intersect, exp.From, exp.Join)
