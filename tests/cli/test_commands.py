@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 from privbench.cli.commands import cli
-from privbench.cli.flags import FORMATS
 from privbench.cli.output import printable
-from privbench.io.sinks import SINKS
 from privbench.schema.spec import read_spec
 
 from .conftest import Refused, Run
@@ -288,7 +286,3 @@ def test_the_publisher_is_told_how_many_keys_lead_nowhere(shop: Path, run: Run, 
     assert made.code == 0
     assert "warning: visit.person_id: 2 rows name a row of person that is not there" in made.err
     assert "Not as in the source: NOT NULL in the source, may be NULL here" in made.out
-
-
-def test_help_lists_every_format() -> None:
-    assert tuple(kind.name for kind in SINKS) == FORMATS

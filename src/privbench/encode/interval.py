@@ -37,7 +37,6 @@ class IntervalCodec(LaidOut):
     ordered: bool = True
 
     def encode(self, values: pa.Array | pa.ChunkedArray) -> Codes:
-        """Return the code of each value."""
         ticks = self.grid.ticks(one_array(values))
         if self._value_by_value:
             cells = np.clip(ticks, self.first[0], self.last[-1]) - self.first[0]
@@ -46,7 +45,6 @@ class IntervalCodec(LaidOut):
         return self.layout.pack(cells, values)
 
     def decode(self, codes: Codes, rng: np.random.Generator, *, first_row: int) -> pa.Array:  # noqa: ARG002
-        """Draw a value from the cell of each code."""
         nulls = self.layout.nulls(codes)
         cells = np.where(nulls, 0, codes)
         ticks = self.first[cells]
@@ -55,7 +53,6 @@ class IntervalCodec(LaidOut):
         return self.grid.values(ticks, nulls=nulls)
 
     def coverage(self, predicate: Predicate | All) -> NDArray[np.float64]:
-        """Return the share of each cell that satisfies the predicate."""
         return self.layout.coverage(predicate, self._shares)
 
     def at(self, cell: int, share: float) -> Scalar:

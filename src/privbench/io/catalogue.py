@@ -59,7 +59,7 @@ def build_schema(raw_tables: Sequence[RawTable]) -> Schema:
 
 
 def _table(known: _Known, foreign_keys: tuple[ForeignKey, ...], targets: Collection[frozenset[str]]) -> Table:
-    """Make the table; `targets` are the sets of its columns that foreign keys name."""
+    """Make the table; `targets` are the sets of its columns that foreign keys reference."""
     raw = known.raw
     primary_key = known.spell(raw.primary_key)
     uniques = [known.spell(u) for u in raw.uniques]

@@ -209,7 +209,6 @@ class FileSink:
         self._writers: dict[str, _Writer] = {}
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
-        """Append a batch to the table's file."""
         try:
             self._writer(table).write_batch(batch)
         except OSError as error:

@@ -193,7 +193,6 @@ class SQLiteSink:
             raise refused_write(path.name, "SQLite", error) from error
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
-        """Insert a batch."""
         marks = ", ".join("?" * batch.num_columns)
         columns = [from_arrow(column) for column in batch.columns]
         try:

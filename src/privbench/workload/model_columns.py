@@ -46,7 +46,6 @@ class ModelColumns:
         self._keys = KeyMaker(model, keep_entity_keys=self._kept, folder=Path())
 
     def type_of(self, table: str, column: str) -> SqlType:
-        """The type of a column."""
         return self._model.protection.schema.table(table).column(column).type
 
     def origin(self, table: str, column: str) -> Base:
@@ -61,7 +60,7 @@ class ModelColumns:
         return table, column
 
     def _keeps(self, link: Link) -> bool:
-        """Whether a public table keeps the values of a key as they are: it names public rows, or entities with ids."""
+        """Whether a public table keeps the values of a key as they are: it references public rows, or kept ids."""
         roles, target = self._model.protection.roles, link.key.table
         is_kept = roles[target] is Role.PUBLIC or (self._kept and target == self._model.protection.entity)
         return roles[link.table] is Role.PUBLIC and is_kept

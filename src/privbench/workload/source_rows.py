@@ -30,7 +30,7 @@ class Step:
     end_columns: tuple[str, ...]
 
     def columns_of(self, table: str) -> tuple[str, ...]:
-        """The columns by which it names, or finds, rows of a table; none if it does not touch it."""
+        """Its key columns in a table; none if it does not touch that table."""
         return {self.start: self.start_columns, self.end: self.end_columns}.get(table, ())
 
 
