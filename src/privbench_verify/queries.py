@@ -33,6 +33,7 @@ ROW_DISTANCE = 512
 _MAX_AXES = 64
 _ON_VALUES = ("magnitude", "step", "cell", "present")
 """Features of the values of a column whose domain is looked for."""
+_HITTERS = "heavy hitters"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +225,6 @@ def _choice(asked: _Asked, *, sensitivity: int, monotone: bool = False, in_block
     )
 
 
-_HITTERS = "heavy hitters"
 _KINDS: dict[str, tuple[tuple[str, ...], Callable[[_Asked], Query]]] = {
     "histogram": (("counts", "axes"), _histogram),
     "sums": (("axes", "column"), _sums),

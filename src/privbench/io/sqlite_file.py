@@ -38,6 +38,18 @@ _AFFINITY = {
     "FLOA": "DOUBLE",
     "DOUB": "DOUBLE",
 }
+Value = int | float | str | bytes | None
+_EXACT_DIGITS = 15
+_ALLOWED: dict[Kind, tuple[type, ...]] = {
+    Kind.INTEGER: (int,),
+    Kind.FLOAT: (float, int),
+    Kind.DECIMAL: (int, float, str, bytes),
+    Kind.BOOLEAN: (int,),
+    Kind.TEXT: (str, int, float),
+    Kind.DATE: (str,),
+    Kind.TIME: (str,),
+    Kind.TIMESTAMP: (str,),
+}
 
 
 class SQLiteSource(Source):
@@ -227,20 +239,6 @@ class SQLiteSink:
             raise TargetError(
                 f"{self._path.name}: a row of {orphan[0]} references a row of {orphan[2]} that is not there."
             )
-
-
-Value = int | float | str | bytes | None
-_EXACT_DIGITS = 15
-_ALLOWED: dict[Kind, tuple[type, ...]] = {
-    Kind.INTEGER: (int,),
-    Kind.FLOAT: (float, int),
-    Kind.DECIMAL: (int, float, str, bytes),
-    Kind.BOOLEAN: (int,),
-    Kind.TEXT: (str, int, float),
-    Kind.DATE: (str,),
-    Kind.TIME: (str,),
-    Kind.TIMESTAMP: (str,),
-}
 
 
 def to_arrow(values: Sequence[Value], of: SqlType, where: str) -> pa.Array:

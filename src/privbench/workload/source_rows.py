@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from privbench.io.base import Source, arrow_schema
 from privbench.schema.tables import Table
 
+Rng = np.random.Generator
+Row = dict[str, Any]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
@@ -99,10 +102,6 @@ class JoinSizes:
         if column is not None:
             return f"c{self._columns[table].index(column)}"
         return f"t{list(self._columns).index(table)}"
-
-
-Rng = np.random.Generator
-Row = dict[str, Any]
 
 
 def random_rows(source: Source, table: Table, most: int, rng: Rng) -> pa.Table | None:

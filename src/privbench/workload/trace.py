@@ -22,6 +22,27 @@ from privbench.workload.statement import OutsideError
 
 Base = tuple[str, str]
 """A table of the schema and a column of it."""
+_WRAPPERS = (exp.Neg, exp.Paren, exp.Cast)
+_CONSTANTS = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Case, exp.If, exp.Count, exp.Select, exp.Coalesce)
+_OPAQUE = (exp.HexString, exp.BitString, exp.ByteString, exp.RawString, exp.National, exp.UnicodeString, exp.Heredoc)
+_QUERIES = (exp.Select, exp.Subquery, exp.With, exp.CTE, exp.Union, exp.Except, exp.Intersect, exp.From, exp.Join)
+_CLAUSES = (exp.Where, exp.Having, exp.Group, exp.Rollup, exp.Cube, exp.Order, exp.Ordered, exp.Limit, exp.Offset)
+_NAMES = (exp.Table, exp.TableAlias, exp.Column, exp.Alias, exp.Identifier, exp.Star)
+_VALUES = (exp.Literal, exp.Boolean, exp.Null, exp.Cast, exp.DataType, exp.Tuple, exp.Distinct)
+_LOGIC = (exp.And, exp.Or, exp.Not, exp.Paren, exp.Case, exp.If, exp.Exists, exp.Any, exp.All, exp.Is, exp.Escape)
+_TESTS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Like)
+_ARITHMETIC = (exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Abs, exp.Coalesce)
+_TEXT = (exp.Lower, exp.Upper, exp.Length, exp.Year, exp.Month, exp.Day)
+_AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Filter, exp.Window, exp.RowNumber)
+_ALLOWED = frozenset((*_QUERIES, *_CLAUSES, *_NAMES, *_VALUES, *_LOGIC, *_TESTS, *_ARITHMETIC, *_TEXT, *_AGGREGATES))
+_NAMED = (exp.Table, exp.TableAlias, exp.Column, exp.Alias)
+_KEYWORDS = {"LEFT", "RIGHT", "FULL", "INNER", "OUTER", "CROSS", "SEMI", "ANTI", "OVER"}
+_Type = exp.DataType.Type
+_TYPES = {
+    *(_Type.BOOLEAN, _Type.TINYINT, _Type.SMALLINT, _Type.INT, _Type.BIGINT, _Type.FLOAT, _Type.DOUBLE, _Type.DECIMAL),
+    *(_Type.TEXT, _Type.VARCHAR, _Type.CHAR, _Type.DATE, _Type.TIME, _Type.DATETIME),
+    *(_Type.TIMESTAMP, _Type.TIMESTAMPTZ, _Type.TIMESTAMPNTZ),
+}
 
 
 class Derived(Enum):
@@ -94,11 +115,6 @@ def _renamed(scope: Scope) -> list[str]:
     """The names that `AS t (a, b)` gives to the columns of a subquery."""
     parent = scope.expression.parent
     return list(parent.alias_column_names) if isinstance(parent, (exp.Subquery, exp.CTE)) else []
-
-
-_WRAPPERS = (exp.Neg, exp.Paren, exp.Cast)
-_CONSTANTS = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Case, exp.If, exp.Count, exp.Select, exp.Coalesce)
-_OPAQUE = (exp.HexString, exp.BitString, exp.ByteString, exp.RawString, exp.National, exp.UnicodeString, exp.Heredoc)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,26 +206,6 @@ def _compared(node: exp.Expr, parent: exp.Expr | None) -> tuple[exp.Expr | None,
         return None, None
     on_right, on_left = OPERATORS[type(parent)]
     return (parent.this, on_right) if node.arg_key == "expression" else (parent.expression, on_left)
-
-
-_QUERIES = (exp.Select, exp.Subquery, exp.With, exp.CTE, exp.Union, exp.Except, exp.Intersect, exp.From, exp.Join)
-_CLAUSES = (exp.Where, exp.Having, exp.Group, exp.Rollup, exp.Cube, exp.Order, exp.Ordered, exp.Limit, exp.Offset)
-_NAMES = (exp.Table, exp.TableAlias, exp.Column, exp.Alias, exp.Identifier, exp.Star)
-_VALUES = (exp.Literal, exp.Boolean, exp.Null, exp.Cast, exp.DataType, exp.Tuple, exp.Distinct)
-_LOGIC = (exp.And, exp.Or, exp.Not, exp.Paren, exp.Case, exp.If, exp.Exists, exp.Any, exp.All, exp.Is, exp.Escape)
-_TESTS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Like)
-_ARITHMETIC = (exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Abs, exp.Coalesce)
-_TEXT = (exp.Lower, exp.Upper, exp.Length, exp.Year, exp.Month, exp.Day)
-_AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Filter, exp.Window, exp.RowNumber)
-_ALLOWED = frozenset((*_QUERIES, *_CLAUSES, *_NAMES, *_VALUES, *_LOGIC, *_TESTS, *_ARITHMETIC, *_TEXT, *_AGGREGATES))
-_NAMED = (exp.Table, exp.TableAlias, exp.Column, exp.Alias)
-_KEYWORDS = {"LEFT", "RIGHT", "FULL", "INNER", "OUTER", "CROSS", "SEMI", "ANTI", "OVER"}
-_Type = exp.DataType.Type
-_TYPES = {
-    *(_Type.BOOLEAN, _Type.TINYINT, _Type.SMALLINT, _Type.INT, _Type.BIGINT, _Type.FLOAT, _Type.DOUBLE, _Type.DECIMAL),
-    *(_Type.TEXT, _Type.VARCHAR, _Type.CHAR, _Type.DATE, _Type.TIME, _Type.DATETIME),
-    *(_Type.TIMESTAMP, _Type.TIMESTAMPTZ, _Type.TIMESTAMPNTZ),
-}
 
 
 def drop_qualifiers(tree: exp.Expr) -> None:
