@@ -204,7 +204,6 @@ MANIFESTS: dict[str, tuple[Callable[[Json], Any], str]] = {
         lambda m: m["tables"]["visit"]["columns"][0].update(nullable=1),
         "neither true nor false",
     ),
-    "two databases": (lambda m: m.update(format="sqlite"), "a sqlite database is one file"),
 }
 
 
@@ -214,6 +213,21 @@ def test_a_changed_manifest_fails(bundle: Path, name: str) -> None:
     change_manifest(bundle, change)
     seal(bundle)
     assert_fails(verify_bundle(bundle), message)
+
+
+def test_all_tables_may_be_in_one_file_of_any_format(bundle: Path) -> None:
+    def in_one_file(manifest: Any) -> None:
+        manifest["format"] = "new"
+        for table in manifest["tables"].values():
+            table["files"] = ["data/all.new"]
+
+    for file in (bundle / "data").iterdir():
+        file.unlink()
+    (bundle / "data" / "all.new").write_text("rows")
+    change_manifest(bundle, in_one_file)
+    seal(bundle)
+    verdict = verify_bundle(bundle)
+    assert (verdict.status, verdict.problems) == ("verified", ())
 
 
 def test_every_file_of_the_data_is_listed(bundle: Path) -> None:
