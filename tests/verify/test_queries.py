@@ -218,7 +218,7 @@ NONSENSE: dict[str, tuple[Json, str]] = {
         "is no reference to",
     ),
     "in-degree of a public key": (one_axis("person", {"kind": "in-degree", "link": PRIZE}), "is no reference to"),
-    "null key of another table": (one_axis("person", {"kind": "null key", "link": GUEST}), "is no key that person"),
+    "null key of another table": (one_axis("person", {"kind": "null key", "link": GUEST}), "is no key of person"),
     "key block of a key that is not listed": (
         one_axis("visit", {"kind": "key block", "link": {**GUEST, "columns": ["friend"]}}),
         "is no key of visit",
