@@ -1,11 +1,9 @@
 """Tools to forge models: a small database, and ways to write the header of its model again."""
 
-import copy
 import json
+import math
 import zipfile
-from collections.abc import Callable
-from fractions import Fraction
-from math import prod
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +11,13 @@ import pytest
 
 from privbench.errors import ModelError
 from privbench.model.file import load_model
+from privbench.model.model import Model
 from privbench.model.verify import verify
 
 from .failing import assert_fails
+from .verify.receipts import settle
 
-Json = dict[str, Any]
-Header = Json
+Header = dict[str, Any]
 Change = Callable[[Header], Any]
 
 
@@ -48,104 +47,83 @@ def assert_refused(path: Path, message: str) -> None:
         load_model(path)
 
 
-Wanted = Callable[[Json], bool]
-"""Which queries of a receipt are meant."""
+def feature_text(feature: Mapping[str, Any]) -> str:
+    """A feature in a few words, to find it by: `column city`, `owner fanout visit.person_id`."""
+    if "feature" in feature:
+        return f"{feature['kind']} {feature_text(feature['feature'])}"
+    link = feature.get("link")
+    name = f"{link['table']}.{','.join(link['columns'])}" if link else feature.get("column", "")
+    return f"{feature['kind']} {name}".strip()
 
 
-def counted_by(kind: str, column: str | None = None, *, table: str | None = None) -> Wanted:
-    """Histograms by one feature of a kind, about a column or a key of that name."""
-
-    def wanted(query: Json) -> bool:
-        axes = query.get("axes", ())
-        if query["kind"] != "histogram" or len(axes) != 1 or table not in (None, query["table"]):
-            return False
-        feature = axes[0]["feature"]
-        names = [feature.get("column"), *feature.get("link", {}).get("columns", ())]
-        return feature["kind"] == kind and (column is None or column in names)
-
-    return wanted
-
-
-def of_kind(kind: str, *, axes: int | None = None) -> Wanted:
-    """Queries of a kind, with so many axes."""
-    return lambda query: query["kind"] == kind and axes in (None, len(query.get("axes", ())))
-
-
-def events(header: Header, wanted: Wanted) -> list[Json]:
-    """The events of such queries; there must be some."""
-    nodes = header["receipt"]["ledger"]["nodes"]
-    found = [node for node in nodes if node["kind"] == "event" and wanted(node["query"])]
-    assert found
+def events(header: Header, table: str, *features: str, kind: str = "histogram") -> list[dict[str, Any]]:
+    """The events of a kind of query on a table by these features; there must be some."""
+    found = [
+        node
+        for node in header["receipt"]["ledger"]["nodes"]
+        if node["kind"] == "event"
+        and (node["query"]["kind"], node["query"]["table"]) == (kind, table)
+        and [feature_text(axis["feature"]) for axis in node["query"].get("axes", ())] == [*features]
+    ]
+    assert found, (table, features, kind)
     return found
 
 
-def relabel(old: Wanted, new: Wanted) -> Change:
-    """Let events be about what another one is about, with its draws: each still adds up by itself."""
+def places_from(model: Model, origin: str) -> list[str]:
+    """The columns whose domain has an origin, as the receipt says."""
+    domains = model.receipt["public"]["domains"]
+    return [f"{domain['table']}.{domain['column']}" for domain in domains if domain["origin"] == origin]
+
+
+def instead(table: str, features: tuple[str, ...], *others: str) -> Change:
+    """Let events be about other features of the table, with all that follows from it: they add up as before."""
 
     def change(header: Header) -> None:
-        other = events(header, new)[0]
-        for event in events(header, old):
-            event.update(copy.deepcopy({name: other[name] for name in ("query", "draws", "sensitivity")}))
+        [other, *_] = events(header, table, *others)
+        for event in events(header, table, *features):
+            event.update({name: other[name] for name in ("query", "draws", "sensitivity")})
 
     return change
 
 
-def alter(wanted: Wanted, **facts: object) -> Change:
+def fewer_bins(table: str, *features: str) -> Change:
+    """Let events have one bin where there were several, and draw so many counts."""
+
+    def change(header: Header) -> None:
+        for event in events(header, table, *features):
+            event["query"]["axes"][-1]["bins"] = 1
+            event["draws"] = math.prod(axis["bins"] for axis in event["query"]["axes"])
+
+    return change
+
+
+def alter(table: str, *features: str, **facts: object) -> Change:
     """Let the first event of a query say something else."""
 
     def change(header: Header) -> None:
-        events(header, wanted)[0].update(facts)
+        events(header, table, *features)[0].update(facts)
 
     return change
 
 
-def alter_bins(wanted: Wanted, bins: int) -> Change:
-    """Let the first event of a query be about fewer bins, and have as many draws."""
+def without(table: str, kind: str, *, keep: int = 0) -> Change:
+    """Take out events of a kind of query on a table, all but so many; totals and budget are what is left."""
 
     def change(header: Header) -> None:
-        event = events(header, wanted)[0]
-        event["query"]["axes"][0]["bins"] = bins
-        event["draws"] = prod(axis["bins"] for axis in event["query"]["axes"])
+        receipt = header["receipt"]
+        take_out(receipt["ledger"], events(header, table, kind=kind)[keep:])
+        settle(receipt)
+        receipt["budget"]["amount"] = receipt["ledger"]["total"]
 
     return change
 
 
-def drop(wanted: Wanted) -> Change:
-    """Leave out events of a query, and all that they cost."""
-
-    def change(header: Header) -> None:
-        ledger = header["receipt"]["ledger"]
-        gone = events(header, wanted)
-        kept = [at for at, node in enumerate(ledger["nodes"]) if not any(node is event for event in gone)]
-        place = {at: new for new, at in enumerate(kept)}
-        nodes = [ledger["nodes"][at] for at in kept]
-        for node in nodes:
-            node["parent"] = None if node["parent"] is None else place[node["parent"]]
-        ledger["nodes"] = nodes
-        totals(ledger)
-
-    return change
-
-
-def totals(ledger: Json) -> None:
-    """Add the charges up again, as the tree composes them."""
+def take_out(ledger: dict[str, Any], gone: list[dict[str, Any]]) -> None:
+    """Take events out of a ledger, and number its nodes anew."""
     nodes = ledger["nodes"]
-    spent: dict[int, Fraction] = dict.fromkeys(range(len(nodes)), Fraction(0))
-    for at in reversed(range(len(nodes))):
-        node = nodes[at]
-        if node["kind"] == "event":
-            spent[at] = Fraction(node.get("epsilon") or node["rho"])
-        else:
-            node["total"] = _rational(spent[at])
-        if node["parent"] is not None:
-            above = node["parent"]
-            parallel = nodes[above]["kind"] == "partition"
-            spent[above] = max(spent[above], spent[at]) if parallel else spent[above] + spent[at]
-    ledger["total"] = _rational(spent[0])
-
-
-def _rational(value: Fraction) -> str:
-    return f"{value.numerator}/{value.denominator}"
+    kept = [at for at, node in enumerate(nodes) if all(node is not event for event in gone)]
+    number = {old: new for new, old in enumerate(kept)}
+    ledger["nodes"] = [nodes[at] | {"parent": number.get(nodes[at]["parent"])} for at in kept]
 
 
 def scrub(header: Header) -> None:
@@ -153,8 +131,7 @@ def scrub(header: Header) -> None:
     receipt = header["receipt"]
     receipt["condition"] = None
     for domain in receipt["public"]["domains"]:
-        if domain["origin"] == "data":
-            domain["origin"] = "declared"
+        domain["origin"] = "declared" if domain["origin"] == "data" else domain["origin"]
 
 
 def empty_ledger(header: Header) -> None:
@@ -167,21 +144,63 @@ def empty_ledger(header: Header) -> None:
             table["rows_per_entity_from"] = "derived" if name == "person" else "declared"
 
 
+def set_method(name: str) -> Change:
+    """Let spec and receipt say that another method made the model."""
+
+    def change(header: Header) -> None:
+        header["spec"].update(method={"name": name})
+        header["receipt"]["public"]["parameters"].update(method=name)
+
+    return change
+
+
+def another_owner_key(header: Header) -> None:
+    """Let visits be of persons by another key, wherever the receipt names it."""
+    receipt = header["receipt"]
+    receipt["unit"]["tables"]["visit"].update(key=["cost"])
+    for node in receipt["ledger"]["nodes"]:
+        for axis in node.get("query", {}).get("axes", ()):
+            _rename_key(axis["feature"])
+
+
+def _rename_key(feature: dict[str, Any]) -> None:
+    if "feature" in feature:
+        _rename_key(feature["feature"])
+    if feature.get("link", {}).get("columns") == ["person_id"]:
+        feature["link"]["columns"] = ["cost"]
+
+
+MISSING = "events are missing for what the model holds: "
+
+
+def missing(*axes: tuple[int, str]) -> str:
+    """How the problem of a missing histogram begins, whose axes are columns of the table."""
+    described = [{"bins": bins, "feature": {"column": column, "kind": "column"}} for bins, column in axes]
+    return f'{MISSING}{{"axes": {json.dumps(described)}'
+
+
+def missing_key(bins: int, kind: str, table: str, column: str, target: str) -> str:
+    """The same of a histogram whose one axis is about a key."""
+    link = {"columns": [column], "table": table, "target": target}
+    return f'{MISSING}{{"axes": {json.dumps([{"bins": bins, "feature": {"kind": kind, "link": link}}])}'
+
+
 COMMON: dict[str, tuple[Change, str]] = {
     "condition scrubbed": (scrub, "condition is not what the model's spec says"),
     "sizes said to be public": (
         lambda h: h["receipt"]["public"]["sizes"].update(visit=150),
         "public.sizes is not what the model's spec says",
     ),
-    "public tables hidden": (lambda h: h["receipt"]["public"].update(tables=[]), "public"),
-    "public keys hidden": (lambda h: h["receipt"]["public"].update(keys=[]), "public"),
+    "public tables hidden": (lambda h: h["receipt"]["public"].update(tables=[]), "public.tables is not what"),
+    "public keys hidden": (lambda h: h["receipt"]["public"].update(keys=[]), "public.keys is not what"),
     "orphans denied": (lambda h: h["spec"].update(orphans="null"), "public.orphans is not what"),
-    "another owner key": (lambda h: h["receipt"]["unit"]["tables"]["visit"].update(key=["cost"]), "key"),
+    "another owner key": (another_owner_key, "unit.tables is not what the model's spec says"),
     "another table": (
         lambda h: h["receipt"]["unit"]["tables"].update(
-            other={**h["receipt"]["unit"]["tables"]["visit"], "rows_per_entity": 1, "rows_per_entity_from": "declared"}
+            other=h["receipt"]["unit"]["tables"]["visit"] | {"rows_per_entity": 1, "rows_per_entity_from": "declared"}
         ),
         "about other tables",
     ),
+    "a method that is not known": (set_method("magic"), "the method of the model is not known here"),
 }
 """Forgeries that any method's receipt must not survive, with what is found."""

@@ -1,6 +1,7 @@
 """Columns that are found to equal something: from data to model, with every test in the receipt."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ from privbench.schema.spec import Spec
 from privbench.schema.unit import Neighbours
 
 from ..derived_shop import check, rows_of, write_source
-from ..forging import write_shop
+from ..failing import assert_fails
+from ..forging import settle, take_out, write_shop
 from ..seeded import SeededEntropy
 
 SHOPS, EPSILON = 1500, "400"
@@ -50,20 +52,15 @@ def model(source: Path) -> Model:
     return fit(draft(source, unit="shop", domains="data"), epsilon=EPSILON, entropy=SeededEntropy())
 
 
-def agreements_in(receipt: dict[str, Any]) -> list[dict[str, Any]]:
-    """The events that tested whether a column equals something."""
-    events = [node for node in receipt["ledger"]["nodes"] if node["kind"] == "event"]
-    kinds = [[axis["feature"]["kind"] for axis in event["query"].get("axes", ())] for event in events]
-    return [event for event, of in zip(events, kinds, strict=True) if of == ["agreement"]]
-
-
-def asked_of(model: Model) -> set[str]:
-    """What was tested, in words."""
-    asked = set()
-    for event in agreements_in(model.receipt):
-        feature = event["query"]["axes"][0]["feature"]
-        asked.add(f"{event['query']['table']}.{feature['column']} = {Derived(**feature['equals'])}")
-    return asked
+def comparisons(model: Model) -> dict[str, Any]:
+    """The events that tested a candidate, by what it says."""
+    return {
+        f"{node['query']['table']}.{feature['column']} = {Derived.model_validate(feature['equals'])}": node
+        for node in model.receipt["ledger"]["nodes"]
+        if node["kind"] == "event"
+        for axis in node["query"].get("axes", ())
+        if (feature := axis["feature"])["kind"] == "agreement"
+    }
 
 
 def test_what_holds_is_found(model: Model, tmp_path: Path) -> None:
@@ -83,18 +80,25 @@ def test_the_receipt_holds_every_test(model: Model, tmp_path: Path) -> None:
     loaded = load_model(tmp_path / "shop.model")
     assert verify_model(loaded).status == "conditional"
     assert verify_model(loaded).problems == ()
-    assert asked_of(model) > FOUND
+    assert set(comparisons(model)) > FOUND
     spent = [Fraction(n["total"]) for n in model.receipt["ledger"]["nodes"] if n.get("label") == "derived columns"]
     assert 0 < spent[0] <= Fraction(EPSILON) / 2 / 20
 
 
 def test_an_edited_test_is_noticed(model: Model) -> None:
     receipt = json.loads(json.dumps(model.receipt))
-    agreements_in(receipt)[0]["epsilon"] = "0/1"
-    forged = Model(
-        spec=model.spec, tables=model.tables, public=model.public, entity_keys=model.entity_keys, receipt=receipt
-    )
+    forged = replace(model, receipt=receipt)
+    event = next(iter(comparisons(forged).values()))
+    event["epsilon"] = "0/1"
     assert verify_model(forged).status == "failed"
+
+
+def test_a_column_that_nobody_tested_is_no_derived_one(model: Model) -> None:
+    """Without its test, though all adds up, a receipt does not say that a column was found to equal something."""
+    receipt = json.loads(json.dumps(model.receipt))
+    forged = replace(model, receipt=receipt)
+    take_out(receipt["ledger"], [comparisons(forged)["sale.number = rank from 1"]])
+    assert_fails(verify_model(replace(model, receipt=settle(receipt))), "sale.number: is said to be found")
 
 
 def test_what_was_found_is_from_an_earlier_release_in_the_next_fit(model: Model, source: Path) -> None:
@@ -106,7 +110,7 @@ def test_what_was_found_is_from_an_earlier_release_in_the_next_fit(model: Model,
         (DerivedOrigin.EARLIER, receipt_digest(model.receipt)),
     }
     assert set(derived_columns(again.protection)) == FOUND
-    assert not asked_of(again) & FOUND
+    assert not comparisons(again).keys() & FOUND
 
 
 @pytest.mark.slow
@@ -117,8 +121,8 @@ def test_domains_are_not_searched_for_what_was_found(source: Path) -> None:
     )
     model = fit(private, epsilon=EPSILON, entropy=SeededEntropy())
     assert set(derived_columns(model.protection)) == FOUND
-    searched = [n["query"] for n in model.receipt["ledger"]["nodes"] if "'magnitude'" in str(n.get("query"))]
-    assert [query["axes"][0]["feature"]["column"] for query in searched] == ["hue"]
+    axes = [a for n in model.receipt["ledger"]["nodes"] for a in n.get("query", {}).get("axes", ())]
+    assert [a["feature"]["column"] for a in axes if a["feature"]["kind"] == "magnitude"] == ["hue"]
 
 
 @pytest.mark.slow
@@ -126,14 +130,14 @@ def test_domains_are_not_searched_for_what_was_found(source: Path) -> None:
 def test_no_test_is_made_unless_wanted(source: Path, method: dict[str, object]) -> None:
     spec = draft(source, unit="shop", domains="data").model_copy(update={"method": method})
     model = fit(spec, epsilon=EPSILON, entropy=SeededEntropy())
-    assert asked_of(model) == set()
+    assert comparisons(model) == {}
     assert derived_columns(model.protection) == ()
 
 
 @pytest.mark.slow
 def test_no_test_is_made_with_little_budget_or_where_entities_come_and_go(source: Path) -> None:
     spec = draft(source, unit="shop", domains="data")
-    assert asked_of(fit(spec, epsilon="20", entropy=SeededEntropy())) == set()
+    assert comparisons(fit(spec, epsilon="20", entropy=SeededEntropy())) == {}
     free = spec.model_copy(update={"neighbours": Neighbours.ADD_REMOVE})
     assert candidates_to_test(free, free.protection(), method_settings(free)) == ()
 
@@ -141,7 +145,7 @@ def test_no_test_is_made_with_little_budget_or_where_entities_come_and_go(source
 def test_what_is_tested_follows_from_the_schema(source: Path) -> None:
     spec = draft(source, unit="shop", domains="data")
     found = candidates_to_test(spec, spec.protection(), method_settings(spec))
-    said = {f"{c.table}.{c.column} = {c.derived}" for c in found}
+    said = {f"{candidate.table}.{candidate.column} = {candidate.derived}" for candidate in found}
     assert said > FOUND
     assert {s for s in said if s.startswith("visit.hour")} == {"visit.hour = rank from 1", "visit.hour = rank from 0"}
     assert not any("paid" in s or s.startswith("shop.region") for s in said)

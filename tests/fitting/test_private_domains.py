@@ -1,12 +1,11 @@
 """Domains that are left to the budget: drafted without a look, refused where they cannot be, found and paid for."""
 
-import copy
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -25,13 +24,17 @@ from privbench.model.file import load_model, save_model
 from privbench.model.model import compile_codecs
 from privbench.model.verify import verify
 from privbench.privacy.engine import NumpyEngine
+from privbench.privacy.facts import ColumnFacts
+from privbench.privacy.features import own, present, whole_axis
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy as FixedEntropy
+from privbench.privacy.queries import Counts, Histogram
 from privbench.privacy.vault import Vault
 from privbench.schema.domain import Origin, Range, Serial, Text, Values
 from privbench.schema.release import receipt_digest, release_of
 from privbench.schema.spec import Spec, read_spec, write_spec
 
+from ..forging import MISSING, assert_refused, events, fewer_bins, places_from
 from ..seeded import SeededEntropy
 
 ROWS = 3_000
@@ -56,23 +59,6 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _fit(shop: Path, **flags: Any) -> Any:
     return fit(draft(shop, unit="person"), epsilon=8, entropy=SeededEntropy(), method="independent", **flags)
-
-
-def origins(model: Any, origin: str) -> set[tuple[str, str]]:
-    """The columns whose domains come from there, by the receipt."""
-    domains = model.receipt["public"]["domains"]
-    return {(d["table"], d["column"]) for d in domains if d["origin"] == origin}
-
-
-def events_of(model: Any, table: str) -> list[Any]:
-    nodes = model.receipt["ledger"]["nodes"]
-    return [node for node in nodes if node["kind"] == "event" and node["query"]["table"] == table]
-
-
-def search_of(model: Any, column: str) -> Any:
-    """The event that looked for the magnitudes of a column of persons."""
-    feature = {"kind": "magnitude", "column": column}
-    return next(e for e in events_of(model, "person") if feature in [a["feature"] for a in e["query"].get("axes", ())])
 
 
 def test_a_draft_looks_at_no_value(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,12 +89,11 @@ def test_another_word_is_refused(shop: Path) -> None:
 
 def test_the_receipt_says_what_was_found_and_verifies(shop: Path, tmp_path: Path) -> None:
     model = _fit(shop)
-    assert origins(model, "private") == {("person", "age"), ("visit", "cost"), ("visit", "day")}
-    assert origins(model, "data") == set()
+    assert places_from(model, "private") == ["person.age", "visit.cost", "visit.day"]
+    assert places_from(model, "data") == []
     assert model.receipt["condition"] is None
-    features = [axis["feature"] for event in events_of(model, "visit") for axis in event["query"].get("axes", ())]
-    for kind, column in (("magnitude", "day"), ("cell", "day"), ("step", "cost"), ("magnitude", "cost")):
-        assert {"kind": kind, "column": column} in features
+    for features in ("magnitude day", "cell day", "step cost", "magnitude cost"):
+        assert events({"receipt": model.receipt}, "visit", features)
     save_model(model, tmp_path / "model")
     generate(load_model(tmp_path / "model"), tmp_path / "bundle", seed=1)
     assert verify(tmp_path / "bundle").status == verify(tmp_path / "model").status == "verified"
@@ -120,23 +105,18 @@ def test_a_model_whose_domains_nobody_paid_for_is_refused(shop: Path, tmp_path: 
     model = _fit(shop)
     mail = model.spec.column("person", "mail").domain
     spec = model.spec.with_domains({("person", "mail"): (mail, Origin.PRIVATE)})
-    listed = copy.deepcopy(model.receipt["public"]["domains"])
-    next(domain for domain in listed if domain["column"] == "mail")["origin"] = "private"
-    public = {**model.receipt["public"], "domains": listed}
-    object.__setattr__(model, "spec", spec)
-    object.__setattr__(model, "receipt", {**model.receipt, "public": public})
-    save_model(model, tmp_path / "model")
-    assert any("person.mail" in problem for problem in verify(tmp_path / "model").problems)
+    [domain] = [d for d in model.receipt["public"]["domains"] if d["column"] == "mail"]
+    domain["origin"] = "private"
+    save_model(replace(model, spec=spec), tmp_path / "model")
+    assert any("person.mail: its domain" in problem for problem in verify(tmp_path / "model").problems)
 
 
 def test_a_search_of_fewer_cells_than_the_type_has_is_refused(shop: Path, tmp_path: Path) -> None:
     model = _fit(shop)
-    event = search_of(model, "age")
-    assert event["draws"] == 33
-    event.update(draws=1)
-    event["query"]["axes"][0]["bins"] = 1
+    fewer_bins("person", "magnitude age")({"receipt": model.receipt})
     save_model(model, tmp_path / "model")
-    assert any('"bins": 33' in problem for problem in verify(tmp_path / "model").problems)
+    search = '{"axes": [{"bins": 33, "feature": {"column": "age", "kind": "magnitude"}}]'
+    assert_refused(tmp_path / "model", f"{MISSING}{search}")
 
 
 def test_texts_without_a_list_are_refused_all_at_once_before_anything_is_read(tmp_path: Path) -> None:
@@ -172,8 +152,7 @@ def test_a_domain_that_an_earlier_fit_found_cites_its_release(shop: Path, tmp_pa
     assert (column.origin, column.release) == (Origin.EARLIER, receipt_digest(first.receipt))
     assert again.spec.origins(again.protection)["person", "age"] is Origin.EARLIER
     assert again.spec.earlier_releases() == (release_of(first.receipt),)
-    assert origins(again, "private") == set()
-    assert ("person", "age") in origins(again, "earlier release")
+    assert places_from(again, "private") == []
     save_model(again, tmp_path / "model")
     assert load_model(tmp_path / "model").spec == again.spec
 
@@ -189,7 +168,7 @@ def test_a_domain_that_was_found_by_a_fit_that_is_not_named_is_refused(shop: Pat
 def test_too_little_budget_falls_back_on_the_type(shop: Path) -> None:
     spec = draft(shop, unit="person")
     model = fit(spec, epsilon="0.0001", entropy=SeededEntropy(), method="independent")
-    assert ("person", "age") in origins(model, "schema")
+    assert "person.age" in places_from(model, "schema")
 
 
 def test_the_method_gets_what_is_left(shop: Path) -> None:
@@ -212,10 +191,25 @@ def test_the_spec_is_a_function_of_the_noisy_answers(shop: Path) -> None:
     found = with_found(spec, protection, first, wanted)
     replay = Vault(None, ledger=Ledger(Fraction(4)), entropy=FixedEntropy(4), tape=first.answers)
     assert with_found(spec, protection, replay, wanted) == found
-    first.encode(compile_codecs(found, protection))
-    assert list(engine._data["visit"].codes) == ["day", "cost"]
-    assert engine._raw == {}
-    assert np.array_equal(engine._data["visit"].entities, read.private["visit"].entities)
+    assert found.wanted(protection) == ()
+
+
+def test_columns_are_coded_once_their_domain_is_known(shop: Path) -> None:
+    """After that their codes are counted, and no value is left to look at."""
+    spec = draft(shop, unit="person", domains="data")
+    protection = spec.protection()
+    with open_source(shop) as source:
+        codecs = compile_codecs(spec, protection, without={("person", "age")})
+        read = read_database(source, protection, codecs, orphans_as_null=False, progress=silent)
+    entropy, ledger, codecs = SeededEntropy(), Ledger(Fraction(200)), compile_codecs(spec, protection)
+    vault = Vault(NumpyEngine(read.private, raw=read.raw, entropy=entropy), ledger=ledger, entropy=entropy)
+    vault.encode(codecs)
+    age = own("age", ColumnFacts(size=codecs["person"]["age"].size, ordered=True, null=False))
+    query = Histogram(table="person", axes=(whole_axis(age),))
+    assert vault.measure(query, Fraction(100), ledger.root).counts.round().tolist() == [43] * 60 + [42] * 10
+    search = Histogram(table="person", axes=(whole_axis(present("age")),), counts=Counts.VOTES)
+    with pytest.raises(KeyError):
+        vault.measure(search, Fraction(1), ledger.root)
 
 
 def test_raw_values_follow_their_rows(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,23 +12,29 @@ from privbench.fitting.fit import fit
 from privbench.model.file import load_model, save_model
 from privbench.model.model import Model
 from privbench.model.verify import verify
+from privbench.spn.clique import CliqueTree
 from privbench.spn.fanout_link import FanoutLink
+from privbench.spn.feature_names import STRATUM
+from privbench.spn.nodes import walk
 from privbench.spn.reference_link import ReferenceLink
 
 from ..forging import (
     COMMON,
+    MISSING,
     Change,
     Header,
     alter,
-    alter_bins,
     assert_refused,
-    counted_by,
-    drop,
     empty_ledger,
     events,
+    feature_text,
+    fewer_bins,
     forged,
-    of_kind,
-    relabel,
+    instead,
+    missing,
+    missing_key,
+    set_method,
+    without,
     write_shop,
 )
 from ..seeded import SeededEntropy
@@ -37,8 +44,7 @@ CREATE TABLE visit (id INTEGER PRIMARY KEY, person_id INTEGER REFERENCES person 
   guide INTEGER REFERENCES person (id));
 CREATE TABLE club (leader INTEGER REFERENCES person (id));"""
 PEOPLE, VISITS = 120, 300
-WEIGHT = 2**20
-"""What an entity weighs."""
+UNITS = 2**20
 
 
 @pytest.fixture(scope="module")
@@ -80,57 +86,67 @@ def forge(pure: Path, tmp_path: Path) -> Callable[[Change], Path]:
     return lambda change: forged(pure, tmp_path / "forged", change)
 
 
-CITY, AGE = counted_by("column", "city"), counted_by("column", "age")
-ROWS, GUIDES = counted_by("fanout", "person_id"), counted_by("in-degree", "guide")
-NULL_GUIDES, UNOWNED = counted_by("null key", "guide"), counted_by("null key", "person_id")
-PAIR = of_kind("histogram", axes=2)
-UNPAID = "missing for what the model holds"
+OWNERS = "fanout visit.person_id"
+GUIDES = "in-degree visit.guide"
+NO_GUIDE, NO_OWNER = "null key visit.guide", "null key visit.person_id"
 
 
-def counted_in_rows(header: Header) -> None:
-    event = events(header, CITY)[0]
-    event["query"]["counts"] = "rows"
-    event["sensitivity"] = "1/1"
+def count_rows(header: Header) -> None:
+    """Let cities be counted in rows, of which a person has one, with noise for that."""
+    for event in events(header, "person", "column city"):
+        event["query"]["counts"] = "rows"
+        event["sensitivity"] = "1/1"
 
 
 FORGED = COMMON | {
-    "ledger emptied": (empty_ledger, UNPAID),
-    "a column without event": (relabel(CITY, AGE), UNPAID),
-    "a column left out": (drop(CITY), UNPAID),
-    "a column with fewer draws": (alter(CITY, draws=1), "draws"),
-    "a column with fewer bins": (alter_bins(CITY, 1), UNPAID),
-    "a column counted in rows": (counted_in_rows, ""),
-    "fanouts without event": (relabel(ROWS, AGE), UNPAID),
-    "in-degrees without event": (relabel(GUIDES, AGE), UNPAID),
-    "NULL keys without event": (relabel(NULL_GUIDES, AGE), UNPAID),
-    "unowned rows without event": (relabel(UNOWNED, counted_by("column", "cost")), UNPAID),
-    "a pair without event": (relabel(PAIR, AGE), UNPAID),
-    "a pair with fewer bins": (alter_bins(PAIR, 1), UNPAID),
-    "pairs that nobody chose": (drop(of_kind("choice of pair")), "choice of pair"),
+    "public tables hidden": (
+        lambda h: h["receipt"]["public"].update(tables=[]),
+        "is no key of a public table to the entity table",
+    ),
+    "public keys hidden": (
+        lambda h: h["receipt"]["public"].update(keys=[]),
+        "counts rows by a key of person that is not public",
+    ),
+    "ledger emptied": (empty_ledger, missing((3, "city"))),
+    "a column without event": (instead("person", ("column city",), "column age"), missing((3, "city"))),
+    "a column with fewer bins": (fewer_bins("person", "column city"), missing((3, "city"))),
+    "a column with fewer draws": (alter("person", "column city", draws=1), "draws is 1, but the query has 3"),
+    "a column counted in rows": (count_rows, f'{MISSING}{{"axes": [{{"bins": 3, "feature": {{"column": "city"'),
+    "fanouts without event": (instead("person", (OWNERS,), "column age"), '"kind": "fanout"'),
+    "references without event": (instead("person", (GUIDES,), "column age"), '"kind": "in-degree"'),
+    "NULL keys without event": (
+        instead("visit", (NO_GUIDE,), "column cost"),
+        missing_key(2, "null key", "visit", "guide", "person"),
+    ),
+    "unowned rows without event": (
+        instead("visit", (NO_OWNER,), "column cost"),
+        missing_key(2, "null key", "visit", "person_id", "person"),
+    ),
     "another method in the spec": (
         lambda h: h["spec"].update(method={"name": "paper"}),
         "the model holds what the method of its spec does not make",
     ),
     "another method everywhere": (
-        lambda h: (
-            h["spec"].update(method={"name": "independent"}),
-            h["receipt"]["public"]["parameters"].update(method="independent"),
-        ),
+        set_method("independent"),
         "the model holds what the method of its spec does not make",
     ),
     "a method that is not there": (
         lambda h: h["receipt"]["public"]["parameters"].update(method="magic"),
         "public.parameters is not what the model's spec says",
     ),
-    "a lower sensitivity": (alter(CITY, sensitivity=f"{WEIGHT - 1}/1"), "sensitivity"),
-    "in-degrees that move once": (alter(GUIDES, sensitivity=f"{WEIGHT}/1"), "sensitivity"),
-    "less noise than paid for": (alter(CITY, scale="1/1"), "too small"),
-    "a smaller entity": (lambda h: h["receipt"]["unit"].update(weight=1), "unit.weight"),
+    "no choice of pairs of persons": (without("person", "choice of pair"), f"{MISSING}choice of pair"),
+    "no choice of pairs of visits": (without("visit", "choice of pair"), f"{MISSING}choice of pair"),
+    "a lower sensitivity": (
+        alter("person", "column city", sensitivity=f"{UNITS - 1}/1"),
+        f"the query has {UNITS}/1",
+    ),
+    "references moved once": (alter("person", GUIDES, sensitivity=f"{UNITS}/1"), f"the query has {3 * UNITS}/1"),
+    "less noise than paid for": (alter("person", "column city", scale="1/1"), "is too small for epsilon"),
+    "a smaller entity": (lambda h: h["receipt"]["unit"].update(weight=1), "unit.weight is not"),
     "a cap that nobody chose": (
         lambda h: h["receipt"]["unit"]["tables"]["visit"].update(rows_per_entity=1, rows_per_entity_from="declared"),
         "unit.tables is not what",
     ),
-    "a field that nobody knows": (alter(CITY, additive=True), "additive"),
 }
 
 
@@ -160,40 +176,69 @@ def test_a_receipt_that_is_not_the_models(name: str, forge: Callable[..., Path])
     assert_refused(path, message)
 
 
+def _pairs(model: Path) -> list[tuple[str, tuple[str, str]]]:
+    """Table and features of the pairs that the model has tables of, as its receipt says."""
+    queries = [n["query"] for n in load_model(model).receipt["ledger"]["nodes"] if n["kind"] == "event"]
+    pairs = [
+        (q["table"], [feature_text(a["feature"]) for a in q["axes"]]) for q in queries if len(q.get("axes", ())) == 2
+    ]
+    return [(table, (first, second)) for table, (first, second) in pairs if first != "entity rows"]
+
+
+def test_pairs_are_what_was_chosen(pure: Path) -> None:
+    held = load_model(pure)
+    for name, table in held.tables.items():
+        trees = [node for node in walk(table.network) if isinstance(node, CliqueTree)]
+        parents = [p for tree in trees for column in tree.columns for p in column.parents if p != STRATUM]
+        assert len(parents) == sum(table == name for table, _ in _pairs(pure)) > 0
+
+
+@pytest.mark.parametrize("change", [instead, fewer_bins])
+def test_a_pair_without_event_or_with_fewer_bins(
+    change: Callable[..., Change], pure: Path, forge: Callable[..., Path]
+) -> None:
+    for table, pair in _pairs(pure):
+        other = {"person": "column age", "visit": "column cost"}[table]
+        path = forge(instead(table, pair, other) if change is instead else fewer_bins(table, *pair))
+        [problem] = verify(path).problems
+        assert problem.startswith(f"1 {MISSING}")
+        assert problem.count('"bins"') == 2
+
+
 def test_an_empty_ledger_pays_for_nothing(pure: Path, forge: Callable[..., Path]) -> None:
-    """Each histogram of one feature, and of a pair, that the model is made of is missed."""
     problems = verify(forge(empty_ledger)).problems
-    assert all(UNPAID in problem for problem in problems)
-    for kind, name in (
-        ("fanout", "person_id"),
-        ("in-degree", "guide"),
-        ("null key", "guide"),
-        ("null key", "person_id"),
-        ("column", "cost"),
-    ):
-        assert any(f'"{kind}"' in problem and f'"{name}"' in problem for problem in problems), (kind, name)
-    assert any(problem.count('"bins"') == 2 for problem in problems)
+    kinds = [missing_key(2, "null key", "visit", key, "person") for key in ("guide", "person_id")]
+    kinds += ['"kind": "fanout"', '"kind": "in-degree"', '"column": "cost"']
+    for query in (*kinds, f"person: {_choices(pure, 'person')} {MISSING}choice of pair"):
+        assert any(query in problem for problem in problems), query
+
+
+def _choices(model: Path, table: str) -> int:
+    return sum(name == table for name, _ in _pairs(model))
+
+
+def halve_noise(event: dict[str, Any]) -> None:
+    """Noise that would do if an entity only added to the counts: the square root of 2 less, rounded up."""
+    event["scale"] = str(Fraction(event["scale"]) * Fraction(71, 100))
 
 
 GAUSSIAN: dict[str, tuple[Change, str]] = {
-    "in-degrees that move once": (alter(GUIDES, sensitivity=f"{WEIGHT}/1"), "sensitivity"),
-    "in-degrees with the noise of what is additive": (
-        lambda h: [e.update(scale=_half(e["scale"])) for e in events(h, GUIDES)],
-        "too small",
+    "noise as for additive counts": (
+        lambda h: halve_noise(events(h, "person", GUIDES)[0]),
+        "is too small for rho",
     ),
-    "rho too large": (lambda h: h["receipt"]["budget"].update(amount="1000/1"), "budget"),
-    "a smaller delta": (lambda h: h["receipt"].update(delta="1/1000000000000"), "epsilon"),
-    "a smaller epsilon": (lambda h: h["receipt"].update(epsilon="100/1"), "epsilon"),
-    "less noise than paid for": (alter(CITY, scale="1/1"), "too small"),
-    "another noise": (alter(CITY, mechanism="discrete-laplace"), "discrete-laplace"),
+    "references moved once": (alter("person", GUIDES, sensitivity=f"{UNITS}/1"), f"the query has {3 * UNITS}/1"),
+    "rho too large": (
+        lambda h: h["receipt"]["budget"].update(amount="1000/1"),
+        "budget.amount is a rho from which only epsilon",
+    ),
+    "a smaller delta": (lambda h: h["receipt"].update(delta="1/1000000000000"), "from which only epsilon"),
+    "a smaller epsilon": (lambda h: h["receipt"].update(epsilon="100/1"), "from which only epsilon"),
+    "less noise than paid for": (alter("person", "column city", scale="1/1"), "is too small for rho"),
+    "another noise": (alter("person", "column city", mechanism="discrete-laplace"), "mechanism"),
     "no delta": (lambda h: h["receipt"].update(delta="0/1"), "budget"),
+    "no choice of pairs": (without("person", "choice of pair"), f"{MISSING}choice of pair"),
 }
-
-
-def _half(scale: str) -> str:
-    """Less noise by the root of two: what counts that an entity only adds to would need."""
-    less = Fraction(scale) * Fraction(7072, 10_000)
-    return f"{less.numerator}/{less.denominator}"
 
 
 @pytest.mark.parametrize("name", GAUSSIAN)

@@ -1,4 +1,4 @@
-"""Counts of rows up to a cap: every sensitivity that is claimed, against all tiny databases and all their neighbours."""
+"""Counts of rows up to a cap: every sensitivity that is claimed, against all tiny databases and their neighbours."""
 
 from collections.abc import Callable, Iterator
 from itertools import combinations_with_replacement, product

@@ -1,4 +1,4 @@
-"""The vault's two verbs: nothing without a charge, nothing past the budget, nothing on a part that looks at the whole."""
+"""The vault's two verbs: nothing without a charge, nothing past the budget, no part that looks at the whole."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Counts in which every entity weighs the same: what is claimed, against all tiny databases and all their neighbours."""
+"""Counts in which every entity weighs the same: what is claimed, against all tiny databases and their neighbours."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -16,8 +16,8 @@ from privbench.methods.domains.budget import forecast_domains
 from privbench.methods.domains.find import Found, find_domains
 from privbench.privacy.events import PrivacyMeasure
 from privbench.privacy.ledger import Ledger
-from privbench.schema.domain import Bins, Domain, Text, Values
 from privbench.privacy.vault import Vault
+from privbench.schema.domain import Bins, Domain, Text, Values
 from privbench.schema.types import parse_type
 
 from .made import PLACE, costs, replaying, vault_on

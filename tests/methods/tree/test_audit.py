@@ -40,7 +40,9 @@ STEPS = 16
 
 def link(table: str, kind: LinkKind) -> LinkFacts:
     name = f"{table}.person"
-    return LinkFacts(name=name, table=table, columns=("person",), target="person", kind=kind, slots=None, nullable=True, unique=False)
+    return LinkFacts(
+        name=name, table=table, columns=("person",), target="person", kind=kind, slots=None, nullable=True, unique=False
+    )
 
 
 OWNER, BOSS = link("visit", LinkKind.OWNER), link("person", LinkKind.REFERENCE)

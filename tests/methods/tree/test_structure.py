@@ -124,7 +124,14 @@ def test_each_pair_is_offered_once_and_always_as_the_same_object() -> None:
 
 def test_a_pair_of_two_counts_of_keys_is_weighed_by_all_that_moves_it() -> None:
     link = LinkFacts(
-        name="a.b", table="a", columns=("b",), target="t", kind=LinkKind.REFERENCE, slots=None, nullable=True, unique=False
+        name="a.b",
+        table="a",
+        columns=("b",),
+        target="t",
+        kind=LinkKind.REFERENCE,
+        slots=None,
+        nullable=True,
+        unique=False,
     )
     edges = fanout_edges(3)
     counted = [whole_axis(in_degree(replace(link, name=name), edges)) for name in ("a.b", "a.c")]
