@@ -16,8 +16,7 @@ from privbench.io.base import arrow_schema
 from privbench.model.link_check import check_counted, check_links, feature_sizes
 from privbench.model.model import Model
 from privbench.privacy.facts import SIZE_LIMIT
-from privbench.schema.unit import Protection, Role, key_name
-from privbench.spn.fanout_link import FanoutLink
+from privbench.schema.unit import Protection, Role
 from privbench.spn.feature_names import COMPONENT
 
 CELLS_PER_BYTE, FREE_CELLS = 1000, 2**20
@@ -49,15 +48,6 @@ def _check_table(model: Model, name: str) -> None:
     check_counted(model, name)
     if sizes != {column: codec.size for column, codec in model.codecs[name].items()} | feature_sizes(model, name):
         raise ModelError(f"{name}: its network does not fit its columns.")
-
-
-def _check_counted(model: Model, name: str) -> None:
-    """Refuse columns that count rows that are not made with their owner: their number is not known then."""
-    derived = [column.derived for column in model.protection.schema.table(name).columns]
-    for child in (equals.rows for equals in derived if equals is not None and equals.rows is not None):
-        link = key_name(child, model.protection.owners[child])
-        if not isinstance(model.tables[child].links.get(link), FanoutLink):
-            raise ModelError(f"{name}: counts rows of {child}, which are not made with it.")
 
 
 def _check_public(model: Model, rows: Mapping[str, int] | None) -> None:

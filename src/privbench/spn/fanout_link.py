@@ -60,7 +60,7 @@ class FanoutLink(LinkModel):
 
     @property
     def cumulated(self) -> bool:
-        """FanoutLink are carried on one by one."""
+        """Fanouts are carried on one by one."""
         return False
 
     def columns(self, key: Link) -> tuple[LinkColumn, ...]:  # noqa: ARG002

@@ -36,7 +36,7 @@ NEGLIGIBLE = 0.03
 """If no more than this share of the entities can be outside of where nearly all values are, they go to the edge."""
 MOST_HEAVY_HITTERS = 128
 LEAST_HEAVY_HITTER = 1 / 512
-"""A single value with a smaller share of the entities is no heavy_hitter, however exact its count is."""
+"""A single value with a smaller share of the entities is no heavy hitter, however exact its count is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

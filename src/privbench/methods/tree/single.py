@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 MOST_CODES = 64
 """Columns with more codes than this get no larger part of the budget."""
 FANOUT_PART = 2.0
-"""FanoutLink get this many times the part of another column: rows of other tables follow from them."""
+"""Fanouts get this many times the part of another column: rows of other tables follow from them."""
 LEAST_STRATUM = 0.5
 
 
