@@ -55,7 +55,11 @@ def _spoil(shop: Path, table: str, line: str) -> None:
 @pytest.mark.parametrize(
     ("table", "line", "words"),
     [
-        ("visit", "900,12345,1", "visit.person_id: 1 rows name a row of person that is not there. Repair them, or"),
+        (
+            "visit",
+            "900,12345,1",
+            "visit.person_id: 1 rows reference a row of person that does not exist. Repair them, or",
+        ),
         ("person", "7,x,1", "person(id): 1 rows repeat the key of another row. Remove the duplicates"),
         ("person", ",x,1", "person(id): 1 rows have a NULL in the key"),
         ("visit", "900,,1", "visit.person_id: 1 rows have a NULL here, but the column is NOT NULL"),

@@ -113,7 +113,7 @@ def test_products_and_sums_refuse_given_columns_where_rows_have_no_place() -> No
         Product(children=(tree, Product(children=(with_given(column("b", "g")),))))
     with pytest.raises(ModelError, match="g: a column of the product is given"):
         Product(children=(tree, Leaf(column="g", counts=np.ones(2))))
-    with pytest.raises(ModelError, match="g: given below a sum"):
+    with pytest.raises(ModelError, match="g: a sum node may not contain conditioning"):
         Sum(children=(Product(children=(tree,)),), weights=np.ones(1))
 
 

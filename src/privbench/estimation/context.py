@@ -66,13 +66,13 @@ def product(weights: Sequence[Weight]) -> Weight:
 
 
 def looked_up(target: Weight, rows: NDArray[np.int64], *, targets: int) -> Shares:
-    """The weight of the target row of each key, of so many; a key without target, -1, meets nothing."""
+    """The weight of the target row of each key, one of `targets` rows; a key without target, -1, meets nothing."""
     weights: Shares = np.append(np.broadcast_to(np.asarray(target, np.float64), (targets,)), 0.0)[rows]
     return weights
 
 
 def added_up(weights: Shares, rows: NDArray[np.int64], *, targets: int) -> Shares:
-    """The weight of the rows whose keys have a target, for each of so many targets."""
+    """The weight of the rows whose keys have a target, for each of `targets` rows."""
     return np.asarray(np.bincount(rows[rows >= 0], weights[rows >= 0], targets), np.float64)
 
 

@@ -25,7 +25,7 @@ MOST_EPSILON = 20
 MEAN_NOISE = {"discrete-laplace": 1.0, "discrete-gaussian": 0.8}
 """The size of the noise on a count, without its sign, in scales of its law."""
 SMALL_SHARE = 0.01
-"""An uncertainty of the share of NULL keys that nobody minds."""
+"""An uncertainty of the share of NULL keys that is not worth a warning."""
 
 
 def fit_warnings(model: Model) -> list[str]:
@@ -47,14 +47,14 @@ def fit_warnings(model: Model) -> list[str]:
     entities, delta = round(model.tables[model.protection.entity].rows), Fraction(model.receipt["delta"])
     if delta * entities > 1:
         lines.append(
-            f"delta {float(delta):g} is above one over the {entities:,} entities: to publish one of them as it is "
-            "would keep such a promise. Choose one far below, such as 1e-9."
+            f"delta {float(delta):g} is above 1/{entities:,}, one over the number of entities: a delta this large "
+            "would allow publishing one entity unprotected. Choose one far below, such as 1e-9."
         )
     return lines
 
 
 def _of_domains(model: Model) -> list[str]:
-    """Say which domains were found with so much noise that good parts of a column may lie outside."""
+    """Say which domains were found with noise so large that good parts of a column may lie outside."""
     entities, unit = model.tables[model.protection.entity].rows, model.receipt["unit"]["weight"]
     unseen: dict[str, float] = {}
     for event in _events(model.receipt):

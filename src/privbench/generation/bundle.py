@@ -1,7 +1,7 @@
 """What stands beside the data in a bundle: schema, receipt, manifest, how to load it, and checksums.
 
-Names of tables and columns come from a stranger's database. They are quoted in SQL and escaped in comments and in the
-README, so that they can end no comment and add no markup.
+Names of tables and columns come from the publisher's database. They are quoted in SQL and escaped in comments and in
+the README, so that they can end no comment and add no markup.
 """
 
 import json
@@ -133,7 +133,7 @@ def _readme(
     yield from _promise(model)
     if keeps_entity_keys(model, scale):
         entity = markdown(protection.entity)
-        yield f"The ids of {entity} are those of the source: public tables name them, so they count as public."
+        yield f"The ids of {entity} are those of the source: public tables reference them, so they count as public."
         yield ""
     yield from ("## Load it", "", sink_kind(form).loading.format(table=stems[next(iter(rows))]), "")
     if omitted := [markdown(f"{t} {k}") for t, k in omitted_keys(protection.schema, Dialect.DUCKDB)]:

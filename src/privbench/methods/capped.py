@@ -166,7 +166,7 @@ def _choose_cap(vault: Vault, facts: Facts, table: str, entities: Size, amount: 
 
 
 def cap_penalties(entities: int, noise: float) -> list[int]:
-    """What each cap of CAPS costs in its choice with so much noise: public, and in proportion to the cap.
+    """What each cap of CAPS costs in its choice with that noise: public, and in proportion to the cap.
 
     >>> cap_penalties(16_000, 10.0)[:3], cap_penalties(0, 100.0)[:3]
     ([10, 20, 30], [12, 25, 37])
@@ -321,6 +321,6 @@ def _implied_counts(facts: Facts, name: str, table: TableModel) -> Iterator[Mapp
 
 
 def rows_json(table: str, *axes: tuple[int, Mapping[str, Any]]) -> dict[str, Any]:
-    """A histogram of rows by axes, each of so many bins of a feature, as the receipt describes it."""
+    """A histogram of rows by axes, each a number of bins and a feature, as the receipt describes it."""
     described = [{"bins": bins, "feature": dict(feature)} for bins, feature in axes]
     return {"kind": "histogram", "table": table, "counts": Counts.ROWS.value, "axes": described}

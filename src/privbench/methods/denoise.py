@@ -106,7 +106,7 @@ def _corrected(means: Floats, clear: NDArray[np.bool_], total: float) -> Floats:
 
 
 def _pieces(noisy: Floats, noise: Noise) -> Floats:
-    """Piecewise constant fits of least squares with a price per piece: one fit for each of PENALTIES."""
+    """Piecewise constant fits of least squares with a penalty per piece: one fit for each of PENALTIES."""
     size = len(noisy)
     sums, squares = np.append(0.0, np.cumsum(noisy)), np.append(0.0, np.cumsum(noisy**2))
     penalties = np.array(PENALTIES)

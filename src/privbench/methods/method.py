@@ -45,14 +45,14 @@ S = TypeVar("S", bound=Settings)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Implied:
-    """What the tables of a model must have cost at least: queries as the receipt describes them, each so many times."""
+    """What the tables of a model must have cost at least: queries as the receipt describes them, repeated as asked."""
 
     queries: tuple[Mapping[str, Any], ...]
     """Noisy counts without which the model could not have come out as it did."""
     kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By kind of query and table, for choices and the like: how many there were at least."""
     foreign: tuple[str, ...] = ()
-    """Tables that hold what the method does not make: nobody could say what that has cost."""
+    """Tables that contain parts that the method never produces, whose cost is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

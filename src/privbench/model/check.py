@@ -1,4 +1,4 @@
-"""The parts of a model file must fit together before anything is made of them; it may come from a stranger.
+"""The parts of a model file must fit together before anything is made of them; it may come from anyone.
 
 Parquet is checked by its metadata before a value is read: a few bytes can claim a trillion rows, or a long text for
 each of a million. What `fit` writes is not compressed (the file is, as a whole), so pages are as long as they say.
@@ -29,7 +29,7 @@ _BATCH_ROWS = 2**16
 def check_model(model: Model, *, public_rows: Mapping[str, int] | None = None) -> None:
     """Refuse a model whose tables, columns, codes or keys are not those of its spec.
 
-    `public_rows` are the rows that the public tables are said to have.
+    `public_rows` are the rows that the public tables have by the header of the file.
     """
     if set(model.tables) != set(model.protection.order):
         raise ModelError("its tables are not those of its spec.")
@@ -57,7 +57,7 @@ def _check_public(model: Model, rows: Mapping[str, int] | None) -> None:
     for table in tables:
         held = check_parquet(model.public[table.name], arrow_schema(table), where=table.name)
         if rows is not None and rows[table.name] != held:
-            raise ModelError(f"{table.name}: has {held:,} rows, and not as many as the header says.")
+            raise ModelError(f"{table.name}: has {held:,} rows, but the header says {rows[table.name]:,}.")
 
 
 def entity_key_schema(protection: Protection) -> pa.Schema:

@@ -86,7 +86,7 @@ def _link_facts(protection: Protection, link: Link, known: Mapping[str, int]) ->
 
 
 def link_facts(link: Link, *, slots: int | None, counted: bool = False) -> LinkFacts:
-    """What is public of a key that can reference so many rows; None where their number is private."""
+    """What is public of a key that can reference `slots` rows; None where their number is private."""
     return LinkFacts(
         name=link.name,
         table=link.table,

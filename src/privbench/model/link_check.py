@@ -20,7 +20,7 @@ def feature_sizes(model: Model, table: str) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for column in _columns(model, table):
         if column.name in sizes or column.name in model.codecs[table]:
-            raise ModelError(f"{table}: two things are called {shown(column.name)} in its network.")
+            raise ModelError(f"{table}: the network has two columns named {shown(column.name)}.")
         sizes[column.name] = column.codes
     return sizes
 

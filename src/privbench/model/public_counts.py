@@ -36,7 +36,7 @@ def public_rows(public: Mapping[str, bytes]) -> dict[str, int]:
 def count_bins(
     protection: Protection, public: Mapping[str, bytes], entity_keys: pa.Table | None
 ) -> tuple[PublicCounts, ...]:
-    """For each key of a public table that names entities by their public ids, the bins of all ids, in their order."""
+    """For each key of a public table that references entities by their public ids, the bins of all ids, in order."""
     counted = []
     for link in protection.links:
         if entity_keys is None or not references_entity(protection, link):

@@ -1,4 +1,4 @@
-"""A model and its receipt must tell the same story: who is protected, what is public, and a charge for every array.
+"""A model and its receipt must agree: who is protected, what is public, and a charge for every array.
 
 A receipt that adds up by itself could still be that of another model, or leave out what this one was made of.
 """

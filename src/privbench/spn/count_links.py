@@ -118,7 +118,7 @@ class SlotLink(LinkModel):
             raise ModelError(f"a network has parts that its link does not know: it has {len(self.counts)}.")
 
     def expected(self, key: Link, network: Node, *, rows: int, most: int) -> Spread:
-        """Where the keys of so many rows point on average, part by part."""
+        """Where the keys of `rows` rows point on average, part by part."""
         if not key.unique and key.kind is not LinkKind.OWNER:
             # References are drawn with their NULLs; a part without counts references all rows alike.
             filled = self.counts.copy()

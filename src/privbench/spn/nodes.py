@@ -85,9 +85,7 @@ class Sum:
         object.__setattr__(self, "weights", checked_weights("a sum node", self.weights))
         for child in self.children:
             if given := given_columns(child):
-                raise ModelError(
-                    f"{shown(given[0].column)}: given below a sum node, where rows have no order of their own."
-                )
+                raise ModelError(f"{shown(given[0].column)}: a sum node may not contain conditioning columns.")
         sizes = self.children[0].sizes
         for child in self.children[1:]:
             if child.sizes != sizes:

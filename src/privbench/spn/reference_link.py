@@ -43,7 +43,7 @@ EVEN = 1e6
 MOST_MORE = 2.0**20
 """Keys that were not counted for each that was: whatever the count, a Poisson draw then fits 64 bits."""
 FEWEST_ALIKE = 50
-"""On average at least so many rows of a block count as alike."""
+"""On average at least this many rows of a block count as alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

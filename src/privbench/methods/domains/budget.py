@@ -29,7 +29,7 @@ ZOOM = Fraction(15, 100)
 HOLDERS = Fraction(5, 100)
 FREQUENT = Fraction(45, 100)
 MOST = 4
-"""No column gets more than so many times its even part."""
+"""No column gets more than this many times its even part."""
 HEAVY_HITTERS = Fraction(65, 100)
 """The part of what a wide column gets that goes to its heavy hitters; the rest goes to its cells."""
 
@@ -40,7 +40,7 @@ LEAST = min(
 
 
 def even_part(budget: Fraction, measure: PrivacyMeasure, modelled: int) -> Fraction:
-    """What the domain of one of so many columns may cost, before others leave something over."""
+    """What the domain of one of `modelled` columns may cost, before others leave something over."""
     return budget * SHARES[measure] / modelled
 
 
@@ -93,13 +93,13 @@ class SearchBudget:
         return self.even * FREQUENT
 
     def rest(self, columns: int) -> Fraction:
-        """For each of so many columns that are not done: wide ones, and lists of strings that cover too little."""
+        """For each of the `columns` that are not done: wide ones, and lists of strings that cover too little."""
         left = self.even * len(self.columns.types) - self.columns.scope.total
         return min(left / columns, self.even * MOST)
 
 
 SEEN = 8
-"""About so many noise scales of entities have to share an order of magnitude for it to be seen."""
+"""About this many noise scales of entities have to share an order of magnitude for it to be seen."""
 
 
 POOR = 0.1
@@ -123,7 +123,7 @@ class DomainForecast:
     strings: tuple[str, ...] = ()
     """Those of the columns that are strings."""
     listed: int | None = None
-    """A string that about so many entities have, or more, is listed and published; None if none can be."""
+    """A string that about this many entities have, or more, is listed and published; None if none can be."""
 
 
 def forecast_domains(wanted: Mapping[Place, SqlType], *, modelled: int, ledger: Ledger) -> DomainForecast | None:

@@ -49,7 +49,7 @@ def doubling_cells(low: int, high: int, doublings: Sequence[int]) -> Cells:
 
 
 def cut_heavy(cells: Cells, counts: NDArray[np.float64], *, target: float) -> Cells:
-    """Cut each cell with more than the target into so many equal parts that they hold about half of it."""
+    """Cut each cell with more than the target into equal parts, as many as make them hold about half of it."""
     starts: list[int] = []
     for start, end, count in zip(cells.starts, cells.ends, counts.tolist(), strict=True):
         parts = 1 if count <= target else min(2 ** ceil(log2(2 * count / target)), MOST_PARTS)
@@ -81,15 +81,15 @@ def cut(first: int, last: int, parts: int) -> list[int]:
 
 
 WINDOWS = (1, 2, 4, 8, 16)
-"""Sums of so many neighbouring cells are looked at: light cells may show together what none shows alone."""
+"""Sums of this many neighbouring cells are looked at: light cells may show together what none shows alone."""
 FALSE = 0.02
 """About how many cells without anything in them are taken for occupied, per histogram."""
 NEAR = 1.5
-"""Beside an occupied cell, a count of so many noise scales is enough: a mistake there costs little."""
+"""Beside an occupied cell, a count of this many noise scales is enough: a mistake there costs little."""
 
 
 def cutoff(noise: Noise, terms: int, chance: float) -> float:
-    """Return what the sum of so many draws of noise passes with at most that chance."""
+    """Return what the sum of `terms` draws of noise passes with at most that chance."""
     if noise.gaussian:
         return noise.scale * sqrt(2 * terms * log(1 / chance))
     if terms == 1:

@@ -26,7 +26,7 @@ from privbench.schema.domain import Domain
 from privbench.schema.types import Kind, SqlType
 
 PARTS = 8
-"""Powers of two between bounds that are not near each other are cut into so many cells."""
+"""Powers of two between bounds that are not near each other are cut into this many cells."""
 DATES = 64
 """So many cells dates and times get."""
 

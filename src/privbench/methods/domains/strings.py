@@ -21,10 +21,10 @@ HOPEFUL = 0.25
 COVERED = 0.5
 """A list is worth publishing if it covers at least this share of the entities that have a string."""
 DOUBT = 3
-"""What is missing from a list is seen from so many standard deviations on."""
+"""What is missing from a list is seen from this many standard deviations on."""
 MOST_STRINGS = 1024
 LONGEST = 200
-"""A longer string is nobody's category."""
+"""Longer strings are not listed: they are unlikely to be categories."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
