@@ -15,9 +15,10 @@ from privbench.methods.domains.budget import POOR, SEEN
 from privbench.methods.forecast import REMEDIES
 from privbench.model.found_lists import list_warnings
 from privbench.model.model import Model
+from privbench.privacy.features import Fanout, InDegree, KeySlot, Magnitude, NullKey, Own
+from privbench.privacy.queries import Counts
 from privbench.privacy.receipt import display_name, link_json
 from privbench.schema.unit import Link, LinkKind
-from privbench.spn.count_links import DegreeLink
 
 NOISY = 0.5
 """A table or key is worth a warning if the noise of its counts adds up to more than this share of its rows."""
@@ -60,7 +61,7 @@ def _of_domains(model: Model) -> list[str]:
     for event in _events(model.receipt):
         query = event["query"]
         for axis in query.get("axes", ()):
-            if axis["feature"]["kind"] == "magnitude":
+            if axis["feature"]["kind"] == Magnitude.kind:
                 name = display_name(query["table"], axis["feature"]["column"])
                 unseen[name] = SEEN * float(Fraction(event["scale"]) / unit)
     poor = {name: most for name, most in unseen.items() if most > POOR * entities}
@@ -83,7 +84,7 @@ def _row_noise(receipt: Mapping[str, Any]) -> dict[tuple[str, str], float]:
     noise: dict[tuple[str, str], float] = {}
     for event in _events(receipt):
         query = event["query"]
-        if query["kind"] == "histogram" and query["counts"] == "rows" and query["axes"]:
+        if query["kind"] == "histogram" and query["counts"] == Counts.ROWS.value and query["axes"]:
             place = query["table"], json.dumps(query["axes"][-1]["feature"], sort_keys=True)
             mean = MEAN_NOISE[event["mechanism"]] * float(Fraction(event["scale"]))
             noise[place] = noise.get(place, 0.0) + mean * event["draws"]
@@ -92,7 +93,7 @@ def _row_noise(receipt: Mapping[str, Any]) -> dict[tuple[str, str], float]:
 
 def _of_table(model: Model, name: str, noise: Mapping[tuple[str, str], float]) -> Iterator[str]:
     rows = model.tables[name].rows
-    columns = [_noise_of(noise, name, {"kind": "column", "column": column}) for column in model.codecs[name]]
+    columns = [_noise_of(noise, name, {"kind": Own.kind, "column": column}) for column in model.codecs[name]]
     typical = median(columns) if columns else 0.0
     if typical > NOISY * rows:
         much = "mostly" if typical > rows else "in good part"
@@ -103,18 +104,18 @@ def _of_table(model: Model, name: str, noise: Mapping[tuple[str, str], float]) -
 
 
 def _of_key(model: Model, link: Link, noise: Mapping[tuple[str, str], float]) -> str | None:
-    counts, rows, target = model.tables[link.table].links[link.name], model.tables[link.table].rows, link.target
+    shares, rows, target = model.tables[link.table].links[link.name].shares, model.tables[link.table].rows, link.target
     key, described = ", ".join(link.key.columns), {"link": link_json(link)}
-    if _noise_of(noise, link.table, {"kind": "key slot", **described}) > NOISY * rows:
+    if _noise_of(noise, link.table, {"kind": KeySlot.kind, **described}) > NOISY * rows:
         return f"how its rows are spread over {target} by the key {key} is in good part noise"
-    degrees = "fanout" if link.kind is LinkKind.OWNER else "in-degree"
+    degrees = Fanout.kind if link.kind is LinkKind.OWNER else InDegree.kind
     if target in model.tables and (
         _noise_of(noise, target, {"kind": degrees, **described}) > NOISY * model.tables[target].rows
     ):
         return f"how many rows reference the same row of {target} by the key {key} is in good part noise"
-    unsure = _noise_of(noise, link.table, {"kind": "null key", **described})
-    if isinstance(counts, DegreeLink) and unsure > max(counts.null_share, SMALL_SHARE) * rows:
-        return f"the share of NULL in the key {key} ({counts.null_share:.0%}) is within its noise"
+    unsure = _noise_of(noise, link.table, {"kind": NullKey.kind, **described})
+    if shares is not None and unsure > max(shares.null_share, SMALL_SHARE) * rows:
+        return f"the share of NULL in the key {key} ({shares.null_share:.0%}) is within its noise"
     return None
 
 
