@@ -104,7 +104,7 @@ def _entries(model: Model) -> Iterator[tuple[str, bytes]]:
         "version": VERSION,
         "spec": model.spec.model_dump(mode="json", by_alias=True, exclude={"source"}),
         "tables": {name: _table_header(f"{i}", table, arrays) for i, (name, table) in enumerate(model.tables.items())},
-        "public": {name: _number_of_rows(content) for name, content in model.public.items()},
+        "public": model.public_rows,
         "entity_keys": model.entity_keys is not None,
         "receipt": model.receipt,
     }
@@ -281,7 +281,3 @@ def _parquet(table: pa.Table) -> bytes:
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="none")
     return buffer.getvalue()
-
-
-def _number_of_rows(content: bytes) -> int:
-    return int(pq.read_metadata(io.BytesIO(content)).num_rows)

@@ -28,11 +28,6 @@ def public_counts(model: Model, table: str) -> dict[str, NDArray[np.uint16]]:
     return {c.name: np.minimum(c.codes, asked[c.name] - 1) for c in counts if c.name in asked}
 
 
-def public_rows(public: Mapping[str, bytes]) -> dict[str, int]:
-    """How many rows each public table has."""
-    return {name: pq.ParquetFile(io.BytesIO(content)).metadata.num_rows for name, content in public.items()}
-
-
 def count_bins(
     protection: Protection, public: Mapping[str, bytes], entity_keys: pa.Table | None
 ) -> tuple[PublicCounts, ...]:

@@ -13,7 +13,7 @@ from privbench.errors import PrivBenchError
 from privbench.model.chosen import Chosen, method_settings
 from privbench.model.facts import public_facts, sizes_are_public, stated_facts, tables_of_known_size
 from privbench.model.model import Model
-from privbench.model.public_counts import count_bins, public_rows
+from privbench.model.public_counts import count_bins
 from privbench.privacy.features import magnitude, present, whole_axis
 from privbench.privacy.queries import Counts, FrequentValues, Histogram
 from privbench.privacy.receipt import PublicFacts, claims
@@ -85,7 +85,7 @@ def _parameters(model: Model, chosen: Chosen) -> dict[str, Any]:
 def _unpaid(model: Model, chosen: Chosen, *, public_sizes: bool) -> Iterator[str]:
     """What the model holds that no event of the ledger accounts for."""
     sizes = model.receipt["public"]["sizes"]
-    rows = {name: sizes.get(name, 0) for name in model.protection.order} | public_rows(model.public)
+    rows = {name: sizes.get(name, 0) for name in model.protection.order} | model.public_rows
     facts = public_facts(
         model.spec,
         model.protection,
