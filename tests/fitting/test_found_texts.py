@@ -16,7 +16,7 @@ from privbench.fitting.plan import plan
 from privbench.fitting.warnings import fit_warnings
 from privbench.generation.generate import generate
 from privbench.model.file import load_model, save_model
-from privbench.model.found_lists import found_lists
+from privbench.model.notes import found_lists
 from privbench.model.model import Model
 from privbench.model.verify import verify
 from privbench.schema.domain import Bins, Origin, Text, Values

@@ -13,10 +13,10 @@ from privbench.errors import BudgetError, SpecError
 from privbench.fitting.derived import candidates_to_test, check_counted, derived_columns
 from privbench.fitting.domains import check_wanted, threshold_part, wanted_types
 from privbench.fitting.promise import Number, check_method, parse_delta, parse_epsilon
-from privbench.methods.domains.budget import POOR, STRING_REMEDIES, DomainForecast, forecast_domains
+from privbench.methods.domains.budget import POOR, STRING_REMEDIES, DomainForecast, forecast_domains, poor_domains_line
 from privbench.methods.domains.coarse import coarse_domain
 from privbench.methods.domains.columns import SCOPE as DOMAINS
-from privbench.methods.forecast import REMEDIES, Forecast, PlanInput, TableForecast
+from privbench.methods.forecast import Forecast, PlanInput, TableForecast, remedies_line
 from privbench.methods.registry import BUILT_IN
 from privbench.methods.tree.derived import SCOPE as TESTS
 from privbench.methods.tree.derived import DependencyForecast, forecast_tests
@@ -108,8 +108,8 @@ def plan(
             f"Only {planning} plans ahead."
         )
     sure = protection.entity in known
-    ways = (f"Remedies for noise: {', '.join(REMEDIES)}.",) if forecast.warnings else ()
-    warnings = (*forecast.warnings, *ways, *_of_domains(domains, every[protection.entity]))
+    remedies = (remedies_line(),) if forecast.warnings else ()
+    warnings = (*forecast.warnings, *remedies, *_of_domains(domains, every[protection.entity]))
     return Plan(
         method=chosen.method.name,
         epsilon=budget,
@@ -203,12 +203,7 @@ def _of_domains(domains: DomainForecast | None, entities: int) -> tuple[str, ...
     if domains.seen <= POOR * entities:
         return tuple(lines)
     numbers = [name for name in domains.columns if name not in domains.strings]
-    lines.append(
-        f"The domains of {', '.join(numbers)} will be found with little budget: what fewer than about "
-        f"{min(domains.seen, entities):,.0f} of {entities:,} entities have may lie outside. Declare them in the spec "
-        "if they are public knowledge (`domain: {range: [0, 120]}`), which costs nothing, or raise epsilon."
-    )
-    return tuple(lines)
+    return (*lines, poor_domains_line(numbers, unseen=domains.seen, entities=entities, verb="will be"))
 
 
 def _checked(rows: Mapping[str, int], protection: Protection) -> dict[str, int]:

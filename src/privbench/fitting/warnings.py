@@ -11,10 +11,10 @@ from statistics import median
 from typing import Any
 
 from privbench.fitting.plan import forecast_of
-from privbench.methods.domains.budget import POOR, SEEN
-from privbench.methods.forecast import REMEDIES
-from privbench.model.found_lists import list_warnings
+from privbench.methods.domains.budget import POOR, SEEN, poor_domains_line
+from privbench.methods.forecast import remedies_line
 from privbench.model.model import Model
+from privbench.model.notes import list_warnings
 from privbench.privacy.features import Fanout, InDegree, KeySlot, Magnitude, NullKey, Own
 from privbench.privacy.queries import Counts
 from privbench.privacy.receipt import display_name, link_json
@@ -36,7 +36,7 @@ def fit_warnings(model: Model) -> list[str]:
     lines = [line for name in model.protection.order for line in _of_table(model, name, noise)]
     lines += forecast.warnings if forecast is not None else ()
     if lines:
-        lines.append(f"Remedies for noise: {', '.join(_remedies(model))}.")
+        lines.append(remedies_line(*_more_remedies(model)))
     lines += _of_domains(model)
     lines += list_warnings(model)
     epsilon = Fraction(model.receipt["epsilon"])
@@ -67,12 +67,7 @@ def _of_domains(model: Model) -> list[str]:
     poor = {name: most for name, most in unseen.items() if most > POOR * entities}
     if not poor:
         return []
-    most = min(max(poor.values()), entities)
-    return [
-        f"The domains of {', '.join(poor)} were found with little budget: what fewer than about {most:,.0f} of "
-        f"{entities:,.0f} entities have may lie outside. Declare them in the spec if they are public knowledge "
-        "(`domain: {range: [0, 120]}`), which costs nothing, or raise epsilon."
-    ]
+    return [poor_domains_line(poor, unseen=max(poor.values()), entities=entities, verb="were")]
 
 
 def _events(receipt: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -123,7 +118,7 @@ def _noise_of(noise: Mapping[tuple[str, str], float], table: str, feature: Mappi
     return noise.get((table, json.dumps(feature, sort_keys=True)), 0.0)
 
 
-def _remedies(model: Model) -> list[str]:
+def _more_remedies(model: Model) -> list[str]:
     unit = model.receipt["unit"]["tables"]
     chosen = [name for name, limits in unit.items() if limits["rows_per_entity_from"] == "chosen"]
-    return [*REMEDIES, f"a declared `rows_per_entity` ({', '.join(chosen)})"] if chosen else list(REMEDIES)
+    return [f"a declared `rows_per_entity` ({', '.join(chosen)})"] if chosen else []

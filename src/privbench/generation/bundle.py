@@ -16,10 +16,9 @@ from privbench.io.names import file_stems, markdown, sql_comment
 from privbench.io.render import Dialect, omitted_keys, render_ddl
 from privbench.io.sinks import sink_kind
 from privbench.io.staging import is_bundle
-from privbench.model.changes import change_lines
 from privbench.model.file import model_digest
-from privbench.model.found_lists import found_lists
 from privbench.model.model import Model
+from privbench.model.notes import change_lines, found_lists
 from privbench.model.order import redrawn_links
 from privbench.schema.tables import Schema
 from privbench.schema.unit import LinkKind

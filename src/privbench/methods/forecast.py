@@ -12,6 +12,11 @@ REMEDIES = ("a larger epsilon", "fewer tables and columns (`drop`)", "domains wi
 """What to do about noise."""
 
 
+def remedies_line(*more: str) -> str:
+    """Say what to do about noise; `more` are remedies beside those that always help."""
+    return f"Remedies for noise: {', '.join((*REMEDIES, *more))}."
+
+
 class Outlook(Enum):
     """What will be signal, in plain words."""
 

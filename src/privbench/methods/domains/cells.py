@@ -17,6 +17,12 @@ PARTITION = 256
 """About how many cells the fixed partition has."""
 MOST_PARTS = 64
 """A heavy cell is cut into no more parts than this."""
+WINDOWS = (1, 2, 4, 8, 16)
+"""Sums of this many neighbouring cells are looked at: light cells may show together what none shows alone."""
+FALSE = 0.02
+"""About how many cells without anything in them are taken for occupied, per histogram."""
+NEAR = 1.5
+"""Beside an occupied cell, a count of this many noise scales is enough: a mistake there costs little."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +84,6 @@ def cut(first: int, last: int, parts: int) -> list[int]:
     width = last - first + 1
     parts = min(parts, width)
     return [first + width * part // parts for part in range(parts)]
-
-
-WINDOWS = (1, 2, 4, 8, 16)
-"""Sums of this many neighbouring cells are looked at: light cells may show together what none shows alone."""
-FALSE = 0.02
-"""About how many cells without anything in them are taken for occupied, per histogram."""
-NEAR = 1.5
-"""Beside an occupied cell, a count of this many noise scales is enough: a mistake there costs little."""
 
 
 def cutoff(noise: Noise, terms: int, chance: float) -> float:

@@ -37,6 +37,18 @@ PER_VALUE = 7.0
 """Bytes for each value: its code, its bin, and what reading holds at once."""
 PER_ROW = 100.0
 """Bytes for the keys of each row, its entity and its weight."""
+CLEAR = 4.0
+"""A count stands out if it is this many standard deviations of its noise."""
+FEWEST_CODES = 2
+"""A column of which fewer codes can stand out is noise."""
+MOST_NOISE = 0.5
+"""A table of which more columns than this share are noise is mostly noise."""
+LARGEST_NOISE = 2**14
+"""Noise above this, in entities, could not be drawn for the smallest of a table's queries."""
+LEAST_RATIO = 0.1
+"""With fewer entities per unit of noise in the entity table, nothing can be learnt: a fit is refused."""
+SURE_CHOICE = 3.0
+"""A pair is chosen nearly always if its score is this many noise scales of the choice above that of no pair."""
 
 Rows = Callable[[str], int]
 """The rows of a table by its name."""
@@ -69,20 +81,6 @@ def cells_fitted(plan: PlannedTable) -> float:
     typical = median(min(feature.size, plan.settings.bins) for feature in plan.own)
     each = min(typical ** (plan.settings.parents + 1), MOST_CELLS)
     return len(plan.own) * float(each) if plan.settings.pairs else 0.0
-
-
-CLEAR = 4.0
-"""A count stands out if it is this many standard deviations of its noise."""
-FEWEST_CODES = 2
-"""A column of which fewer codes can stand out is noise."""
-MOST_NOISE = 0.5
-"""A table of which more columns than this share are noise is mostly noise."""
-LARGEST_NOISE = 2**14
-"""Noise above this, in entities, could not be drawn for the smallest of a table's queries."""
-LEAST_RATIO = 0.1
-"""With fewer entities per unit of noise in the entity table, nothing can be learnt: a fit is refused."""
-SURE_CHOICE = 3.0
-"""A pair is chosen nearly always if its score is this many noise scales of the choice above that of no pair."""
 
 
 def forecast(plan_input: PlanInput, settings: TreeSettings) -> Forecast:

@@ -16,6 +16,20 @@ from privbench.privacy.facts import Facts
 from privbench.privacy.features import Feature
 
 STEPS = 2**48
+PLENTY = 2500
+"""About the r at which half of a table's budget goes to single columns."""
+PER_CHOICE = 40.0
+"""Entities per unit of noise that each choice of a pair needs: with fewer, fewer pairs are looked for."""
+MOST_NOISE = 3000.0
+"""With more noise than this, in entities, the smallest queries of pairs could not be drawn, so there are none."""
+FEWEST_CHOICES = 5
+"""No pairs are looked for if fewer than this are affordable: all of the budget then serves single columns."""
+UNOWNED_SHARE = Fraction(1, 5)
+"""The largest part of a table's budget that goes to counting rows without owner."""
+UNOWNED_ENOUGH = Fraction(100)
+"""Budget times entities that is enough to know their number well."""
+UNOWNED_LEAST = Fraction(1, 2**18)
+"""Never less than this, however many entities: noise must stay small enough to be drawn."""
 
 
 def divided(amount: Fraction, weights: Sequence[float]) -> list[Fraction]:
@@ -27,16 +41,6 @@ def divided(amount: Fraction, weights: Sequence[float]) -> list[Fraction]:
     exact = [Fraction(weight) for weight in weights]
     total = sum(exact)
     return [amount * Fraction(floor(weight / total * STEPS), STEPS) for weight in exact]
-
-
-PLENTY = 2500
-"""About the r at which half of a table's budget goes to single columns."""
-PER_CHOICE = 40.0
-"""Entities per unit of noise that each choice of a pair needs: with fewer, fewer pairs are looked for."""
-MOST_NOISE = 3000.0
-"""With more noise than this, in entities, the smallest queries of pairs could not be drawn, so there are none."""
-FEWEST_CHOICES = 5
-"""No pairs are looked for if fewer than this are affordable: all of the budget then serves single columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,14 +111,6 @@ def _parents(r: float) -> int:
 
 def _clip(value: float, low: float, high: float) -> float:
     return min(max(value, low), high)
-
-
-UNOWNED_SHARE = Fraction(1, 5)
-"""The largest part of a table's budget that goes to counting rows without owner."""
-UNOWNED_ENOUGH = Fraction(100)
-"""Budget times entities that is enough to know their number well."""
-UNOWNED_LEAST = Fraction(1, 2**18)
-"""Never less than this, however many entities: noise must stay small enough to be drawn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
