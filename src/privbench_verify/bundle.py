@@ -39,8 +39,6 @@ MANIFEST = "manifest.json"
 DATA_FOLDER = "data"
 COMPANIONS = ("schema.sql", "README.md", MANIFEST)
 """What must stand in a bundle beside its receipt, its checksums and its data."""
-_ONE_FILE = ("duckdb", "sqlite")
-"""Formats in which all tables are in one file."""
 _ROLES = ("entity", "owned", "lookup", "public")
 _SCALE = re.compile(r"[0-9]{1,100}(?:\.[0-9]{1,100})?(?:e[+-]?[0-9]{1,2})?")
 _LONGEST_FIELD = 2**31 - 1
@@ -67,7 +65,7 @@ class ManifestTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a bundle is said to hold: its tables, and the digests of its model and receipt."""
+    """What a bundle holds according to its manifest: its tables, and the digests of its model and receipt."""
 
     format: str
     scale: Fraction
@@ -218,7 +216,8 @@ def _ties(folder: Path, manifest: Manifest, receipt: Json) -> Iterator[str]:
     yield from _file_problems(folder, manifest)
     yield from _column_problems(manifest, facts)
     entity, size = manifest.tables.get(facts.entity), facts.sizes.get(facts.entity)
-    if manifest.scale == 1 and entity is not None and size not in (None, entity.rows):
+    if manifest.scale == 1 and entity is not None and size is not None and entity.rows > size:
+        # fewer are there where keys that must be unique would repeat
         yield f"{shown(facts.entity)}: has {entity.rows} rows at scale 1, but the receipt says {size}"
 
 
@@ -229,10 +228,8 @@ def _file_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
     for file in sorted(present ^ set(users)):
         where = "is listed, but is no file" if file not in present else "is not listed"
         yield f"{shown(file)}: {where} under {DATA_FOLDER}/ ({MANIFEST})"
-    if manifest.format not in _ONE_FILE and len(set(users)) < len(users):
-        yield f"{MANIFEST}: a file is listed for two tables"
-    if manifest.format in _ONE_FILE and len(set(users)) > 1:
-        yield f"{MANIFEST}: a {manifest.format} database is one file"
+    if 1 < len(set(users)) < len(users):
+        yield f"{MANIFEST}: a file is listed for two tables, but not all tables are in one file"
 
 
 def _column_problems(manifest: Manifest, facts: Facts) -> Iterator[str]:

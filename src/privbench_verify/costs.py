@@ -21,7 +21,7 @@ MAX_RHO = 10**12
 
 _DIGITS = Context(prec=80)
 _LOSS = Decimal("1e-25")
-"""More than what so many digits can lose in `_bound`, where every operation and logarithm is correctly rounded."""
+"""More than what this precision can lose in `_bound`, where every operation and logarithm is correctly rounded."""
 _MARGIN = 1 + Fraction(1, 10**70)
 """The same, as a factor, in `tail_probability`."""
 _ROOT = Fraction(250662827463, 10**11)
@@ -36,7 +36,7 @@ _LEAST_RHO = Fraction(1, 2**100)
 def cost_of(
     mechanism: str, sensitivity: int, scale: Fraction, *, additive: bool, monotone: bool, replaces: bool
 ) -> Fraction:
-    """What one draw costs at least, in the measure of its mechanism; nobody can tell what `as-published` costs.
+    """What one draw costs at least, in the measure of its mechanism; the cost of `as-published` is not known.
 
     `replaces` says whether rho is counted for neighbours that replace an entity; epsilon never is.
     """

@@ -186,17 +186,17 @@ def read_equals(value: object, table: str, tables: Mapping[str, PrivateTable], w
     """Read what a derived column of a table equals."""
     if not isinstance(value, dict) or len(value) != 1 or next(iter(value)) not in ("rows", "owner", "rank"):
         raise ReceiptError(f"{where} is not one of rows, owner and rank")
-    ((kind, said),) = value.items()
+    ((kind, argument),) = value.items()
     if kind == "rows":
-        child = tables.get(text_of(said, f"{where}.rows"))
+        child = tables.get(text_of(argument, f"{where}.rows"))
         if child is None or child.role != "owned" or child.owner != table:
-            raise ReceiptError(f"{where}: {shown(said)} is no table whose rows are owned by rows of {shown(table)}")
-        return kind, text_of(said, where)
+            raise ReceiptError(f"{where}: {shown(argument)} is no table whose rows are owned by rows of {shown(table)}")
+        return kind, text_of(argument, where)
     if tables[table].role != "owned":
         raise ReceiptError(f"{where}: rows of {shown(table)} have no owner row")
     if kind == "rank":
-        return kind, integer_of(said, f"{where}.rank", most=1)
-    return kind, text_of(said, f"{where}.owner")
+        return kind, integer_of(argument, f"{where}.rank", most=1)
+    return kind, text_of(argument, f"{where}.owner")
 
 
 def _unit(value: object) -> tuple[str, dict[str, PrivateTable]]:
@@ -230,7 +230,7 @@ def _check_table(name: str, table: PrivateTable, entity: str, tables: Mapping[st
     if (name == entity) != (table.role == "entity"):
         raise ReceiptError(f"{where}: its role is {table.role}, but the entity table is {shown(entity)}")
     if (rows is None) != (origin == "none"):
-        raise ReceiptError(f"{where}: rows_per_entity is null if and only if it comes from nowhere")
+        raise ReceiptError(f'{where}: rows_per_entity must be null exactly when rows_per_entity_from is "none"')
     if name == entity:
         if (table.owner, table.key, rows, origin) != (None, None, 1, "derived"):
             raise ReceiptError(f"{where}: an entity has one row in its own table, which is derived, and no owner")
@@ -238,7 +238,9 @@ def _check_table(name: str, table: PrivateTable, entity: str, tables: Mapping[st
     if table.owner is None or table.owner not in tables or table.key is None:
         raise ReceiptError(f"{where}: it has no owner table in the unit, or no key")
     if origin == "derived" and rows != tables[table.owner].rows_per_entity:
-        raise ReceiptError(f"{where}: rows_per_entity {rows} is said to be derived, but is not its owner's")
+        raise ReceiptError(
+            f"{where}: rows_per_entity {rows} has the origin derived, but differs from that of its owner"
+        )
 
 
 def _check_owners(entity: str, tables: Mapping[str, PrivateTable]) -> None:
@@ -273,7 +275,7 @@ def _references(value: object, tables: Mapping[str, PrivateTable]) -> frozenset[
 def _check_note(value: object, where: str, *, needed: bool) -> None:
     """What a note says is for people; that it is there where it is needed, and only there, is checked."""
     if (optional_text_of(value, where) is not None) != needed:
-        raise ReceiptError(f"{where} is {'missing' if needed else 'a note on what there is not'}")
+        raise ReceiptError(f"{where} is {'missing' if needed else 'not null, but must be null here'}")
 
 
 def _place_of(value: Json, where: str) -> Place:

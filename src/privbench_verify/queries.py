@@ -33,6 +33,7 @@ ROW_DISTANCE = 512
 _MAX_AXES = 64
 _ON_VALUES = ("magnitude", "step", "cell", "present")
 """Features of the values of a column whose domain is looked for."""
+_HITTERS = "heavy hitters"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +225,6 @@ def _choice(asked: _Asked, *, sensitivity: int, monotone: bool = False, in_block
     )
 
 
-_HITTERS = "heavy hitters"
 _KINDS: dict[str, tuple[tuple[str, ...], Callable[[_Asked], Query]]] = {
     "histogram": (("counts", "axes"), _histogram),
     "sums": (("axes", "column"), _sums),
@@ -300,7 +300,7 @@ def _of_key_block(asked: _Asked) -> Feature:
 
 
 def _of_key_slot(asked: _Asked) -> Feature:
-    """A row by position: of a public table, or among so many entities as are public."""
+    """A row by position: of a public table, or of the entity table if its number of rows is public."""
     link, facts = _held_key(asked), asked.facts
     counted = link.target == facts.entity and link.target in facts.sizes
     if not counted and link.target not in facts.public_tables:
@@ -312,7 +312,7 @@ def _held_key(asked: _Asked) -> Link:
     link, facts = asked.link(), asked.facts
     known = link.target in facts.public_tables or link in facts.references or link == facts.owner_link(asked.table)
     if link.table != asked.table or not known:
-        raise ReceiptError(f"{asked.where}: {link} is no key that {shown(asked.table)} is said to hold")
+        raise ReceiptError(f"{asked.where}: {link} is no key of {shown(asked.table)} in the receipt")
     return link
 
 

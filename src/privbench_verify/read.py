@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from privbench_verify.strict_json import MAX_DEPTH
+from privbench_verify.strict_json import holders_by_depth, values_of
 
 Json = Mapping[str, Any]
 Place = tuple[str, str]
@@ -33,18 +33,11 @@ class ReceiptError(Exception):
 def check_values(value: object) -> None:
     """Refuse what no receipt holds: floats, huge integers, keys that are no text, values nested too deep."""
     _check_value(value)
-    level = [value] if isinstance(value, dict | list) else []
-    for _ in range(MAX_DEPTH):
-        holders: dict[int, Any] = {}  # each once, lest an object that holds itself twice doubles with every level
-        for holder in level:
-            for item in holder.values() if isinstance(holder, dict) else holder:
-                _check_value(item)
-                if isinstance(item, dict | list):
-                    holders[id(item)] = item
-        if not holders:
-            return
-        level = list(holders.values())
-    raise ReceiptError(f"the receipt is nested more than {MAX_DEPTH} deep")
+    try:
+        for item in (item for level in holders_by_depth(value) for holder in level for item in values_of(holder)):
+            _check_value(item)
+    except ValueError as error:
+        raise ReceiptError(str(error)) from None
 
 
 def _check_value(value: Any) -> None:

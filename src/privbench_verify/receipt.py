@@ -73,8 +73,8 @@ class Verdict:
     """What a receipt is worth.
 
     verified: it adds up (see MEANING). conditional: it adds up, given `condition`. unverified: it carries a stamp, or
-    claims that nobody checked. failed: it does not add up; `problems` says where. `spent` is recomputed, in the terms
-    of the receipt's neighbours and delta, so that it compares with `epsilon`; None where it could not be read.
+    something in it cannot be checked. failed: it does not add up; `problems` says where. `spent` is recomputed, in the
+    terms of the receipt's neighbours and delta, so that it compares with `epsilon`; None where it could not be read.
     `assumptions` are sentences on what the promise takes for granted.
     """
 
@@ -251,16 +251,18 @@ def _overspent(ledger: Json, budget: _Budget, total: Fraction, delta: Fraction) 
 def _claims_without_event(facts: Facts, tree: Tree) -> Iterator[str]:
     """What was found or chosen with budget must have an event, and what has an event must not pass for public."""
     private = set(_from(facts, PRIVATE))
-    for place in sorted(tree.begun ^ private):
-        yield f"{shown_place(place)}: its domain is found with budget if and only if an event looks for it"
+    for place in sorted(private - tree.begun):
+        yield f"{shown_place(place)}: the origin of its domain is {PRIVATE}, but no event of the ledger searches for it"
+    for place in sorted(tree.begun - private):
+        yield f"{shown_place(place)}: an event searches for its domain, so the origin of the domain must be {PRIVATE}"
     for place in sorted(tree.looked_at - tree.begun - private):
-        yield f"{shown_place(place)}: an event looks at its values, but its domain is not found with budget"
+        yield f"{shown_place(place)}: an event looks at its values, but the origin of its domain is not {PRIVATE}"
     for name, table in facts.tables.items():
         if (name in tree.chosen) != (table.limit_from == "chosen"):
             yield f"{shown(name)}: rows_per_entity is chosen if and only if an event chooses it"
     for place, derived in facts.derived.items():
         if derived.origin == FOUND and (place, derived.equals) not in tree.compared:
-            yield f"{shown_place(place)}: is said to be found as a derived column, but no event compares it"
+            yield f"{shown_place(place)}: has the origin {FOUND} as a derived column, but no event compares it"
 
 
 def _epsilon(rho: Fraction, delta: Fraction) -> Fraction:
@@ -270,7 +272,7 @@ def _epsilon(rho: Fraction, delta: Fraction) -> Fraction:
 
 
 def _rounded_up(epsilon: Fraction) -> Fraction:
-    """An epsilon with so many digits as anybody reads."""
+    """An epsilon, rounded up to twelve decimals."""
     return Fraction(math.ceil(epsilon * 10**12), 10**12)
 
 

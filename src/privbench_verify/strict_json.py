@@ -7,6 +7,7 @@ value and another the last; huge integers take quadratic time; small texts can h
 import json
 import math
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 MAX_BYTES = 2**28
@@ -30,21 +31,29 @@ def read_json(text: str | bytes) -> Any:
         )
     except RecursionError:
         raise ValueError(_too_deep()) from None
-    check_depth(value)
+    for _ in holders_by_depth(value):
+        pass
     return value
 
 
-def check_depth(value: object) -> None:
-    """Raise ValueError if lists and objects stand in each other more than MAX_DEPTH deep."""
-    level = [value] if isinstance(value, dict | list) else []
+def holders_by_depth(value: object) -> Iterator[list[Any]]:
+    """Give the lists and objects in a value, level by level; ValueError if there are more than MAX_DEPTH levels.
+
+    Each comes once per level, lest an object that holds itself twice doubles with every level.
+    """
+    level: list[Any] = [value] if isinstance(value, dict | list) else []
     for _ in range(MAX_DEPTH):
-        level = [v for holder in level for v in _values(holder) if isinstance(v, dict | list)]
         if not level:
             return
-    raise ValueError(_too_deep())
+        yield level
+        inner = (item for holder in level for item in values_of(holder) if isinstance(item, dict | list))
+        level = list({id(item): item for item in inner}.values())
+    if level:
+        raise ValueError(_too_deep())
 
 
-def _values(holder: Any) -> Any:
+def values_of(holder: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    """The values in a list or an object."""
     return holder.values() if isinstance(holder, dict) else holder
 
 

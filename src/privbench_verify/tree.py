@@ -198,7 +198,7 @@ class Tree:
             raise ReceiptError("rows_per_entity is not what the unit says")
         outer = self.blocks[at]
         if outer is not None and outer["table"] != table:
-            raise ReceiptError(f"parts {shown(table)} inside a block of {shown(str(outer['table']))}")
+            raise ReceiptError(f"is a split of {shown(table)} inside a block of {shown(str(outer['table']))}")
         if node["by"] == "boxes":
             self._check_boxes(at, parts)
         else:
@@ -208,7 +208,7 @@ class Tree:
         for part in parts:
             self._check_columns(self.nodes[at]["table"], self.boxes[part])
             if not _within(self.boxes[part], self.boxes[at]):
-                raise ReceiptError(f"the box of node {part} reaches outside the block that is parted")
+                raise ReceiptError(f"the box of node {part} reaches outside the block that is split")
         columns = set.intersection(*(set(self.boxes[part]) for part in parts)) if parts else set()
         if any(_separate([i for part in parts for i in self.boxes[part][column]]) for column in columns):
             return

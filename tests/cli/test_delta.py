@@ -44,9 +44,9 @@ def test_lists_of_texts_are_found_with_a_delta(shop: Path, run: Run, tmp_path: P
     assert (refused.code, "find with `--delta 1e-9` the texts" in refused.err) == (2, True)
     found = ("--epsilon", "8", "--delta", "1e-9", "--method", "tree")
     planned = run("fit", spec, *found, "--dry-run", "--rows", "person=2000").out
-    assert "Texts that will be listed, and published as they are: those that about" in planned
+    assert "Strings that will be listed, and published as they are: those that about" in planned
     fitted = run("fit", spec, *found, "-o", model)
-    assert "texts found with budget, published as they are: person.city (3)" in fitted.out
+    assert "strings found with budget, published as they are: person.city (3)" in fitted.out
     assert json.loads(run("show", model, "--json").out)["lists_found"] == {"person.city": 3}
     ledger = run("show", model, "--ledger").out
     assert "of delta, thresholds of frequent values spent" in ledger

@@ -13,7 +13,7 @@ def test_the_plan_in_words(spec: Path, shop: Path, run: Run, monkeypatch: pytest
     monkeypatch.setenv("COLUMNS", "100")
     shown = run("fit", spec, "--epsilon", "3.2", "--dry-run", "--rows", "person=50_000")
     assert (shown.code, shown.err) == (0, "")
-    assert "No data were read and nothing was spent. To spend: epsilon 1.6 (replacing is" in shown.out
+    assert "No data were read and nothing was spent. To spend: epsilon 1.6 (half of epsilon: replacing an" in shown.out
     assert "Assumed rows: visit=50000. Say better with --rows visit=N." in shown.out
     assert "pairs of columns will be learnt" in shown.out
     assert "#rows visit.person_id" in shown.out

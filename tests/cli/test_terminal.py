@@ -50,7 +50,7 @@ def test_heavy_modules_are_left_out_of_help() -> None:
 def test_flags_offer_what_there_is() -> None:
     choices = {p.name: list(p.type.choices) for p in cli.commands["synth"].params if hasattr(p.type, "choices")}
     (to,) = (p for p in cli.commands["synth"].params if p.name == "format_")
-    assert to.metavar == "|".join(kind.name for kind in SINKS)
+    assert to.metavar == f"[{'|'.join(kind.name for kind in SINKS)}]"
     assert choices["orphans"] == [o.value for o in Orphans]
     assert choices["neighbours"] == [n.value for n in Neighbours]
 

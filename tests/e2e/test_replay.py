@@ -1,79 +1,92 @@
 """Non-interference of the whole product: from the recorded noisy answers alone the same model file comes out."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from privbench.cli.flags import METHODS
+from privbench.fitting import fit as fit_module
 from privbench.fitting.draft import draft
-from privbench.fitting.fit import fit, release
-from privbench.fitting.reading import ReadDatabase, read_database
+from privbench.fitting.fit import fit
+from privbench.fitting.reading import ReadDatabase
 from privbench.generation.generate import generate
-from privbench.io.open import open_source
-from privbench.methods.method import silent
-from privbench.model.chosen import method_settings, with_method
-from privbench.model.facts import public_facts
+from privbench.methods.registry import BUILT_IN
 from privbench.model.file import save_model
-from privbench.model.model import compile_codecs
 from privbench.model.verify import verify
-from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy as FixedEntropy
-from privbench.privacy.receipt import add_remove_budget
-from privbench.privacy.vault import Vault
+from privbench.privacy.vault import Answer, Vault
 from privbench.schema.spec import Spec
 
 from .shapes import SHAPES
 
-EPSILON = Fraction(16, 5)
+EPSILON = "3.2"
 
 
-def _read(spec: Spec) -> ReadDatabase:
-    protection = spec.protection()
-    assert spec.source is not None
-    with open_source(spec.source) as source:
-        codecs = compile_codecs(spec, protection)
-        return read_database(source, protection, codecs, orphans_as_null=False, progress=silent)
+def _fit(spec: Spec, out: Path, *, tape: Sequence[Answer] | None = None, **options: Any) -> list[Answer]:
+    """Fit and write the model. With a tape nothing private is there: no rows, no engine, and no entropy is drawn."""
+    vaults: list[Vault] = []
+
+    class Recording(Vault):
+        def __init__(self, engine: Any, **kept: Any) -> None:
+            super().__init__(engine if tape is None else None, **kept, tape=tape)
+            vaults.append(self)
+
+    def read_public(*arguments: Any, **more: Any) -> ReadDatabase:
+        read = read_database(*arguments, **more)
+        known = {spec.protection().entity, *read.public}
+        return replace(read, private={}, raw={}, rows={t: n if t in known else -1 for t, n in read.rows.items()})
+
+    read_database = fit_module.read_database
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fit_module, "Vault", Recording)
+        if tape is not None:
+            patch.setattr(fit_module, "read_database", read_public)
+            patch.setattr(FixedEntropy, "words", lambda *_: pytest.fail("noise was drawn"))
+        save_model(fit(spec, epsilon=EPSILON, entropy=FixedEntropy(4), **options), out)
+    [vault] = vaults
+    return vault.answers
 
 
-def _release(spec: Spec, read: ReadDatabase, *, data: Any, tape: Any, out: Path) -> Vault:
-    """The lower half of `fit`, with the vault kept."""
-    protection = spec.protection()
-    facts = public_facts(spec, protection, compile_codecs(spec, protection), read.rows, public_sizes=False)
-    ledger = Ledger(add_remove_budget(EPSILON, protection.neighbours))
-    vault = Vault(facts, data, ledger=ledger, entropy=FixedEntropy(4), tape=tape)
-    save_model(release(vault, spec, read, chosen=method_settings(spec), epsilon=EPSILON, progress=silent), out)
-    return vault
+def _replayed(spec: Spec, folder: Path, **options: Any) -> int:
+    """How many answers there were, of a fit whose model comes out of them alone."""
+    answers = _fit(spec, folder / "recorded", **options)
+    assert len(_fit(spec, folder / "replayed", tape=answers, **options)) == len(answers)
+    assert (folder / "replayed").read_bytes() == (folder / "recorded").read_bytes()
+    return len(answers)
 
 
 @pytest.mark.mostly_slow
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", BUILT_IN)
 @pytest.mark.parametrize("name", sorted(SHAPES))
 def test_the_model_is_a_function_of_the_noisy_answers(name: str, method: str, tmp_path: Path) -> None:
     shape = SHAPES[name]
-    spec = with_method(draft(shape.write(tmp_path / "source"), domains="data", **shape.choices), method)
-    read = _read(spec)
-    recorded = _release(spec, read, data=read.private, tape=None, out=tmp_path / "recorded")
+    spec = draft(shape.write(tmp_path / "source"), domains="data", **shape.choices)
+    assert _replayed(spec, tmp_path, method=method) > 0
 
-    protection = spec.protection()
-    known = {protection.entity, *read.public}
-    public = replace(read, private={}, rows={t: n if t in known else -1 for t, n in read.rows.items()})
-    replayed = _release(spec, public, data=None, tape=recorded.answers, out=tmp_path / "replayed")
 
-    assert len(replayed.answers) == len(recorded.answers) > 0
-    assert (tmp_path / "replayed").read_bytes() == (tmp_path / "recorded").read_bytes()
+def test_so_are_domains_that_were_found(tmp_path: Path) -> None:
+    shape = SHAPES["parent_child"]
+    spec = draft(shape.write(tmp_path / "source"), **shape.choices)
+    assert spec.wanted(spec.protection())
+    assert _replayed(spec, tmp_path, delta="1e-6") > 0
 
 
 def test_other_answers_give_another_model(tmp_path: Path) -> None:
     shape = SHAPES["parent_child"]
     spec = draft(shape.write(tmp_path / "source"), domains="data", **shape.choices)
-    read = _read(spec)
-    recorded = _release(spec, read, data=read.private, tape=None, out=tmp_path / "recorded")
-    changed = [*recorded.answers[:-1], recorded.answers[-1] + 1]
-    _release(spec, read, data=None, tape=changed, out=tmp_path / "changed")
+    answers = _fit(spec, tmp_path / "recorded")
+    _fit(spec, tmp_path / "changed", tape=[*answers[:-1], answers[-1] + 1])
     assert (tmp_path / "changed").read_bytes() != (tmp_path / "recorded").read_bytes()
+
+
+def test_a_tape_that_is_too_short_is_refused(tmp_path: Path) -> None:
+    shape = SHAPES["parent_child"]
+    spec = draft(shape.write(tmp_path / "source"), domains="data", **shape.choices)
+    answers = _fit(spec, tmp_path / "recorded")
+    with pytest.raises(RuntimeError, match="fewer answers"):
+        _fit(spec, tmp_path / "replayed", tape=answers[:-1])
 
 
 def test_a_model_with_test_noise_says_so_everywhere(tmp_path: Path) -> None:

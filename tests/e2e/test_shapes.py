@@ -10,6 +10,7 @@ from privbench.generation import rows as generated_rows
 from privbench.generation.generate import generate
 from privbench.generation.sizes import planned_rows
 from privbench.io.base import Format
+from privbench.methods.registry import BUILT_IN
 from privbench.model.model import Model
 from privbench.model.order import colliding_keys
 from privbench.model.verify import verify
@@ -126,7 +127,7 @@ def _data(bundle: Path) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in sorted((bundle / "data").iterdir())}
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", BUILT_IN)
 def test_public_ids_are_kept_at_scale_one_and_stay_together_at_others(
     method: str, fitted: Fitted, tmp_path: Path
 ) -> None:
@@ -148,7 +149,7 @@ def test_public_ids_are_kept_at_scale_one_and_stay_together_at_others(
     assert len(set(renamed.values())) == len(renamed)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", BUILT_IN)
 @pytest.mark.parametrize(
     ("name", "table", "column"), [("self_reference", "employee", "boss"), ("tree", "box", "parent")]
 )

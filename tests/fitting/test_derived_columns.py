@@ -1,12 +1,14 @@
 """Columns that are found to equal something: from data to model, with every test in the receipt."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from privbench.fitting.derived import claims_to_test, derived_columns
+from privbench.fitting.derived import candidates_to_test, derived_columns
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
 from privbench.fitting.plan import plan
@@ -15,14 +17,15 @@ from privbench.model.chosen import method_settings
 from privbench.model.file import load_model, save_model
 from privbench.model.model import Model
 from privbench.model.receipt_check import verify_model
-from privbench.schema.derived import DerivedOrigin
+from privbench.schema.derived import Derived, DerivedOrigin
 from privbench.schema.domain import Origin
 from privbench.schema.release import receipt_digest
 from privbench.schema.spec import Spec
 from privbench.schema.unit import Neighbours
 
 from ..derived_shop import check, rows_of, write_source
-from ..forging import write_shop
+from ..failing import assert_fails
+from ..forging import settle, take_out, write_shop
 from ..seeded import SeededEntropy
 
 SHOPS, EPSILON = 1500, "400"
@@ -49,15 +52,15 @@ def model(source: Path) -> Model:
     return fit(draft(source, unit="shop", domains="data"), epsilon=EPSILON, entropy=SeededEntropy())
 
 
-def asked_of(model: Model) -> set[tuple[str, str]]:
-    """The tables and claims that were tested."""
-    nodes = model.receipt["ledger"]["nodes"]
-    return {(n["table"], n["query"]) for n in nodes if "#differs" in n.get("query", "")}
-
-
-def claim_query(found: str) -> tuple[str, str]:
-    table, said = found.split(".")
-    return table, f"weights of #differs {said.replace(' = ', ' from ')}"
+def comparisons(model: Model) -> dict[str, Any]:
+    """The events that tested a candidate, by what it says."""
+    return {
+        f"{node['query']['table']}.{feature['column']} = {Derived.model_validate(feature['equals'])}": node
+        for node in model.receipt["ledger"]["nodes"]
+        if node["kind"] == "event"
+        for axis in node["query"].get("axes", ())
+        if (feature := axis["feature"])["kind"] == "agreement"
+    }
 
 
 def test_what_holds_is_found(model: Model, tmp_path: Path) -> None:
@@ -77,19 +80,25 @@ def test_the_receipt_holds_every_test(model: Model, tmp_path: Path) -> None:
     loaded = load_model(tmp_path / "shop.model")
     assert verify_model(loaded).status == "conditional"
     assert verify_model(loaded).problems == ()
-    assert asked_of(model) > set(map(claim_query, FOUND))
+    assert set(comparisons(model)) > FOUND
     spent = [Fraction(n["total"]) for n in model.receipt["ledger"]["nodes"] if n.get("label") == "derived columns"]
     assert 0 < spent[0] <= Fraction(EPSILON) / 2 / 20
 
 
 def test_an_edited_test_is_noticed(model: Model) -> None:
     receipt = json.loads(json.dumps(model.receipt))
-    event = next(n for n in receipt["ledger"]["nodes"] if "#differs" in n.get("query", ""))
+    forged = replace(model, receipt=receipt)
+    event = next(iter(comparisons(forged).values()))
     event["epsilon"] = "0/1"
-    forged = Model(
-        spec=model.spec, tables=model.tables, public=model.public, entity_keys=model.entity_keys, receipt=receipt
-    )
     assert verify_model(forged).status == "failed"
+
+
+def test_a_column_that_nobody_tested_is_no_derived_one(model: Model) -> None:
+    """Without its test, though all adds up, a receipt does not say that a column was found to equal something."""
+    receipt = json.loads(json.dumps(model.receipt))
+    forged = replace(model, receipt=receipt)
+    take_out(receipt["ledger"], [comparisons(forged)["sale.number = rank from 1"]])
+    assert_fails(verify_model(replace(model, receipt=settle(receipt))), "sale.number: is said to be found")
 
 
 def test_what_was_found_is_from_an_earlier_release_in_the_next_fit(model: Model, source: Path) -> None:
@@ -101,7 +110,7 @@ def test_what_was_found_is_from_an_earlier_release_in_the_next_fit(model: Model,
         (DerivedOrigin.EARLIER, receipt_digest(model.receipt)),
     }
     assert set(derived_columns(again.protection)) == FOUND
-    assert not asked_of(again) & set(map(claim_query, FOUND))
+    assert not comparisons(again).keys() & FOUND
 
 
 @pytest.mark.slow
@@ -112,9 +121,8 @@ def test_domains_are_not_searched_for_what_was_found(source: Path) -> None:
     )
     model = fit(private, epsilon=EPSILON, entropy=SeededEntropy())
     assert set(derived_columns(model.protection)) == FOUND
-    searched = [n["query"] for n in model.receipt["ledger"]["nodes"] if "magnitudes" in n.get("query", "")]
-    assert len(searched) == 1
-    assert "hue" in searched[0]
+    axes = [a for n in model.receipt["ledger"]["nodes"] for a in n.get("query", {}).get("axes", ())]
+    assert [a["feature"]["column"] for a in axes if a["feature"]["kind"] == "magnitude"] == ["hue"]
 
 
 @pytest.mark.slow
@@ -122,22 +130,22 @@ def test_domains_are_not_searched_for_what_was_found(source: Path) -> None:
 def test_no_test_is_made_unless_wanted(source: Path, method: dict[str, object]) -> None:
     spec = draft(source, unit="shop", domains="data").model_copy(update={"method": method})
     model = fit(spec, epsilon=EPSILON, entropy=SeededEntropy())
-    assert asked_of(model) == set()
+    assert comparisons(model) == {}
     assert derived_columns(model.protection) == ()
 
 
 @pytest.mark.slow
 def test_no_test_is_made_with_little_budget_or_where_entities_come_and_go(source: Path) -> None:
     spec = draft(source, unit="shop", domains="data")
-    assert asked_of(fit(spec, epsilon="20", entropy=SeededEntropy())) == set()
+    assert comparisons(fit(spec, epsilon="20", entropy=SeededEntropy())) == {}
     free = spec.model_copy(update={"neighbours": Neighbours.ADD_REMOVE})
-    assert claims_to_test(free, free.protection(), method_settings(free)) == ()
+    assert candidates_to_test(free, free.protection(), method_settings(free)) == ()
 
 
 def test_what_is_tested_follows_from_the_schema(source: Path) -> None:
     spec = draft(source, unit="shop", domains="data")
-    found = claims_to_test(spec, spec.protection(), method_settings(spec))
-    said = {f"{claim.table}.{claim.column} = {claim.derived}" for claim in found}
+    found = candidates_to_test(spec, spec.protection(), method_settings(spec))
+    said = {f"{candidate.table}.{candidate.column} = {candidate.derived}" for candidate in found}
     assert said > FOUND
     assert {s for s in said if s.startswith("visit.hour")} == {"visit.hour = rank from 1", "visit.hour = rank from 0"}
     assert not any("paid" in s or s.startswith("shop.region") for s in said)
@@ -153,7 +161,7 @@ def test_no_rank_is_looked_for_where_an_owner_has_one_row(tmp_path: Path) -> Non
         permit="shop_id,void\n1,0\n2,0",
     )
     spec = draft(source, unit="shop", domains="data")
-    assert claims_to_test(spec, spec.protection(), method_settings(spec)) == ()
+    assert candidates_to_test(spec, spec.protection(), method_settings(spec)) == ()
 
 
 def test_the_plan_says_what_tests_cost(source: Path) -> None:

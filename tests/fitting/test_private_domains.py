@@ -1,17 +1,16 @@
 """Domains that are left to the budget: drafted without a look, refused where they cannot be, found and paid for."""
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pytest
-from privbench.privacy.domain_vault import DomainVault
 
 from privbench.errors import SpecError
-from privbench.fitting.domains import open_domain_vault, wanted_types, with_codes, with_found
+from privbench.fitting.domains import wanted_types, with_found
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
 from privbench.fitting.plan import plan
@@ -24,12 +23,18 @@ from privbench.methods.method import silent
 from privbench.model.file import load_model, save_model
 from privbench.model.model import compile_codecs
 from privbench.model.verify import verify
+from privbench.privacy.engine import NumpyEngine
+from privbench.privacy.facts import ColumnFacts
+from privbench.privacy.features import own, present, whole_axis
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy as FixedEntropy
+from privbench.privacy.queries import Counts, Histogram
+from privbench.privacy.vault import Vault
 from privbench.schema.domain import Origin, Range, Serial, Text, Values
 from privbench.schema.release import receipt_digest, release_of
 from privbench.schema.spec import Spec, read_spec, write_spec
 
+from ..forging import MISSING, assert_refused, events, fewer_bins, places_from
 from ..seeded import SeededEntropy
 
 ROWS = 3_000
@@ -84,12 +89,11 @@ def test_another_word_is_refused(shop: Path) -> None:
 
 def test_the_receipt_says_what_was_found_and_verifies(shop: Path, tmp_path: Path) -> None:
     model = _fit(shop)
-    domains = model.receipt["public"]["domains"]
-    assert domains["private"] == ["person.age", "visit.cost", "visit.day"]
-    assert domains["data"] == []
+    assert places_from(model, "private") == ["person.age", "visit.cost", "visit.day"]
+    assert places_from(model, "data") == []
     assert model.receipt["condition"] is None
-    queries = {n["query"] for n in model.receipt["ledger"]["nodes"] if n.get("table") == "visit"}
-    assert {"magnitudes of day", "cells of day", "steps of cost", "magnitudes of cost"} <= queries
+    for features in ("magnitude day", "cell day", "step cost", "magnitude cost"):
+        assert events({"receipt": model.receipt}, "visit", features)
     save_model(model, tmp_path / "model")
     generate(load_model(tmp_path / "model"), tmp_path / "bundle", seed=1)
     assert verify(tmp_path / "bundle").status == verify(tmp_path / "model").status == "verified"
@@ -101,21 +105,18 @@ def test_a_model_whose_domains_nobody_paid_for_is_refused(shop: Path, tmp_path: 
     model = _fit(shop)
     mail = model.spec.column("person", "mail").domain
     spec = model.spec.with_domains({("person", "mail"): (mail, Origin.PRIVATE)})
-    listed = {**model.receipt["public"]["domains"]}
-    listed["schema"] = [name for name in listed["schema"] if name != "person.mail"]
-    listed["private"] = sorted([*listed["private"], "person.mail"])
-    public = {**model.receipt["public"], "domains": listed}
-    object.__setattr__(model, "spec", spec)
-    object.__setattr__(model, "receipt", {**model.receipt, "public": public})
-    save_model(model, tmp_path / "model")
+    [domain] = [d for d in model.receipt["public"]["domains"] if d["column"] == "mail"]
+    domain["origin"] = "private"
+    save_model(replace(model, spec=spec), tmp_path / "model")
     assert any("person.mail: its domain" in problem for problem in verify(tmp_path / "model").problems)
 
 
 def test_a_search_of_fewer_cells_than_the_type_has_is_refused(shop: Path, tmp_path: Path) -> None:
     model = _fit(shop)
-    next(n for n in model.receipt["ledger"]["nodes"] if n.get("query") == "magnitudes of age").update(draws=1)
+    fewer_bins("person", "magnitude age")({"receipt": model.receipt})
     save_model(model, tmp_path / "model")
-    assert any("magnitudes of age, 33 draws" in problem for problem in verify(tmp_path / "model").problems)
+    search = '{"axes": [{"bins": 33, "feature": {"column": "age", "kind": "magnitude"}}]'
+    assert_refused(tmp_path / "model", f"{MISSING}{search}")
 
 
 def test_texts_without_a_list_are_refused_all_at_once_before_anything_is_read(tmp_path: Path) -> None:
@@ -151,7 +152,7 @@ def test_a_domain_that_an_earlier_fit_found_cites_its_release(shop: Path, tmp_pa
     assert (column.origin, column.release) == (Origin.EARLIER, receipt_digest(first.receipt))
     assert again.spec.origins(again.protection)["person", "age"] is Origin.EARLIER
     assert again.spec.earlier_releases() == (release_of(first.receipt),)
-    assert again.receipt["public"]["domains"]["private"] == []
+    assert places_from(again, "private") == []
     save_model(again, tmp_path / "model")
     assert load_model(tmp_path / "model").spec == again.spec
 
@@ -167,14 +168,14 @@ def test_a_domain_that_was_found_by_a_fit_that_is_not_named_is_refused(shop: Pat
 def test_too_little_budget_falls_back_on_the_type(shop: Path) -> None:
     spec = draft(shop, unit="person")
     model = fit(spec, epsilon="0.0001", entropy=SeededEntropy(), method="independent")
-    assert "person.age" in model.receipt["public"]["domains"]["schema"]
+    assert "person.age" in places_from(model, "schema")
 
 
 def test_the_method_gets_what_is_left(shop: Path) -> None:
     receipt = _fit(shop).receipt
     domains = next(n for n in receipt["ledger"]["nodes"] if n.get("label") == "domains")
-    assert Fraction(0) < Fraction(domains["total"]) <= Fraction(receipt["budget"]["add_remove"]) * 3 / 10
-    assert Fraction(receipt["ledger"]["total"]) > Fraction(receipt["budget"]["add_remove"]) * 9 / 10
+    assert Fraction(0) < Fraction(domains["total"]) <= Fraction(receipt["budget"]["amount"]) * 3 / 10
+    assert Fraction(receipt["ledger"]["total"]) > Fraction(receipt["budget"]["amount"]) * 9 / 10
 
 
 def test_the_spec_is_a_function_of_the_noisy_answers(shop: Path) -> None:
@@ -184,14 +185,31 @@ def test_the_spec_is_a_function_of_the_noisy_answers(shop: Path) -> None:
     with open_source(shop) as source:
         codecs = compile_codecs(spec, protection, without=wanted)
         read = read_database(source, protection, codecs, orphans_as_null=False, progress=silent)
-    first = open_domain_vault(wanted, read, ledger=Ledger(Fraction(4)), entropy=FixedEntropy(3))
-    found = with_found(spec, protection, first)
-    replay = DomainVault(wanted, None, ledger=Ledger(Fraction(4)), entropy=FixedEntropy(4), tape=first.answers)
-    assert with_found(spec, protection, replay) == found
-    coded = with_codes(read, compile_codecs(found, protection))
-    assert list(coded.private["visit"].codes) == ["day", "cost"]
-    assert coded.raw == {}
-    assert np.array_equal(coded.private["visit"].entities, read.private["visit"].entities)
+    entropy = FixedEntropy(3)
+    engine = NumpyEngine(read.private, raw=read.raw, entropy=entropy)
+    first = Vault(engine, ledger=Ledger(Fraction(4)), entropy=entropy)
+    found = with_found(spec, protection, first, wanted)
+    replay = Vault(None, ledger=Ledger(Fraction(4)), entropy=FixedEntropy(4), tape=first.answers)
+    assert with_found(spec, protection, replay, wanted) == found
+    assert found.wanted(protection) == ()
+
+
+def test_columns_are_coded_once_their_domain_is_known(shop: Path) -> None:
+    """After that their codes are counted, and no value is left to look at."""
+    spec = draft(shop, unit="person", domains="data")
+    protection = spec.protection()
+    with open_source(shop) as source:
+        codecs = compile_codecs(spec, protection, without={("person", "age")})
+        read = read_database(source, protection, codecs, orphans_as_null=False, progress=silent)
+    entropy, ledger, codecs = SeededEntropy(), Ledger(Fraction(200)), compile_codecs(spec, protection)
+    vault = Vault(NumpyEngine(read.private, raw=read.raw, entropy=entropy), ledger=ledger, entropy=entropy)
+    vault.encode(codecs)
+    age = own("age", ColumnFacts(size=codecs["person"]["age"].size, ordered=True, null=False))
+    query = Histogram(table="person", axes=(whole_axis(age),))
+    assert vault.measure(query, Fraction(100), ledger.root).counts.round().tolist() == [43] * 60 + [42] * 10
+    search = Histogram(table="person", axes=(whole_axis(present("age")),), counts=Counts.VOTES)
+    with pytest.raises(KeyError):
+        vault.measure(search, Fraction(1), ledger.root)
 
 
 def test_raw_values_follow_their_rows(tmp_path: Path) -> None:

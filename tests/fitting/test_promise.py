@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from privbench.cli.flags import METHODS
 from privbench.errors import SpecError
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
 from privbench.fitting.promise import check_method, parse_delta, parse_epsilon
 from privbench.fitting.warnings import fit_warnings
 from privbench.generation.generate import generate
+from privbench.methods.registry import BUILT_IN
 from privbench.model.file import load_model, save_model
 from privbench.model.verify import verify
 from privbench.schema.spec import Spec
@@ -44,7 +44,7 @@ def spec(folder: Path, request: pytest.FixtureRequest) -> Spec:
 def test_a_fit_with_a_delta_is_verified(spec: Spec, tmp_path: Path) -> None:
     model = fit(spec, epsilon="3.2", delta="1e-9", method="independent", entropy=SeededEntropy())
     assert (model.receipt["epsilon"], model.receipt["delta"]) == ("16/5", "1/1000000000")
-    assert float(Fraction(model.receipt["budget"]["rho"])) == pytest.approx(0.13608, abs=1e-5)
+    assert float(Fraction(model.receipt["budget"]["amount"])) == pytest.approx(0.13608, abs=1e-5)
     events = [n for n in model.receipt["ledger"]["nodes"] if n["kind"] == "event"]
     assert {n["mechanism"] for n in events} == {"discrete-gaussian", "exponential"}
     save_model(model, tmp_path / "m")
@@ -62,7 +62,7 @@ def test_a_fit_with_a_delta_is_verified(spec: Spec, tmp_path: Path) -> None:
 def test_a_method_that_parts_rows_takes_no_delta(spec: Spec) -> None:
     with pytest.raises(SpecError, match=r"method paper takes no delta.*`--method independent`"):
         fit(spec, epsilon=1, delta="1e-9", method="paper")
-    check_method(METHODS["paper"], Fraction(0))
+    check_method(BUILT_IN["paper"], Fraction(0))
 
 
 def test_a_delta_that_allows_to_publish_somebody_is_told(folder: Path) -> None:

@@ -16,6 +16,8 @@ from privbench.model.model import compile_codecs
 from privbench.schema.spec import Orphans, Sizes, Spec
 from privbench.schema.unit import Neighbours
 
+from ..forging import places_from
+
 SCHEMA = """
 CREATE TABLE person (id INTEGER PRIMARY KEY, code VARCHAR(5) UNIQUE, age SMALLINT);
 CREATE TABLE visit (k VARCHAR PRIMARY KEY, person_id INTEGER NOT NULL REFERENCES person (id), v INTEGER);
@@ -86,7 +88,7 @@ def test_rows_are_bounded_by_owners_only_if_all_have_one(
 
 def test_the_length_of_text_keys_is_part_of_the_condition(clinic: Callable[[int | None], Path]) -> None:
     model = fit(drafted(clinic(10)), epsilon=1)
-    assert "visit.k" in model.receipt["public"]["domains"]["data"]
+    assert "visit.k" in places_from(model, "data")
     assert "visit.k" in model.receipt["condition"]
 
 

@@ -32,6 +32,8 @@ def test_the_walk(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (tmp_path / "out/data/rows.jsonl").read_text().splitlines()]
     assert Counter(line["table"] for line in lines) == rows
     assert rows["person"] == 300
+    verdict = privbench.verify(tmp_path / "out")
+    assert (verdict.status, verdict.problems) == ("verified", ())
     assert "each says which table it is of, such as person." in (tmp_path / "out/README.md").read_text()
 
 

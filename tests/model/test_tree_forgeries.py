@@ -1,10 +1,11 @@
 """Forged receipts of method `tree`: each adds up on its face, and none is verified."""
 
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
-from privbench.privacy.weighted import weights_query
 
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
@@ -13,10 +14,29 @@ from privbench.model.model import Model
 from privbench.model.verify import verify
 from privbench.spn.clique import CliqueTree
 from privbench.spn.fanout_link import FanoutLink
+from privbench.spn.feature_names import STRATUM
 from privbench.spn.nodes import walk
 from privbench.spn.reference_link import ReferenceLink
 
-from ..forging import COMMON, Change, alter, assert_refused, empty_ledger, forged, relabel, write_shop
+from ..forging import (
+    COMMON,
+    MISSING,
+    Change,
+    Header,
+    alter,
+    assert_refused,
+    empty_ledger,
+    events,
+    feature_text,
+    fewer_bins,
+    forged,
+    instead,
+    missing,
+    missing_key,
+    set_method,
+    without,
+    write_shop,
+)
 from ..seeded import SeededEntropy
 
 DDL = """CREATE TABLE person (id INTEGER PRIMARY KEY, city VARCHAR, age SMALLINT);
@@ -66,44 +86,63 @@ def forge(pure: Path, tmp_path: Path) -> Callable[[Change], Path]:
     return lambda change: forged(pure, tmp_path / "forged", change)
 
 
-def _pair_of(model: Path) -> str:
-    """A pair of columns that the model has a table of."""
-    held = load_model(model)
-    nodes = (node for table in held.tables.values() for node in walk(table.network) if isinstance(node, CliqueTree))
-    return next(weights_query([c.parents[0], c.column]) for node in nodes for c in node.columns if c.parents)
+OWNERS = "fanout visit.person_id"
+GUIDES = "in-degree visit.guide"
+NO_GUIDE, NO_OWNER = "null key visit.guide", "null key visit.person_id"
+
+
+def count_rows(header: Header) -> None:
+    """Let cities be counted in rows, of which a person has one, with noise for that."""
+    for event in events(header, "person", "column city"):
+        event["query"]["counts"] = "rows"
+        event["sensitivity"] = "1/1"
 
 
 FORGED = COMMON | {
-    "ledger emptied": (empty_ledger, "weights of city, 3 draws"),
-    "a column without event": (relabel("weights of city", "weights of age"), "weights of city"),
-    "a column with fewer draws": (alter("weights of city", draws=1), "weights of city, 3 draws"),
-    "a column counted in rows": (alter("weights of city", weighted=False, sensitivity="1/1"), "counts weights"),
-    "fanouts without event": (relabel("weights of #rows", "weights of age"), "weights of #rows visit.person_id"),
-    "names without event": (relabel("weights of #named", "weights of age"), "weights of #in-degree visit.guide"),
-    "NULL keys without event": (relabel("weights of #null visit.guide", "weights of age"), "weights of #null visit"),
+    "public tables hidden": (
+        lambda h: h["receipt"]["public"].update(tables=[]),
+        "is no key of a public table to the entity table",
+    ),
+    "public keys hidden": (
+        lambda h: h["receipt"]["public"].update(keys=[]),
+        "counts rows by a key of person that is not public",
+    ),
+    "ledger emptied": (empty_ledger, missing((3, "city"))),
+    "a column without event": (instead("person", ("column city",), "column age"), missing((3, "city"))),
+    "a column with fewer bins": (fewer_bins("person", "column city"), missing((3, "city"))),
+    "a column with fewer draws": (alter("person", "column city", draws=1), "draws is 1, but the query has 3"),
+    "a column counted in rows": (count_rows, f'{MISSING}{{"axes": [{{"bins": 3, "feature": {{"column": "city"'),
+    "fanouts without event": (instead("person", (OWNERS,), "column age"), '"kind": "fanout"'),
+    "references without event": (instead("person", (GUIDES,), "column age"), '"kind": "in-degree"'),
+    "NULL keys without event": (
+        instead("visit", (NO_GUIDE,), "column cost"),
+        missing_key(2, "null key", "visit", "guide", "person"),
+    ),
     "unowned rows without event": (
-        relabel("weights of #null visit.person_id", "weights of cost"),
-        "weights of #null visit.person_id, 2 draws",
+        instead("visit", (NO_OWNER,), "column cost"),
+        missing_key(2, "null key", "visit", "person_id", "person"),
     ),
     "another method in the spec": (
         lambda h: h["spec"].update(method={"name": "paper"}),
         "the model holds what the method of its spec does not make",
     ),
     "another method everywhere": (
-        lambda h: (
-            h["spec"].update(method={"name": "independent"}),
-            h["receipt"]["public"]["parameters"].update(method="independent"),
-        ),
+        set_method("independent"),
         "the model holds what the method of its spec does not make",
     ),
     "a method that is not there": (
         lambda h: h["receipt"]["public"]["parameters"].update(method="magic"),
         "public.parameters is not what the model's spec says",
     ),
-    "a lower sensitivity": (alter("weights of city", sensitivity=f"{UNITS - 1}/1"), f"at least {UNITS}"),
-    "names moved once": (alter("weights of #named", sensitivity=f"{UNITS}/1"), f"at least {3 * UNITS}"),
-    "less noise than paid for": (alter("weights of city", scale="1/1"), "is too small for epsilon"),
-    "a smaller entity": (lambda h: h["receipt"]["unit"].update(units_per_entity=1), "unit.units_per_entity is 1"),
+    "no choice of pairs of persons": (without("person", "choice of pair"), f"{MISSING}choice of pair"),
+    "no choice of pairs of visits": (without("visit", "choice of pair"), f"{MISSING}choice of pair"),
+    "a lower sensitivity": (
+        alter("person", "column city", sensitivity=f"{UNITS - 1}/1"),
+        f"the query has {UNITS}/1",
+    ),
+    "references moved once": (alter("person", GUIDES, sensitivity=f"{UNITS}/1"), f"the query has {3 * UNITS}/1"),
+    "less noise than paid for": (alter("person", "column city", scale="1/1"), "is too small for epsilon"),
+    "a smaller entity": (lambda h: h["receipt"]["unit"].update(weight=1), "unit.weight is not"),
     "a cap that nobody chose": (
         lambda h: h["receipt"]["unit"]["tables"]["visit"].update(rows_per_entity=1, rows_per_entity_from="declared"),
         "unit.tables is not what",
@@ -137,29 +176,68 @@ def test_a_receipt_that_is_not_the_models(name: str, forge: Callable[..., Path])
     assert_refused(path, message)
 
 
-@pytest.mark.parametrize("draws", [None, 1])
-def test_a_pair_without_event_or_with_fewer_draws(draws: int | None, pure: Path, forge: Callable[..., Path]) -> None:
-    pair = _pair_of(pure)
-    problems = verify(forge(alter(pair, draws=draws) if draws else relabel(pair, "weights of age"))).problems
-    assert any("missing for what the model holds" in problem and pair in problem for problem in problems)
+def _pairs(model: Path) -> list[tuple[str, tuple[str, str]]]:
+    """Table and features of the pairs that the model has tables of, as its receipt says."""
+    queries = [n["query"] for n in load_model(model).receipt["ledger"]["nodes"] if n["kind"] == "event"]
+    pairs = [
+        (q["table"], [feature_text(a["feature"]) for a in q["axes"]]) for q in queries if len(q.get("axes", ())) == 2
+    ]
+    return [(table, (first, second)) for table, (first, second) in pairs if first != "entity rows"]
+
+
+def test_pairs_are_what_was_chosen(pure: Path) -> None:
+    held = load_model(pure)
+    for name, table in held.tables.items():
+        trees = [node for node in walk(table.network) if isinstance(node, CliqueTree)]
+        parents = [p for tree in trees for column in tree.columns for p in column.parents if p != STRATUM]
+        assert len(parents) == sum(table == name for table, _ in _pairs(pure)) > 0
+
+
+@pytest.mark.parametrize("change", [instead, fewer_bins])
+def test_a_pair_without_event_or_with_fewer_bins(
+    change: Callable[..., Change], pure: Path, forge: Callable[..., Path]
+) -> None:
+    for table, pair in _pairs(pure):
+        other = {"person": "column age", "visit": "column cost"}[table]
+        path = forge(instead(table, pair, other) if change is instead else fewer_bins(table, *pair))
+        [problem] = verify(path).problems
+        assert problem.startswith(f"1 {MISSING}")
+        assert problem.count('"bins"') == 2
 
 
 def test_an_empty_ledger_pays_for_nothing(pure: Path, forge: Callable[..., Path]) -> None:
     problems = verify(forge(empty_ledger)).problems
-    kinds = ("#rows visit.person_id", "#in-degree visit.guide", "#null visit.guide", "#null visit.person_id", "cost")
-    for query in (*(f"weights of {kind}, " for kind in kinds), f"{_pair_of(pure)}, "):
+    kinds = [missing_key(2, "null key", "visit", key, "person") for key in ("guide", "person_id")]
+    kinds += ['"kind": "fanout"', '"kind": "in-degree"', '"column": "cost"']
+    for query in (*kinds, f"person: {_choices(pure, 'person')} {MISSING}choice of pair"):
         assert any(query in problem for problem in problems), query
 
 
+def _choices(model: Path, table: str) -> int:
+    return sum(name == table for name, _ in _pairs(model))
+
+
+def halve_noise(event: dict[str, Any]) -> None:
+    """Noise that would do if an entity only added to the counts: the square root of 2 less, rounded up."""
+    event["scale"] = str(Fraction(event["scale"]) * Fraction(71, 100))
+
+
 GAUSSIAN: dict[str, tuple[Change, str]] = {
-    "names said to be additive": (alter("weights of #named", additive=True), "additive, but an entity moves what"),
-    "names moved once": (alter("weights of #named", sensitivity=f"{UNITS}/1"), f"at least {3 * UNITS}"),
-    "rho too large": (lambda h: h["receipt"]["budget"].update(rho="1000/1"), "budget.rho is 1000, from which only"),
+    "noise as for additive counts": (
+        lambda h: halve_noise(events(h, "person", GUIDES)[0]),
+        "is too small for rho",
+    ),
+    "references moved once": (alter("person", GUIDES, sensitivity=f"{UNITS}/1"), f"the query has {3 * UNITS}/1"),
+    "rho too large": (
+        lambda h: h["receipt"]["budget"].update(amount="1000/1"),
+        "budget.amount is a rho from which only epsilon",
+    ),
     "a smaller delta": (lambda h: h["receipt"].update(delta="1/1000000000000"), "from which only epsilon"),
     "a smaller epsilon": (lambda h: h["receipt"].update(epsilon="100/1"), "from which only epsilon"),
-    "less noise than paid for": (alter("weights of city", scale="1/1"), "is too small for rho"),
-    "another noise": (alter("weights of city", mechanism="discrete-laplace"), "not one that rho pays for"),
+    "less noise than paid for": (alter("person", "column city", scale="1/1"), "is too small for rho"),
+    "another noise": (alter("person", "column city", mechanism="discrete-laplace"), "mechanism"),
     "no delta": (lambda h: h["receipt"].update(delta="0/1"), "budget"),
+    "no choice of pairs": (without("person", "choice of pair"), f"{MISSING}choice of pair"),
 }
 
 

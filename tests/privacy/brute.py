@@ -1,4 +1,4 @@
-"""One check for every kind of query: how far an entity moves its exact answer, against what the query says of itself."""
+"""One check for every kind of query: how far an entity moves its exact answer, against what it says of itself."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from privbench.privacy.noise import TestEntropy as FixedEntropy
-from privbench.privacy.sparse import TailChance, _chance, _Digits, _distribution, binomial
+from privbench.privacy.sparse import TailProbability, _Digits, _distribution, _probability, binomial
 
 FINE = Context(prec=250)
 
@@ -30,7 +30,7 @@ class _Words:
         return np.array([*taken, *[0] * (count - len(taken))], dtype=np.uint64)
 
 
-def _exact(chance: TailChance) -> Decimal:
+def _exact(chance: TailProbability) -> Decimal:
     """The chance with 250 digits."""
     rate, step = -chance.least / chance.scale, -1 / chance.scale
     tail, base = (FINE.exp(FINE.divide(Decimal(x.numerator), Decimal(x.denominator))) for x in (rate, step))
@@ -40,12 +40,12 @@ def _exact(chance: TailChance) -> Decimal:
 @pytest.mark.parametrize(
     ("trials", "chance"),
     [
-        (5, TailChance(least=1, scale=Fraction(2, 3))),
-        (40, TailChance(least=3, scale=Fraction(7, 2))),
-        (2**30, TailChance(least=2**20 * 19, scale=Fraction(2**20))),
+        (5, TailProbability(least=1, scale=Fraction(2, 3))),
+        (40, TailProbability(least=3, scale=Fraction(7, 2))),
+        (2**30, TailProbability(least=2**20 * 19, scale=Fraction(2**20))),
     ],
 )
-def test_the_law_is_the_binomial_one(trials: int, chance: TailChance) -> None:
+def test_the_law_is_the_binomial_one(trials: int, chance: TailProbability) -> None:
     entropy = FixedEntropy(1)
     drawn = np.array([binomial(trials, chance, entropy) for _ in range(1000)])
     p = exp(-chance.least / chance.scale) / (1 + exp(-1 / chance.scale))
@@ -58,9 +58,9 @@ def test_the_law_is_the_binomial_one(trials: int, chance: TailChance) -> None:
 
 
 def test_intervals_hold_the_distribution_function() -> None:
-    chance = TailChance(least=5, scale=Fraction(13, 4))
+    chance = TailProbability(least=5, scale=Fraction(13, 4))
     p, q = _exact(chance), FINE.subtract(Decimal(1), _exact(chance))
-    assert _chance(chance, _Digits(40))[0] <= p <= _chance(chance, _Digits(40))[1]
+    assert _probability(chance, _Digits(40))[0] <= p <= _probability(chance, _Digits(40))[1]
     total = Decimal(0)
     for count, (low, high) in enumerate(_distribution(12, chance, _Digits(40))):
         mass = FINE.multiply(FINE.power(p, Decimal(count)), FINE.power(q, Decimal(12 - count)))
@@ -71,7 +71,7 @@ def test_intervals_hold_the_distribution_function() -> None:
 
 @pytest.mark.parametrize(("rest", "expected"), [(0, 0), (2**64 - 1, 1)])
 def test_more_bits_are_drawn_where_the_first_do_not_settle_it(rest: int, expected: int) -> None:
-    chance = TailChance(least=2, scale=Fraction(3))
+    chance = TailProbability(least=2, scale=Fraction(3))
     none = FINE.power(FINE.subtract(Decimal(1), _exact(chance)), Decimal(9))
     start = int(FINE.multiply(none, Decimal(2**128)))  # the 128 bits within which the chance of no event lies
     entropy = _Words(start >> 64, start % 2**64, rest, rest)
@@ -80,6 +80,6 @@ def test_more_bits_are_drawn_where_the_first_do_not_settle_it(rest: int, expecte
 
 
 def test_no_trials_give_no_events_and_many_do_not_take_long() -> None:
-    chance = TailChance(least=2**20 * 45, scale=Fraction(2**20))
+    chance = TailProbability(least=2**20 * 45, scale=Fraction(2**20))
     assert binomial(0, chance, FixedEntropy(1)) == 0
     assert binomial(2**64, chance, FixedEntropy(1)) < 10

@@ -182,7 +182,7 @@ WEIGHED: dict[str, tuple[Histogram | HeavyHitters, int]] = {
 class _Untouchable(NumpyEngine):
     def __init__(self) -> None: ...
 
-    def count(self, queries: Any) -> Any:
+    def count(self, _queries: Any) -> Any:
         raise AssertionError("the rows were touched")
 
 

@@ -104,9 +104,9 @@ def test_there_is_no_float_and_json_keeps_it_all() -> None:
 
 
 PAPERS = {
-    "epsilon, replace": lambda: good(),
+    "epsilon, replace": good,
     "epsilon, add-remove": lambda: good(Neighbours.ADD_REMOVE),
-    "rho, replace": lambda: good_rho(),
+    "rho, replace": good_rho,
     "rho, add-remove": lambda: good_rho(Neighbours.ADD_REMOVE),
 }
 

@@ -1,4 +1,4 @@
-"""The vault's two verbs: nothing without a charge, nothing past the budget, nothing on a part that looks at the whole."""
+"""The vault's two verbs: nothing without a charge, nothing past the budget, no part that looks at the whole."""
 
 import copy
 import pickle
@@ -13,7 +13,7 @@ from privbench.errors import BudgetError
 from privbench.methods.capped import column_histogram, row_histogram
 from privbench.privacy import features
 from privbench.privacy.blocks import Block, disjoint
-from privbench.privacy.calibrate import Noise
+from privbench.privacy.calibrate import Noise, query_noise
 from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.events import PrivacyMeasure
 from privbench.privacy.exact import distance_score
@@ -145,7 +145,7 @@ def test_a_weighted_histogram_is_charged_and_counted_in_any_measure(name: str, n
         assert Fraction(event["sensitivity"]) == query.sensitivity
         assert np.array_equal(measured.values, exact_answers(vault, query)[0])
         assert np.array_equal(measured.counts, measured.values / ENTITY_WEIGHT)
-        assert measured.noise == vault.noise(query, ONE)
+        assert measured.noise == query_noise(query, vault.privacy_measure, ONE)
 
 
 # -- what is recorded ----------------------------------------------------------------------------------------------

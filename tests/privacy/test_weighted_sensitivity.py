@@ -1,4 +1,4 @@
-"""Counts in which every entity weighs the same: what is claimed, against all tiny databases and all their neighbours."""
+"""Counts in which every entity weighs the same: what is claimed, against all tiny databases and their neighbours."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,6 +14,7 @@ from privbench.privacy.facts import LinkFacts
 from privbench.privacy.feature_codes import FeatureCodes
 from privbench.privacy.features import Feature, NullKey, whole_axis
 from privbench.privacy.queries import ENTITY_WEIGHT, Counts, DependencyChoice, Histogram, Pair, PairChoice, Query
+from privbench.spn.feature_names import first_column
 
 from .brute import worst_moves
 from .weighted_tiny import (
@@ -107,7 +108,7 @@ def test_an_agreement_is_led_by_what_it_equals() -> None:
 
 def test_a_feature_of_first_rows_has_one_code_more_and_moves_by_an_entity() -> None:
     feature = features.of_first(own("visit"), OWNER)
-    assert (feature.name, feature.size, feature.apart, feature.sensitivity_factor) == ("#first cost", 3, True, 1)
+    assert (feature.name, feature.size, feature.apart, feature.sensitivity_factor) == (first_column("cost"), 3, True, 1)
 
 
 def test_public_rows_are_public_so_that_an_entity_moves_its_own_weight() -> None:

@@ -39,6 +39,7 @@ from privbench.schema.derived import Derived
 from privbench.schema.types import parse_type
 from privbench.schema.unit import LinkKind, Neighbours
 from privbench.spn.fanouts import fanout_edges, size_edges
+from privbench.spn.feature_names import shown
 
 TOWNS = 2
 TABLES = {"person": "age", "visit": "cost", "note": "tone", "address": "size"}
@@ -253,7 +254,7 @@ def _raw_features() -> tuple[Feature, ...]:
 
 def label(table: str, *of: Feature) -> str:
     """How a histogram is called in a message."""
-    return f"{table}: {' x '.join(f'{f.source.kind} {f.name}' for f in of)}"
+    return f"{table}: {' x '.join(f'{f.source.kind} {shown(f.name)}' for f in of)}"
 
 
 def weights(table: str, *of: Feature) -> Histogram:

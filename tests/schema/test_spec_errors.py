@@ -89,7 +89,7 @@ def test_the_words_of_a_column(tmp_path: Path, words: str, message: str) -> None
     ("words", "message"),
     [
         ("key: [aa]", "line 8, tables.t.key.0: t has no column 'aa'. Did you mean a? Choices: a, b."),
-        ("key: [a, a]", "line 8, tables.t.key.1: 'a' is named twice."),
+        ("key: [a, a]", "line 8, tables.t.key.1: 'a' is listed twice."),
         ("unique: [[a], [c]]", "tables.t.unique.1.0: t has no column 'c'."),
         ("indexes: {i: {columns: [x]}}", "tables.t.indexes.i.columns.0: t has no column 'x'."),
         ("indexes: {i: {columns: []}}", "tables.t.indexes.i.columns: the list is too short: at least 1"),

@@ -221,7 +221,7 @@ NONSENSE: dict[str, tuple[Json, str]] = {
     "null key of another table": (one_axis("person", {"kind": "null key", "link": GUEST}), "is no key that person"),
     "key block of a key that is not listed": (
         one_axis("visit", {"kind": "key block", "link": {**GUEST, "columns": ["friend"]}}),
-        "is no key that visit",
+        "is no key of visit",
     ),
     "blocks of entities": (one_axis("visit", {"kind": "key block", "link": GUEST}), "does not lead to a public table"),
     "slots of a private table": (

@@ -218,8 +218,8 @@ ANY: dict[str, tuple[Change, str]] = {
     "an owner key of no columns": (table("visit", key=[]), "distinct names"),
     "an owner key of one column twice": (table("visit", key=["a", "a"]), "distinct names"),
     "owners in a circle": (table("visit", owner="item"), "go round in a circle"),
-    "rows per entity withheld": (table("visit", rows_per_entity=None), "if it comes from nowhere"),
-    "rows per entity from nowhere": (table("visit", rows_per_entity_from="none"), "if it comes from nowhere"),
+    "rows per entity withheld": (table("visit", rows_per_entity=None), "must be null exactly when"),
+    "rows per entity from nowhere": (table("visit", rows_per_entity_from="none"), "must be null exactly when"),
     "no rows per entity": (table("visit", rows_per_entity=0), "not a whole number from 1"),
     "rows per entity that are true": (table("visit", rows_per_entity=True), "not a whole number from 1"),
     "chosen rows per entity said to be declared": (table("visit", rows_per_entity_from="declared"), "if an event"),
@@ -227,7 +227,10 @@ ANY: dict[str, tuple[Change, str]] = {
         table("item", rows_per_entity=3, rows_per_entity_from="chosen"),
         "item: rows_per_entity is chosen if and only if an event",
     ),
-    "rows per entity said to be derived": (table("visit", rows_per_entity_from="derived"), "is not its owner's"),
+    "rows per entity said to be derived": (
+        table("visit", rows_per_entity_from="derived"),
+        "differs from that of its owner",
+    ),
     # references and what is public
     "references that are no object": (lambda r: r.update(references=[]), "references is not an object"),
     "an owner key among the references": (lambda r: r["references"]["keys"].append(OWNER), "is an owner key"),
@@ -238,7 +241,7 @@ ANY: dict[str, tuple[Change, str]] = {
     ),
     "no note on references": (lambda r: r["references"].update(note=None), "references.note is missing"),
     "no note on orphans": (public(orphans="null"), "orphans_note is missing"),
-    "a note on no orphans": (public(orphans_note="none"), "a note on what there is not"),
+    "a note on no orphans": (public(orphans_note="none"), "must be null here"),
     "unknown orphans": (public(orphans="drop"), "not one of: error, null"),
     "a public table of the unit": (public(tables=["visit"]), "is a table of the unit, too"),
     "a public table twice": (public(tables=["town", "town"]), "distinct names"),
@@ -253,9 +256,12 @@ ANY: dict[str, tuple[Change, str]] = {
     "as published without stamp": (public(parameters={"as_published": True}), "not stamped"),
     "as published as a text": (public(parameters={"as_published": "no"}), "not stamped"),
     "a condition withheld": (origin("age", "data"), "the domains taken from the data ask for"),
-    "a domain said to be found": (origin("age", "private"), "person.age: its domain is found with budget if and only"),
-    "a found domain said to be declared": (origin("wage", "declared"), "person.wage: its domain is found with budget"),
-    "a found list said to be declared": (origin("city", "declared"), "person.city: its domain is found with budget"),
+    "a domain said to be found": (
+        origin("age", "private"),
+        "person.age: the origin of its domain is private, but no event",
+    ),
+    "a found domain said to be declared": (origin("wage", "declared"), "person.wage: an event searches for its domain"),
+    "a found list said to be declared": (origin("city", "declared"), "person.city: an event searches for its domain"),
     "a domain from an unknown release": (
         origin("age", "earlier release", release=RELEASE),
         "a release that `earlier` does not list",
@@ -483,7 +489,7 @@ BLOCKS: dict[str, tuple[Change, str]] = {
     ),
     "another table parted in a block": (
         lambda r: kinds(r, "partition")[1].update(table="visit", rows_per_entity=3),
-        "parts visit inside a block of person",
+        "is a split of visit inside a block of person",
     ),
     "another table measured in a block": (
         lambda r: events(r)[-1].update(parent=r["ledger"]["nodes"].index(parts(r)[0])),

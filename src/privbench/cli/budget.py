@@ -93,9 +93,9 @@ def _notes(record: "BudgetRecord") -> Iterator[str]:
     for sources in alike.values():
         if len(sources) > 1:
             yield f"{', '.join(sources)} have the same tables: if they hold the same data, their sums add up."
-    open_noise = sum(not entry.private for spent in record.sources for entry in spent.entries)
-    if open_noise:
-        yield f"{open_noise} models had noise from a test, protect nobody and are in no sum."
+    test_noise = sum(not entry.private for spent in record.sources for entry in spent.entries)
+    if test_noise:
+        yield f"{test_noise} models used test noise: they are not private and are not counted."
 
 
 def _json(record: "BudgetRecord") -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """All commands in one group. Each reads its flags, calls the function of the same name, and prints the result.
 
 Results go to stdout; progress, warnings and errors to stderr. What a command needs is imported when it runs, so
-that `--help` is quick. The commands themselves are in `fit`, `model`, `demo`, `workload`, `compare` and `budget`.
+that `--help` is quick. The commands themselves are in `fit`, `model`, `demo`, `workload`, `evaluate`, `compare` and
+`budget`.
 """
 
 # ruff: noqa: D301  (click reads the \b in docstrings as a character, which a raw string has not)
@@ -14,10 +15,11 @@ import privbench
 from privbench.cli.budget import budget
 from privbench.cli.compare import compare
 from privbench.cli.demo import demo
+from privbench.cli.evaluate import evaluate
 from privbench.cli.fit import draft, fit, synth
 from privbench.cli.model import generate, show, verify
 from privbench.cli.output import warn
-from privbench.cli.workload import estimate, evaluate, workload
+from privbench.cli.workload import estimate, workload
 from privbench.io.staging import remove_leftovers
 
 

@@ -48,15 +48,15 @@ def compare(source: str, methods: str, epsilons: str, out: Path, force: bool, as
     from privbench.io.staging import check_target
 
     check_target(out, force=force)
-    given = {name: flags.pop(name) for name in ("unit", "domains", "delta", "runs", "workload", "seed")}
+    options = {name: flags.pop(name) for name in ("unit", "domains", "delta", "runs", "workload", "seed")}
     names, budgets = _listed(methods), _listed(epsilons)
     if not names or not budgets:
         raise click.UsageError("--methods and --epsilon each need at least one.")
     limit = flags.pop("budget_limit")
     choices = draft_choices(source, **flags)
-    check_planned(source, budgets, times=len(names) * given["runs"], neighbours=choices["neighbours"], limit=limit)
+    check_planned(source, budgets, times=len(names) * options["runs"], neighbours=choices["neighbours"], limit=limit)
     with progress_line(quiet=as_json) as progress:
-        comparison = compare_methods(source, methods=names, epsilons=budgets, progress=progress, **given, **choices)
+        comparison = compare_methods(source, methods=names, epsilons=budgets, progress=progress, **options, **choices)
     _write(comparison, out, force=force)
     _show(comparison, out, as_json=as_json)
 

@@ -237,7 +237,9 @@ def _show_draft(spec: "Spec", source: str, out: Path, *, as_json: bool) -> None:
         echo(f"{len(to_find)} domains will be found with budget. To declare what is public knowledge costs nothing.")
     if to_declare:
         echo(f"Before you fit: say in {out}, under each of these, `domain: {{values: [..], other: true}}`, `domain:")
-        echo(f"{{text: [0, 8, 16]}}` or `drop: true`: {listed(to_declare)}. Or fit with `--delta 1e-9`: the texts that")
+        echo(
+            f"{{text: [0, 8, 16]}}` or `drop: true`: {listed(to_declare)}. Or fit with `--delta 1e-9`: the strings that"
+        )
         echo("many entities have are then found with budget, and published as they are.")
     echo(f"Next: {program()} fit {shell(out)} --epsilon 3.2 -o my.model")
 
@@ -257,15 +259,11 @@ def _of_origin(spec: "Spec", origin: "Origin") -> list[str]:
 
 def _wanted(spec: "Spec") -> tuple[list[str], list[str]]:
     """The columns whose domain is to be found, and those that need one to be declared: text."""
+    from privbench.fitting.domains import wanted_types
     from privbench.schema.types import Kind
 
-    protection = spec.protection()
-    to_find: list[str] = []
-    to_declare: list[str] = []
-    for table, column in spec.wanted(protection):
-        is_text = protection.schema.table(table).column(column).type.kind is Kind.TEXT
-        (to_declare if is_text else to_find).append(f"{table}.{column}")
-    return to_find, to_declare
+    is_text = {f"{t}.{c}": of.kind is Kind.TEXT for (t, c), of in wanted_types(spec, spec.protection()).items()}
+    return [name for name in is_text if not is_text[name]], [name for name in is_text if is_text[name]]
 
 
 def _redrawn(spec: "Spec") -> list[str]:

@@ -33,10 +33,12 @@ method_flag = click.option(
 )
 seed_flag = click.option("--seed", type=int, help="The same seed gives the same data; noise has none.")
 scale_flag = click.option("--scale", type=float, default=1.0, show_default=True, help="Scale factor, 0.01 to 1000.")
+FORMATS = ("parquet", "csv", "duckdb", "sqlite")
+"""The names in `io.sinks.SINKS`, for help texts."""
 to_flag = click.option(
     "--to",
     "format_",
-    metavar="parquet|csv|duckdb|sqlite",
+    metavar=f"[{'|'.join(FORMATS)}]",
     default="parquet",
     show_default=True,
     help="What to write the tables as.",
@@ -52,18 +54,21 @@ dry_run_flag = click.option(
     "--dry-run", is_flag=True, help="Only show the plan: who gets how much, what will be noise. Reads no data."
 )
 rows_flag = click.option(
-    "--rows", multiple=True, metavar="T=N", help="With --dry-run: about how many rows table T has. Again for each."
+    "--rows",
+    multiple=True,
+    metavar="T=N",
+    help="With --dry-run: about how many rows table T has. Repeat for each table.",
 )
 
 
-def guessed_rows(texts: Iterable[str]) -> dict[str, int]:
+def guessed_rows(arguments: Iterable[str]) -> dict[str, int]:
     """The values of `--rows`.
 
     >>> guessed_rows(["customer=50_000", "a=b=3"])
     {'customer': 50000, 'a=b': 3}
     """
     rows = {}
-    for text in texts:
+    for text in arguments:
         table, _, count = text.rpartition("=")
         if not table or not count.strip().isascii() or not count.strip().replace("_", "").isdigit():
             raise SpecError(f"--rows {text}: write T=N, a table and a number of rows, such as customer=50000.")
@@ -108,7 +113,7 @@ def draft_flags(command: Command) -> Command:
             "--public",
             multiple=True,
             metavar="T[,T..]",
-            help="These tables are public: copy them. Keys of theirs into private tables are drawn again.",
+            help="These tables are public and are copied unchanged. Only keys into private tables are drawn again.",
         ),
         click.option(
             "--domains",
@@ -116,7 +121,7 @@ def draft_flags(command: Command) -> Command:
             default="private",
             show_default=True,
             help="Where ranges and lists of values come from that the schema does not give. `private`: found with "
-            "budget when the model is fitted (lists of texts only with --delta). `data`: read from the data, without "
+            "budget when the model is fitted (lists of strings only with --delta). `data`: read from the data, without "
             "noise; the promise then holds given that they are public, so review them in the drafted spec.",
         ),
         click.option("--unit", metavar="T", help="The table with one row for each entity to protect."),
@@ -155,9 +160,9 @@ def draft_choices(
     }
 
 
-def _listed(texts: Iterable[str], names: list[str]) -> tuple[str, ...]:
+def _listed(arguments: Iterable[str], names: list[str]) -> tuple[str, ...]:
     """Split at commas, unless a table has that name."""
-    return tuple(part.strip() for text in texts for part in ([text] if text in names else text.split(",")))
+    return tuple(part.strip() for text in arguments for part in ([text] if text in names else text.split(",")))
 
 
 def _table_names(source: str) -> list[str]:

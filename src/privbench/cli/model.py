@@ -177,7 +177,7 @@ def show_model(model: "Model", *, as_json: bool) -> None:
         echo(f"derived: {listed(derived)}")
     if lists:
         shown = listed(f"{column} ({count})" for column, count in lists.items())
-        echo(f"texts found with budget, published as they are: {shown}")
+        echo(f"strings found with budget, published as they are: {shown}")
     warn(warnings)
 
 

@@ -52,17 +52,21 @@ def _print_plan(plan: Plan) -> None:
         )
         if plan.domains.strings:
             least = "none" if plan.domains.listed is None else f"those that about {plan.domains.listed:,} entities have"
-            echo(f"Texts that will be listed, and published as they are: {least} ({few(list(plan.domains.strings))}).")
+            echo(
+                f"Strings that will be listed, and published as they are: {least} ({few(list(plan.domains.strings))})."
+            )
     click.echo()
     head: tuple[str, ...] = ("table", "share %", plan.measure, "rows", "columns", "forecast")
     print_table(head, (_table(plan, table) for table in plan.tables))
     click.echo("\nHow: r is entities per unit of noise")
     print_table(("table", "given", "r", "parents", "bins", "pairs", "single %", "choice %"), map(_how, plan.tables))
-    click.echo("\nWhat it takes, in entities; the smallest dependence that is seen: the % that independence misplaces")
+    click.echo(
+        "\nEntities needed, and the weakest dependence between two columns that will be found (total variation, %)"
+    )
     head = ("table", "singles from", "pairs from", "cell noise", "2 x 2 codes %", "typical %")
     print_table(head, map(_needs, plan.tables))
     click.echo("\nSingle columns, in entities; a code stands out at 4 standard deviations of the noise")
-    head = ("table", "column", "codes", "noise", "stands out", "can do so")
+    head = ("table", "column", "codes", "noise", "stands out", "codes visible")
     print_table(head, (row for table in plan.tables for row in _columns(table)))
     click.echo(f"\nRoughly {plan.seconds:,.1f} CPU-seconds and {plan.megabytes:,.0f} MB.")
 
@@ -71,7 +75,9 @@ def _halved(plan: Plan) -> str:
     """Why that is not the epsilon of the promise."""
     if plan.budget == plan.epsilon:
         return ""
-    return " (it implies epsilon and delta)" if plan.delta else " (replacing is removing one and adding one)"
+    if plan.delta:
+        return " (it implies epsilon and delta)"
+    return " (half of epsilon: replacing an entity counts as removing one and adding one)"
 
 
 def _table(plan: Plan, table: TableForecast) -> tuple[object, ...]:

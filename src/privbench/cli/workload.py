@@ -1,12 +1,28 @@
-"""Commands about queries: make a workload, translate it for publishing, estimate it by the model, evaluate with it."""
+"""`privbench workload` and `estimate`: make queries, translate them for publishing, estimate them; what they print."""
 
 # ruff: noqa: D301  (click reads the \b in docstrings as a character, which a raw string has not)
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from privbench.cli.flags import force_flag, json_flag, out_flag
+from privbench.cli.output import echo, print_json, printable, warn
+
+if TYPE_CHECKING:
+    from privbench.model.model import Model
+    from privbench.workload.estimate import Estimate
+    from privbench.workload.literal import QueryDialect
+    from privbench.workload.query import Statement, Workload
+    from privbench.workload.translate import Change, Translation
+
+MOST_SHOWN = 40
+"""Queries of a translation that are shown; `--json` has them all."""
+_TABLES_WIDTH = 24
+_PRIVATE = "its literals come from real rows: the file is private. Make one from a model or a bundle to publish it."
 
 dialect_flag = click.option(
     "--dialect",
@@ -55,7 +71,6 @@ def generate(source: str, count: int, style: str, seed: int, out: Path, force: b
               privbench workload generate bundle -n 400 --style sam -o q.sql
     Private:  privbench workload generate shop/ -n 400 -o private.sql
     """
-    from privbench.cli.workload_tables import show_generated
     from privbench.io.staging import check_target
     from privbench.workload.generate import Style, generate_workload
     from privbench.workload.sql import write_workload
@@ -63,7 +78,7 @@ def generate(source: str, count: int, style: str, seed: int, out: Path, force: b
     check_target(out, force=force)
     made = generate_workload(source, n=count, seed=seed, style=Style(style))
     write_workload(made, out, force=force)
-    show_generated(made, out, as_json=as_json)
+    _show_generated(made, out, as_json=as_json)
 
 
 @workload.command("translate")
@@ -95,7 +110,6 @@ def translate(
     \b
     Example: privbench workload translate private.sql --model shop.model -o q.sql
     """
-    from privbench.cli.workload_tables import show_translation
     from privbench.io.staging import check_target
     from privbench.model.file import load_model
     from privbench.workload.literal import QueryDialect
@@ -105,10 +119,10 @@ def translate(
     check_target(out, force=force)
     spoken = QueryDialect(dialect)
     model = load_model(model_path)
-    given = read_workload(queries, dialect=spoken, schema=model.protection.schema)
-    translation = translate_workload(given, model, literals_are_public=literals_are_public, dialect=spoken)
+    original = read_workload(queries, dialect=spoken, schema=model.protection.schema)
+    translation = translate_workload(original, model, literals_are_public=literals_are_public, dialect=spoken)
     write_workload(translation.workload, out, force=force)
-    show_translation(given, translation, model, out, dialect=spoken, as_json=as_json)
+    _show_translation(original, translation, model, out, dialect=spoken, as_json=as_json)
 
 
 @click.command()
@@ -122,7 +136,6 @@ def estimate(model_path: Path, queries: Path, dialect: str, as_json: bool) -> No
     \b
     Example: privbench estimate shop.model q.sql
     """
-    from privbench.cli.workload_tables import show_estimates
     from privbench.errors import SpecError
     from privbench.model.file import load_model
     from privbench.workload.estimate import estimate_statements
@@ -131,8 +144,8 @@ def estimate(model_path: Path, queries: Path, dialect: str, as_json: bool) -> No
 
     spoken = QueryDialect(dialect)
     model = load_model(model_path)
-    given = read_workload(queries, dialect=spoken, schema=model.protection.schema)
-    estimates = estimate_statements(model, given.statements)
+    original = read_workload(queries, dialect=spoken, schema=model.protection.schema)
+    estimates = estimate_statements(model, original.statements)
     if all(e.rows is None for e in estimates):
         first = estimates[0]
         raise SpecError(
@@ -140,77 +153,151 @@ def estimate(model_path: Path, queries: Path, dialect: str, as_json: bool) -> No
             f"{str(first.reason).rstrip('.')}. A model answers SELECT COUNT(*) with joins along foreign keys and "
             "conditions on single columns, joined by AND."
         )
-    show_estimates(estimates, dialect=spoken, as_json=as_json)
+    _show_estimates(estimates, dialect=spoken, as_json=as_json)
 
 
-@click.command()
-@click.option("--real", help="The private database: a folder, a DuckDB or a SQLite file.")
-@click.option("--synthetic", required=True, help="The bundle, or any other database of the same tables.")
-@click.option("--workload", "queries", type=click.Path(path_type=Path), help="Queries to compare cardinalities on.")
-@click.option("--model", "model_path", type=click.Path(path_type=Path), help="The model: says who owns what.")
-@click.option(
-    "--floor/--no-floor", default=True, help="Also score a resample of the real data, the best that one can do."
-)
-@click.option(
-    "--cache",
-    type=click.Path(path_type=Path),
-    default=Path.home() / ".cache" / "privbench",
-    show_default="~/.cache/privbench",
-    help="Where floors are kept, so that they are computed once. They are figures of the real data.",
-)
-@click.option("--seed", type=int, default=0, show_default=True, help="For samples of marginals and the floor.")
-@click.option(
-    "--publishable",
-    is_flag=True,
-    help="Only a report.html of the model and the synthetic data, which may be published.",
-)
-@out_flag("A folder for report.html and result.json.")
-@force_flag
-@json_flag
-def evaluate(
-    real: str | None,
-    synthetic: str,
-    queries: Path | None,
-    model_path: Path | None,
-    floor: bool,
-    cache: Path,
-    seed: int,
-    publishable: bool,
+# -- what is printed --------------------------------------------------------------------------------------------------
+
+
+def _show_generated(made: "Workload", out: Path, *, as_json: bool) -> None:
+    """Print where queries were written, and whether they are private."""
+    from privbench.workload.query import Literals
+
+    is_private = made.literals is Literals.REAL
+    warnings = [f"{out}: {_PRIVATE}"] if is_private else []
+    if as_json:
+        literals = None if made.literals is None else made.literals.value
+        count = len(made.statements)
+        print_json({"queries": str(out), "count": count, "literals": literals, "warnings": warnings})
+        return
+    whose = "real rows" if is_private else "the model"
+    echo(f"Wrote {out}: {len(made.statements)} queries, literals from {whose}.")
+    warn(warnings)
+
+
+def _show_translation(
+    original: "Workload",
+    translation: "Translation",
+    model: "Model",
     out: Path,
-    force: bool,
+    *,
+    dialect: "QueryDialect",
     as_json: bool,
 ) -> None:
-    """Compare a synthetic database with the real one. The result holds exact facts of the real data: keep it private.
+    """Print what became of each query: its literals, and its cardinality by the model before and after."""
+    from privbench.workload.estimate import estimate_statements
+    from privbench.workload.translate import Outcome
 
-    \b
-    Example: privbench evaluate --real shop/ --synthetic bundle --workload q.sql -o report
-             privbench evaluate --publishable --synthetic bundle --model shop.model -o page
-    """
-    from privbench.cli.evaluated import show_result, write_public, write_result
-    from privbench.cli.progress import progress_line
-    from privbench.evaluation.evaluate import evaluate as evaluate_pair
-    from privbench.io.staging import check_target
-    from privbench.model.file import load_model
-
-    check_target(out, force=force)
-    model = None if model_path is None else load_model(model_path)
-    if publishable:
-        if model is None or real is not None or queries is not None:
-            raise click.UsageError("--publishable takes --synthetic and --model, and neither --real nor --workload.")
-        write_public(synthetic, model, out, seed=seed, force=force, as_json=as_json)
+    counts = translation.counts
+    if as_json:
+        print_json({"queries": str(out), "counts": counts, "changes": [_change_json(c) for c in translation.changes]})
         return
-    if real is None:
-        raise click.UsageError("Missing option '--real'.")
-    with progress_line(quiet=as_json) as progress:
-        result = evaluate_pair(
-            real,
-            synthetic,
-            workload=queries,
-            model=model,
-            floor=floor,
-            cache=cache,
-            seed=seed,
-            progress=progress,
+    numbers = set(sorted(s.number for s in original.statements)[:MOST_SHOWN])
+    shown = [s for s in original.statements if s.number in numbers]
+    pairs = zip(translation.numbers, translation.workload.statements, strict=True)
+    after = {number: statement for number, statement in pairs if number in numbers}
+    old = {e.statement.number: e.rows for e in estimate_statements(model, shown)}
+    new = dict(zip(after, (e.rows for e in estimate_statements(model, after.values())), strict=True))
+    rows = [
+        (s, [old[s.number], new.get(s.number)], _outcome([c for c in translation.changes if c.statement == s.number]))
+        for s in shown
+    ]
+    _print_queries(("before", "after"), rows, dialect)
+    if len(original.statements) > len(shown):
+        echo(f"and {len(original.statements) - len(shown)} more, which `--json` lists")
+    echo("before, after: rows of the query with the old and the new literals, by the model")
+    left_out = [c for c in translation.changes if c.outcome is Outcome.LEFT_OUT]
+    warn(f"query {c.statement} was left out: it {_one_line(c.reason)}" for c in left_out)
+    echo(
+        f"literals translated: {counts[Outcome.TRANSLATED.value]}, kept: {counts[Outcome.KEPT.value]}; "
+        f"queries left out: {len(left_out)}\nWrote {out}: {len(translation.workload.statements)} queries."
+    )
+
+
+def _show_estimates(estimates: Sequence["Estimate"], *, dialect: "QueryDialect", as_json: bool) -> None:
+    """Print the cardinality of each query, or why the model cannot tell it."""
+    if as_json:
+        print_json(
+            {
+                "estimates": [
+                    {
+                        "query": e.statement.number,
+                        "tables": _tables(e.statement, dialect),
+                        "real": e.statement.cardinality,
+                        "estimate": e.rows,
+                        "reason": e.reason,
+                        "sql": e.statement.sql,
+                    }
+                    for e in estimates
+                ]
+            }
         )
-    write_result(result, out, model=model, force=force)
-    show_result(result, out, as_json=as_json)
+        return
+    rows = [(e.statement, [e.rows], "" if e.rows is not None else f"cannot tell: {e.reason}") for e in estimates]
+    _print_queries(("estimate",), rows, dialect)
+
+
+def _print_queries(
+    figures: Sequence[str], rows: Sequence[tuple["Statement", Sequence[float | None], str]], dialect: "QueryDialect"
+) -> None:
+    """Print a line for each query; `real` only if the file states cardinalities."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    has_real = any(statement.cardinality is not None for statement, _, _ in rows)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("query", justify="right", no_wrap=True)
+    table.add_column("tables", overflow="fold", max_width=_TABLES_WIDTH)
+    for name in (*(["real"] if has_real else []), *figures):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("what happened", overflow="fold")
+    for statement, values, outcome in rows:
+        numbers = [*([statement.cardinality] if has_real else []), *values]
+        names = ", ".join(_tables(statement, dialect))
+        cells = [str(statement.number), names, *map(_rows, numbers), outcome]
+        table.add_row(*(Text(_one_line(cell)) for cell in cells))
+    Console().print(table)
+
+
+def _outcome(changes: Iterable["Change"]) -> str:
+    """What became of one query."""
+    from privbench.workload.translate import Outcome
+
+    made = list(changes)
+    reason = next((c.reason for c in made if c.outcome is Outcome.LEFT_OUT), None)
+    if reason is not None:
+        return f"left out: {reason}"
+    counted = Counter(c.outcome for c in made)
+    parts = [f"{counted[o]} {o.value}" for o in (Outcome.TRANSLATED, Outcome.KEPT) if counted[o]]
+    return ", ".join(parts) or "no literals"
+
+
+def _tables(statement: "Statement", dialect: "QueryDialect") -> list[str]:
+    from privbench.workload.statement import table_names
+
+    if statement.query is not None:
+        return [t.table for t in statement.query.tables]
+    return list(table_names(statement.sql, dialect))
+
+
+def _rows(value: float | None) -> str:
+    """A number of rows to read: small ones with a digit after the point."""
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
+
+
+def _one_line(text: str | None) -> str:
+    return " ".join(printable(text or "").split("\n"))
+
+
+def _change_json(change: "Change") -> dict[str, Any]:
+    return {
+        "statement": change.statement,
+        "outcome": change.outcome.value,
+        "column": change.column,
+        "before": change.before,
+        "after": change.after,
+        "reason": change.reason,
+    }

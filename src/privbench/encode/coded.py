@@ -1,6 +1,6 @@
 """The private database as codes and positions: what the vault locks away.
 
-Made by `synth.reading` from a source, handed to the vault, and read nowhere else. It does not print and
+Made by `fitting.reading` from a source, handed to the vault, and read nowhere else. It does not print and
 cannot be pickled.
 """
 

@@ -37,7 +37,6 @@ class IntervalCodec(LaidOut):
     ordered: bool = True
 
     def encode(self, values: pa.Array | pa.ChunkedArray) -> Codes:
-        """Return the code of each value."""
         ticks = self.grid.ticks(one_array(values))
         if self._value_by_value:
             cells = np.clip(ticks, self.first[0], self.last[-1]) - self.first[0]
@@ -46,7 +45,6 @@ class IntervalCodec(LaidOut):
         return self.layout.pack(cells, values)
 
     def decode(self, codes: Codes, rng: np.random.Generator, *, first_row: int) -> pa.Array:  # noqa: ARG002
-        """Draw a value from the cell of each code."""
         nulls = self.layout.nulls(codes)
         cells = np.where(nulls, 0, codes)
         ticks = self.first[cells]
@@ -55,7 +53,6 @@ class IntervalCodec(LaidOut):
         return self.grid.values(ticks, nulls=nulls)
 
     def coverage(self, predicate: Predicate | All) -> NDArray[np.float64]:
-        """Return the share of each cell that satisfies the predicate."""
         return self.layout.coverage(predicate, self._shares)
 
     def at(self, cell: int, share: float) -> Scalar:
@@ -65,7 +62,7 @@ class IntervalCodec(LaidOut):
 
     def labels(self) -> tuple[str, ...]:
         """Return a value, or an interval, per code."""
-        starts, ends = self._texts(self.first), self._texts(self.last)
+        starts, ends = self._strings(self.first), self._strings(self.last)
         names = [a if a == b else f"{a} .. {b}" for a, b in zip(starts, ends, strict=True)]
         return self.layout.labels(names)
 
@@ -128,7 +125,7 @@ class IntervalCodec(LaidOut):
         ends = np.where(bent, b, 1).astype(np.float64) + 1
         return np.where(bent, np.log(ends / np.where(bent, a, 1)) / np.where(bent, logs, 1), shares)
 
-    def _texts(self, ticks: NDArray[np.int64]) -> list[str]:
+    def _strings(self, ticks: NDArray[np.int64]) -> list[str]:
         values = self.grid.values(ticks, nulls=np.zeros(len(ticks), dtype=bool))
         strings: list[str] = values.cast(pa.string()).to_pylist()
         return strings
@@ -169,7 +166,9 @@ def bins_codec(where: str, kind: SqlType, domain: Bins, *, nullable: bool) -> In
     heavy_hitters = [grid.tick(where, s) for s in domain.heavy_hitters]
     for value, heavy_hitter in zip(domain.heavy_hitters, heavy_hitters, strict=True):
         if not start <= heavy_hitter < end:
-            raise SpecError(f"{where}: heavy_hitter {value!r} lies outside the edges; widen the outer edge around it.")
+            raise SpecError(
+                f"{where}: the heavy hitter {value!r} lies outside the edges; widen the outer edge around it."
+            )
     starts = sorted({start, *inner, *heavy_hitters, *(s + 1 for s in heavy_hitters if s + 1 < end)})
     _check_count(where, len(starts))
     return _codec(where, grid, np.array(starts, dtype=np.int64), last=end - 1, nullable=nullable)

@@ -1,6 +1,6 @@
 """Real key values to row positions and entity numbers, before anything is spent.
 
-A key is replaced by the position of the row it names, an owner by its entity's number. What is wrong with the keys
+A key is replaced by the position of the row it references, an owner by its entity's number. What is wrong with the keys
 of the real data is found here and told to the publisher; positions alone go on to the vault.
 """
 
@@ -18,7 +18,7 @@ Positions = NDArray[np.int64]
 NULL = -1
 """The position of a NULL key."""
 MISSING = -2
-"""The position of a key that names no row."""
+"""The position of a key that references no row."""
 
 
 class KeyIndex:
@@ -48,7 +48,7 @@ class KeyIndex:
             )
 
     def find(self, columns: Sequence[pa.ChunkedArray]) -> Positions:
-        """The position of the row that each key names; NULL or MISSING where there is none."""
+        """The position of the row that each key references; NULL or MISSING where there is none."""
         packed = self._pack([_comparable(c) for c in columns])
         positions = np.full(len(packed), MISSING, np.int64)
         if len(self._sorted):
@@ -82,7 +82,7 @@ class KeyIndex:
 
 
 def missing_rows(positions: Positions, columns: Sequence[pa.ChunkedArray]) -> Positions:
-    """Number the different keys among those that name no row; -1 for the others.
+    """Number the different keys among those that reference no row; -1 for the others.
 
     >>> missing_rows(np.array([-2, 0, -2, -2]), [pa.chunked_array([[9, 1, 8, 9]])]).tolist()
     [0, -1, 1, 0]
@@ -96,7 +96,7 @@ def missing_rows(positions: Positions, columns: Sequence[pa.ChunkedArray]) -> Po
 
 
 def rows_named(keys: Sequence[pa.Array], referenced: Sequence[pa.Array]) -> NDArray[np.int64]:
-    """Find for each key, given column by column, the row of the referenced columns that it names; -1 for none."""
+    """Find for each key, given column by column, the row that it references; -1 for none."""
     packed_keys = np.zeros(len(keys[0]), np.int64)
     packed_rows = np.zeros(len(referenced[0]), np.int64)
     missing = np.zeros(len(keys[0]), bool)
@@ -155,7 +155,7 @@ def owners_of_lookup(references: Positions, rows: int) -> Positions:
 def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column in a type that keys of either side share: all integers as 64 bits, the rest as text.
 
-    Decimals and floats lose the zeros at their end, so that 5.00 names 5.
+    Decimals and floats lose the zeros at their end, so that 5.00 references 5.
     """
     if pa.types.is_integer(column.type):
         return column.cast(pa.int64())

@@ -24,7 +24,6 @@ class Layout:
 
     @property
     def size(self) -> int:
-        """The number of codes."""
         return self.cells + self.other + self.nullable
 
     @property
@@ -34,7 +33,6 @@ class Layout:
 
     @property
     def null_code(self) -> int | None:
-        """The code of NULL, if the column is nullable."""
         return self.cells + self.other if self.nullable else None
 
     def pack(self, cells: NDArray[np.int_], values: pa.Array | pa.ChunkedArray) -> Codes:
@@ -47,7 +45,6 @@ class Layout:
         return codes
 
     def nulls(self, codes: Codes) -> NDArray[np.bool_]:
-        """Which rows are NULL."""
         return np.zeros(len(codes), dtype=bool) if self.null_code is None else np.asarray(codes == self.null_code)
 
     def labels(self, cells: list[str]) -> tuple[str, ...]:
@@ -79,17 +76,14 @@ class LaidOut:
 
     @property
     def size(self) -> int:
-        """The number of codes."""
         return self.layout.size
 
     @property
     def null_code(self) -> int | None:
-        """The code of NULL, if the column is nullable."""
         return self.layout.null_code
 
     @property
     def other_code(self) -> int | None:
-        """The code of unlisted values, if they have one of their own."""
         return self.layout.other_code
 
 

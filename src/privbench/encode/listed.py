@@ -48,7 +48,6 @@ class OrderedList(LaidOut):
         return self.layout.pack(cells, values)
 
     def decode(self, codes: Codes, rng: np.random.Generator, *, first_row: int) -> pa.Array:  # noqa: ARG002
-        """Return the listed value of each code."""
         return _take(self.points, codes, self.layout.nulls(codes))
 
     def coverage(self, predicate: Predicate | All) -> NDArray[np.float64]:
@@ -56,7 +55,6 @@ class OrderedList(LaidOut):
         return self.layout.coverage(predicate, self._shares)
 
     def labels(self) -> tuple[str, ...]:
-        """Return the listed values."""
         return self.layout.labels(self.points.cast(pa.string()).to_pylist())
 
     def _shares(self, parts: tuple[OfValues, ...]) -> NDArray[np.float64]:
@@ -73,7 +71,6 @@ class TextList(LaidOut):
     ordered: bool = False
 
     def encode(self, values: pa.Array | pa.ChunkedArray) -> Codes:
-        """Return the code of each listed string."""
         places = one_array(pc.index_in(values, value_set=self.points))
         cells = pc.fill_null(places, self.other_code or 0).to_numpy(zero_copy_only=False)
         return self.layout.pack(cells, values)
@@ -91,7 +88,6 @@ class TextList(LaidOut):
         return self.layout.coverage(predicate, self._shares)
 
     def labels(self) -> tuple[str, ...]:
-        """Return the listed strings."""
         return self.layout.labels(self.points.to_pylist())
 
     def _shares(self, parts: tuple[OfValues, ...]) -> NDArray[np.float64]:

@@ -97,7 +97,7 @@ def step_of(where: str, kind: SqlType, step: Scalar) -> Fraction:
         wanted = 'a duration like "1d", "1h", "15min", "1s"' if unit else "a number"
         raise SpecError(f"{where}: step {step!r} is not a step for {kind.sql}; write {wanted}.") from error
     if number <= 0 or (kind.kind is not Kind.FLOAT and number.denominator != 1):
-        raise SpecError(f"{where}: step {step!r} must be a positive multiple of what {kind.sql} can tell apart.")
+        raise SpecError(f"{where}: step {step!r} must be a positive multiple of the smallest step of {kind.sql}.")
     return number
 
 

@@ -101,7 +101,7 @@ def check_room(where: str, of: SqlType, rows: int, scale: float, *, length: int 
         raise SchemaError(
             f"{where}: {of.sql} has room for {most} keys, but scale {scale:g} makes {rows} rows. "
             f"The largest scale that fits is {scale * most / rows:.3g}. For more, widen the type in the spec, "
-            "here and in the keys that name it, before you fit."
+            "here and in the keys that reference it, before you fit."
         )
 
 

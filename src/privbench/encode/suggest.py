@@ -26,7 +26,7 @@ NARROW = 256
 MAX_LISTED = 256
 """A column with no more different values than this gets a cell for each, if they are frequent enough."""
 ENTITIES_PER_LISTED = 8
-"""A list has at most one value for so many entities, so that few of its values belong to one entity alone."""
+"""A list has at most one value for this number of entities, so that few of its values belong to one entity alone."""
 _ROWS_PER_LISTED_NUMBER = 16
 FEW_LENGTHS = 8
 """Strings of no more different lengths than this, from the shortest to the longest, get a cell for each length."""
@@ -153,7 +153,7 @@ def round_units(grid: Grid) -> Sequence[int]:
 
 
 def _round_divisor(ticks: NDArray[np.int64], *, zeros: int) -> int:
-    """Return the largest power of ten with at most so many zeros, or five times it, that divides all ticks."""
+    """Return the largest power of ten with at most `zeros` zeros, or five times it, that divides all ticks."""
     divisor = 1
     for _ in range(min(zeros, INT64_DIGITS - 1)):
         if (ticks % (10 * divisor)).any():

@@ -1,6 +1,6 @@
 """What a foreign key links: pairs of a parent's and a child's column through it, and the children per parent.
 
-A key is turned into the position of the parent's row, or -1 where it is NULL or references no row. FanoutLink are
+A key is turned into the position of the parent's row, or -1 where it is NULL or references no row. Fanouts are
 compared in bins that grow by the square root of two, so that a long tail counts as much as it weighs.
 """
 
@@ -40,7 +40,7 @@ class Linked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FanoutLink:
+class FanoutComparison:
     """Parents by number of children on both sides, and the distances; NaN where a side has no parent."""
 
     histogram: Histogram
@@ -135,14 +135,14 @@ def _taken(column: Paired, real: Positions | slice, other: Positions | slice) ->
     return Paired(real=column.real[real], other=column.other[other], size=column.size)
 
 
-def fanouts(linked: Linked, metrics: Sequence[DistanceMetric]) -> FanoutLink:
+def fanouts(linked: Linked, metrics: Sequence[DistanceMetric]) -> FanoutComparison:
     """Compare how many children parents have."""
     real_parents = _parents_by_fanout(linked.real, linked.real_parents)
     other_parents = _parents_by_fanout(linked.other, linked.other_parents)
     starts = _starts(max(len(real_parents), len(other_parents)) - 1)
     real, other = _in_bins(real_parents, starts), _in_bins(other_parents, starts)
     ends = [*(start - 1 for start in starts[1:]), None]
-    return FanoutLink(
+    return FanoutComparison(
         histogram=Histogram(
             bins=tuple(range_bin(start, end) for start, end in zip(starts, ends, strict=True)),
             real=tuple(real.tolist()),

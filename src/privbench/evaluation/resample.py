@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from privbench.encode.keys import entities_by_owner, owners_of_lookup
 from privbench.errors import PrivBenchError
 from privbench.evaluation.databases import Database, Loaded, Positions, Side, qualified
 from privbench.io.names import quote_sql
@@ -153,7 +154,7 @@ def _entities(
             continue
         above = _rows_above(table, owner, sizes[table], links)
         upper = entities[owner.table] if owner and owner.table in entities else np.zeros(0, np.int64)
-        entities[table], following = _belonging(above, upper, free)
+        entities[table], following = entities_by_owner(above, upper, next_entity=free)
         if following > free:
             strata.append((free, following))
         free = following
@@ -165,23 +166,7 @@ def _rows_above(table: str, owner: Owner | None, rows: int, links: Links) -> Pos
     if owner is None:
         return np.full(rows, -1)
     linked = links.get((owner.table if owner.lookup else table, owner.key), np.full(rows, -1))
-    return _first_holders(linked, rows) if owner.lookup else linked
-
-
-def _belonging(above: Positions, entities: Positions, free: int) -> tuple[Positions, int]:
-    """The entities of rows by those of the rows above them; rows without one are entities numbered from `free`."""
-    alone = np.flatnonzero(above < 0)
-    belonging = np.append(entities, 0)[above]
-    belonging[alone] = free + np.arange(len(alone))
-    return belonging, free + len(alone)
-
-
-def _first_holders(references: Positions, rows: int) -> Positions:
-    """For each row of a lookup, the first row that references it; -1 where none does."""
-    holders = np.full(rows, -1)
-    linked = np.flatnonzero(references >= 0)[::-1]
-    holders[references[linked]] = linked
-    return holders
+    return owners_of_lookup(linked, rows) if owner.lookup else linked
 
 
 def _rows_of(entities: Positions, drawn: Positions, count: int) -> tuple[Positions, Positions]:

@@ -15,7 +15,7 @@ from privbench.evaluation.cardinality import Cardinality, joins_of
 from privbench.evaluation.coding import CodedColumn, CodedTable
 from privbench.evaluation.databases import Database, Side
 from privbench.evaluation.links import (
-    FanoutLink,
+    FanoutComparison,
     Key,
     Linked,
     among_coded,
@@ -83,7 +83,7 @@ class Scores:
 
     marginals: Mapping[str, Mapping[int, Figures]]
     cross: Mapping[Key, Figures]
-    fanouts: Mapping[Key, FanoutLink]
+    fanouts: Mapping[Key, FanoutComparison]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,9 +38,8 @@ class Format(StrEnum):
 class Source(Protocol):
     """A database that can be read, table by table, as often as wanted."""
 
-    @property
-    def location(self) -> str:
-        """The path, as the user gave it; for messages."""
+    location: str
+    """The path, as the user gave it; for messages."""
 
     def schema(self) -> Schema:
         """Tables, types, keys and indexes, as the system or `schema.sql` declares them."""
@@ -58,9 +57,11 @@ class Source(Protocol):
     def close(self) -> None:
         """Let go of the files; a closed source cannot be read."""
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(self, *_: object) -> None: ...
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class Sink(AbstractContextManager["Sink"], Protocol):
@@ -85,6 +86,9 @@ class SourceKind:
     """Tell whether a location is of this kind; a location need not be a path."""
 
     open: Callable[[str], Source]
+
+    open_in_bundle: Callable[[Path, Path], Source] | None = None
+    """Open a file with the `schema.sql` of its bundle, where the file itself cannot hold every key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,10 @@ from privbench.schema.domain import MAX_CELLS, Domain, Range, Scalar, Values
 from privbench.schema.tables import Column, ForeignKey, Index, Schema, Table
 from privbench.schema.types import Kind, SqlType
 
+Literal = str | Decimal | bool
+_EXACT = Context(prec=100)
+_EPOCH = dt.date(1970, 1, 1)
+
 
 @dataclass(slots=True, kw_only=True)
 class RawTable:
@@ -59,7 +63,7 @@ def build_schema(raw_tables: Sequence[RawTable]) -> Schema:
 
 
 def _table(known: _Known, foreign_keys: tuple[ForeignKey, ...], targets: Collection[frozenset[str]]) -> Table:
-    """Make the table; `targets` are the sets of its columns that foreign keys name."""
+    """Make the table; `targets` are the sets of its columns that foreign keys reference."""
     raw = known.raw
     primary_key = known.spell(raw.primary_key)
     uniques = [known.spell(u) for u in raw.uniques]
@@ -99,11 +103,6 @@ def _key(known: _Known, key: ForeignKey, names: Names, by_name: Mapping[str, _Kn
         raise SchemaError(f"{where}: references {spelled} without naming columns, but {spelled} has no primary key.")
     references = target.spell(key.references or target.raw.primary_key)
     return ForeignKey(columns=known.spell(key.columns), table=spelled, references=references)
-
-
-Literal = str | Decimal | bool
-_EXACT = Context(prec=100)
-_EPOCH = dt.date(1970, 1, 1)
 
 
 @dataclass(slots=True)

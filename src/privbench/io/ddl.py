@@ -33,6 +33,22 @@ _DECLARES = re.compile(
 )
 _logger = logging.getLogger("sqlglot")
 _MYSQL_WORDS = {"ENGINE", "AUTO_INCREMENT", "UNSIGNED"}
+_OURS = {
+    "UMEDIUMINT": "UINTEGER",
+    "INT128": "HUGEINT",
+    "YEAR": "SMALLINT",
+    "FLOAT": "REAL",  # FLOAT with 32 bits; PostgreSQL's own FLOAT arrives as DOUBLE
+    "UFLOAT": "REAL",
+    "UDOUBLE": "DOUBLE",
+    "UDECIMAL": "DECIMAL",
+    "NAME": "VARCHAR",
+    "UUID": "CHAR(36)",
+    "ENUM": "VARCHAR",
+    "TIMESTAMPLTZ": "TIMESTAMPTZ",
+}
+_CHANGED = {*_OURS, "UBIGINT", "MEDIUMINT", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"} - {"FLOAT"}
+"""Types that become one of ours which is not the same: wider, narrower, or without the list of values."""
+_WITH_SIZE = ("DECIMAL", "VARCHAR", "NVARCHAR", "CHAR", "NCHAR", "BPCHAR", "TEXT")
 
 
 def parse_ddl(text: str, *, where: str) -> Schema:
@@ -271,24 +287,6 @@ def _nullable(node: exp.ColumnDef) -> bool:
 def _not_null(raw: RawTable, name: str) -> None:
     spelled = find_name(name, (c.name for c in raw.columns))
     raw.columns = [replace(c, nullable=False) if c.name == spelled else c for c in raw.columns]
-
-
-_OURS = {
-    "UMEDIUMINT": "UINTEGER",
-    "INT128": "HUGEINT",
-    "YEAR": "SMALLINT",
-    "FLOAT": "REAL",  # FLOAT with 32 bits; PostgreSQL's own FLOAT arrives as DOUBLE
-    "UFLOAT": "REAL",
-    "UDOUBLE": "DOUBLE",
-    "UDECIMAL": "DECIMAL",
-    "NAME": "VARCHAR",
-    "UUID": "CHAR(36)",
-    "ENUM": "VARCHAR",
-    "TIMESTAMPLTZ": "TIMESTAMPTZ",
-}
-_CHANGED = {*_OURS, "UBIGINT", "MEDIUMINT", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"} - {"FLOAT"}
-"""Types that become one of ours which is not the same: wider, narrower, or without the list of values."""
-_WITH_SIZE = ("DECIMAL", "VARCHAR", "NVARCHAR", "CHAR", "NCHAR", "BPCHAR", "TEXT")
 
 
 def typed(kind: exp.DataType, *, shown: str, mysql: bool = False) -> Column:

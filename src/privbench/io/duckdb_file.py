@@ -1,7 +1,7 @@
 """A DuckDB file: the source reads its catalogue and streams its tables as Arrow batches; the sink writes one.
 
-The source opens the file read-only, with extensions and access to other files switched off: a database from a
-stranger is data and nothing else. Only base tables of the schema `main` are read. DuckDB checks foreign keys at each
+The source opens the file read-only, with extensions and access to other files switched off: an untrusted
+database is data and nothing else. Only base tables of the schema `main` are read. DuckDB checks foreign keys at each
 insert and cannot add them later, so the sink keeps batches in Parquet files until the end and loads parents first.
 """
 
@@ -15,11 +15,11 @@ import duckdb
 import pyarrow as pa
 
 from privbench.errors import SourceError, first_line
-from privbench.io.base import BATCH_ROWS, Format, SinkKind, SourceKind, read_head
+from privbench.io.base import BATCH_ROWS, Format, SinkKind, Source, SourceKind, read_head
 from privbench.io.cast import cast_batch
 from privbench.io.catalogue import RawTable, build_schema
 from privbench.io.ddl import named_type, parse_checks, parse_index
-from privbench.io.files import FileSink
+from privbench.io.files import FileSink, read_schema
 from privbench.io.names import file_stems, quote_sql
 from privbench.io.render import Dialect, create_indexes, create_tables, plan
 from privbench.io.staging import refused_write, remove, target_error
@@ -43,7 +43,7 @@ _CONSTRAINTS = (
 _INDEXES = f"SELECT table_name, sql FROM duckdb_indexes() {_HERE} ORDER BY index_oid"
 
 
-class DuckDBSource:
+class DuckDBSource(Source):
     """Tables in a DuckDB file. `schema` stands in for the catalogue where that cannot hold every key."""
 
     def __init__(self, path: Path, *, schema: Schema | None = None) -> None:
@@ -55,13 +55,11 @@ class DuckDBSource:
             raise SourceError(f"{path}: DuckDB cannot open it ({first_line(error)}).") from error
 
     def schema(self) -> Schema:
-        """Read the catalogue."""
         if self._schema is None:
             self._schema = build_schema(self._tables())
         return self._schema
 
     def read(self, table: Table) -> Iterator[pa.RecordBatch]:
-        """Give the columns of a table in its order and types."""
         columns = ", ".join(quote_sql(c.name) for c in table.columns)
         try:
             with self._connection.cursor() as cursor:
@@ -72,19 +70,11 @@ class DuckDBSource:
             raise SourceError(f"{self.location}: table {table.name} cannot be read ({first_line(error)}).") from error
 
     def rows(self, name: str) -> int:
-        """Count the rows."""
         [(count,)] = self._all(f"SELECT count(*) FROM main.{quote_sql(name)}")
         return int(count)
 
     def close(self) -> None:
-        """Close the file."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _tables(self) -> list[RawTable]:
         names = self._all(_TABLES)
@@ -178,6 +168,7 @@ DUCKDB_SOURCE = SourceKind(
     name="a DuckDB file",
     matches=lambda location: read_head(location)[8:12] == b"DUCK",
     open=lambda location: DuckDBSource(Path(location)),
+    open_in_bundle=lambda path, ddl: DuckDBSource(path, schema=read_schema(ddl)),
 )
 DUCKDB_SINK = SinkKind(
     name=Format.DUCKDB.value,

@@ -16,7 +16,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from privbench.errors import SourceError, first_line
-from privbench.io.base import BATCH_ROWS, Format, SinkKind, SourceKind, arrow_schema
+from privbench.io.base import BATCH_ROWS, Format, SinkKind, Source, SourceKind, arrow_schema
 from privbench.io.cast import cast_batch
 from privbench.io.csv_file import count_rows, infer_types, read_header, read_text
 from privbench.io.ddl import parse_ddl
@@ -30,7 +30,7 @@ _CHANGED = (pa.types.is_uint64, pa.types.is_float16, pa.types.is_null, pa.types.
 """Arrow types that become one of ours which is not the same."""
 
 
-class FolderSource:
+class FolderSource(Source):
     """Tables in files. `data` is where they are, if not beside `schema.sql` (as in a bundle)."""
 
     def __init__(self, folder: Path, *, data: Path | None = None) -> None:
@@ -47,7 +47,6 @@ class FolderSource:
         return self._schema
 
     def read(self, table: Table) -> Iterator[pa.RecordBatch]:
-        """Give the columns of a table in its order and types."""
         file = self._file(table.name)
         stored = Names(_stored_columns(file))
         names = [stored.find(c.name) for c in table.columns]
@@ -67,12 +66,6 @@ class FolderSource:
 
     def close(self) -> None:
         """Nothing stays open between two reads."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _file(self, name: str) -> "_File":
         spelled = self._names.find(name)
@@ -216,7 +209,6 @@ class FileSink:
         self._writers: dict[str, _Writer] = {}
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
-        """Append a batch to the table's file."""
         try:
             self._writer(table).write_batch(batch)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Names from strangers: quoted in SQL, escaped where they are shown, and turned into safe names of files.
+"""Names from untrusted files: quoted in SQL, escaped where they are shown, and turned into safe names of files.
 
 A name may hold anything: quotes, line ends, markup. Each place has one function that makes it harmless there:
 `quote_sql` in a statement, `sql_comment` behind `--`, `markdown` in a README, `terminal` on the screen.

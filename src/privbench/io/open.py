@@ -6,10 +6,10 @@ To add a source, write a module with a `SourceKind` and name it in `SOURCES`.
 from pathlib import Path
 
 from privbench.errors import SourceError
-from privbench.io.base import Format, Source, SourceKind
-from privbench.io.duckdb_file import DUCKDB_SOURCE, DuckDBSource
-from privbench.io.files import FOLDER_SOURCE, FolderSource, read_schema
-from privbench.io.sqlite_file import SQLITE_SOURCE, SQLiteSource
+from privbench.io.base import Source, SourceKind
+from privbench.io.duckdb_file import DUCKDB_SOURCE
+from privbench.io.files import FOLDER_SOURCE, FolderSource
+from privbench.io.sqlite_file import SQLITE_SOURCE
 from privbench.io.staging import is_laid_out
 
 
@@ -25,14 +25,14 @@ def open_source(location: str | Path) -> Source:
 
 
 def _open_bundle(location: str) -> Source:
-    """Open a bundle; its `schema.sql` has every key, also those that the database in it cannot hold."""
+    """Open a bundle: the one database file in it, if a kind of source matches that, else a file per table."""
     folder = Path(location)
     data = folder / "data"
-    if (path := data / Format.DUCKDB.database).is_file():
-        return DuckDBSource(path, schema=read_schema(folder / "schema.sql"))
-    if (path := data / Format.SQLITE.database).is_file():
-        return SQLiteSource(path)
-    return FolderSource(folder, data=data)
+    files = [path for path in data.iterdir() if path.is_file()]
+    kind = next((kind for kind in SOURCES if len(files) == 1 and kind.matches(str(files[0]))), None)
+    if kind is None:
+        return FolderSource(folder, data=data)
+    return kind.open_in_bundle(files[0], folder / "schema.sql") if kind.open_in_bundle else kind.open(str(files[0]))
 
 
 BUNDLE_SOURCE = SourceKind(name="a bundle", matches=lambda location: is_laid_out(Path(location)), open=_open_bundle)

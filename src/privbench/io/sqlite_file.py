@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privbench.errors import DataError, SourceError, TargetError
-from privbench.io.base import BATCH_ROWS, Format, SinkKind, SourceKind, read_head
+from privbench.io.base import BATCH_ROWS, Format, SinkKind, Source, SourceKind, read_head
 from privbench.io.cast import CAST_ERRORS, cast_column, misfit
 from privbench.io.catalogue import RawTable, build_schema
 from privbench.io.ddl import parse_checks
@@ -38,9 +38,21 @@ _AFFINITY = {
     "FLOA": "DOUBLE",
     "DOUB": "DOUBLE",
 }
+Value = int | float | str | bytes | None
+_EXACT_DIGITS = 15
+_ALLOWED: dict[Kind, tuple[type, ...]] = {
+    Kind.INTEGER: (int,),
+    Kind.FLOAT: (float, int),
+    Kind.DECIMAL: (int, float, str, bytes),
+    Kind.BOOLEAN: (int,),
+    Kind.TEXT: (str, int, float),
+    Kind.DATE: (str,),
+    Kind.TIME: (str,),
+    Kind.TIMESTAMP: (str,),
+}
 
 
-class SQLiteSource:
+class SQLiteSource(Source):
     """Tables in a SQLite file."""
 
     def __init__(self, path: Path) -> None:
@@ -56,13 +68,11 @@ class SQLiteSource:
             raise SourceError(f"{path}: SQLite cannot open it ({error}).") from error
 
     def schema(self) -> Schema:
-        """Read the catalogue."""
         if self._schema is None:
             self._schema = build_schema(self._tables())
         return self._schema
 
     def read(self, table: Table) -> Iterator[pa.RecordBatch]:
-        """Give the columns of a table in its order and types."""
         names = [c.name for c in table.columns]
         columns = ", ".join(f"t.{quote_sql(n)}" for n in names)  # without `t.` a missing column is read as text
         try:
@@ -79,19 +89,11 @@ class SQLiteSource:
             raise self._unreadable(error) from error
 
     def rows(self, name: str) -> int:
-        """Count the rows."""
         [(count,)] = self._all(f"SELECT count(*) FROM main.{quote_sql(name)}")
         return int(count)
 
     def close(self) -> None:
-        """Close the file."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _tables(self) -> list[RawTable]:
         tables = self._all(
@@ -203,7 +205,6 @@ class SQLiteSink:
             raise refused_write(path.name, "SQLite", error) from error
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
-        """Insert a batch."""
         marks = ", ".join("?" * batch.num_columns)
         columns = [from_arrow(column) for column in batch.columns]
         try:
@@ -240,25 +241,11 @@ class SQLiteSink:
             )
 
 
-Value = int | float | str | bytes | None
-_EXACT_DIGITS = 15
-_ALLOWED: dict[Kind, tuple[type, ...]] = {
-    Kind.INTEGER: (int,),
-    Kind.FLOAT: (float, int),
-    Kind.DECIMAL: (int, float, str, bytes),
-    Kind.BOOLEAN: (int,),
-    Kind.TEXT: (str, int, float),
-    Kind.DATE: (str,),
-    Kind.TIME: (str,),
-    Kind.TIMESTAMP: (str,),
-}
-
-
 def to_arrow(values: Sequence[Value], of: SqlType, where: str) -> pa.Array:
     """Turn the values of a column into Arrow; one of another type is a DataError that shows it."""
-    strangers = {type(v) for v in values} - {type(None), *_ALLOWED[of.kind]}
-    if strangers:
-        raise misfit(where, next(v for v in values if type(v) in strangers), of)
+    unexpected = {type(v) for v in values} - {type(None), *_ALLOWED[of.kind]}
+    if unexpected:
+        raise misfit(where, next(v for v in values if type(v) in unexpected), of)
     if of.kind is Kind.TEXT:
         return pa.array([v if v is None else str(v) for v in values], pa.string())
     if of.kind is Kind.DECIMAL:

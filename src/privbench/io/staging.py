@@ -2,7 +2,7 @@
 
 Nothing half-written is ever seen under a target's name; any exception, Ctrl-C too, removes what was begun. What a
 killed run leaves (SIGKILL, a crash) is removed by the next run of the same user: each private folder and each staged
-path has a lock file in one folder per user, readable by that user alone, and a lock that nobody holds is a leftover.
+path has a lock file in one folder per user, readable by that user alone. A lock that no process holds is a leftover.
 """
 
 import errno
@@ -242,7 +242,7 @@ def _set_mark(token: str, *, target: Path | None = None) -> _Mark:
 
 
 def _try_lock(handle: int) -> bool:
-    """Take a lock that nobody holds. Where the system has no locks, none counts as free."""
+    """Take a lock that no process holds. Where the system has no locks, none counts as free."""
     if sys.platform == "win32":
         return False
     try:

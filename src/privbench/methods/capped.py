@@ -298,6 +298,10 @@ def implied_by_counts(facts: Facts, tables: Mapping[str, TableModel]) -> Implied
 
 
 def _is_foreign(table: TableModel) -> bool:
+    """Whether a table holds what methods that count rows never make: other links, clique trees, weights on parts."""
+    parts = [n for n in walk(table.network) if isinstance(n, Leaf) and n.column == COMPONENT]
+    if any(sorted(part.counts)[:-1] != [0.0] * (len(part.counts) - 1) for part in parts):
+        return True
     counted = all(isinstance(link, SlotLink | DegreeLink) for link in table.links.values())
     return not counted or any(isinstance(node, CliqueTree) for node in walk(table.network))
 

@@ -20,7 +20,7 @@ from privbench.privacy.blocks import Block
 from privbench.privacy.facts import Facts
 from privbench.privacy.vault import Vault
 from privbench.spn.feature_names import COMPONENT
-from privbench.spn.nodes import Leaf, Product
+from privbench.spn.nodes import Leaf, Product, Sum, walk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +74,9 @@ def learn_columns(
 
 
 def implied(facts: Facts, tables: Mapping[str, TableModel], _settings: IndependentSettings) -> Implied:
-    """What released tables must have cost."""
-    return implied_by_counts(facts, tables)
+    """What released tables must have cost; mixtures of rows are none of this method's."""
+    mixed = tuple(name for name, table in tables.items() if any(isinstance(n, Sum) for n in walk(table.network)))
+    return Implied(queries=(), foreign=mixed) if mixed else implied_by_counts(facts, tables)
 
 
 INDEPENDENT = Method(name="independent", read_settings=independent_settings, learn=learn, implied=implied)

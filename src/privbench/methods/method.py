@@ -51,6 +51,8 @@ class Implied:
     """Noisy counts without which the model could not have come out as it did."""
     kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By kind of query and table, for choices and the like: how many there were at least."""
+    partitions: Counter[str] = field(default_factory=Counter)
+    """By table: how many partitions may have been charged at most; none where a method does not split rows."""
     foreign: tuple[str, ...] = ()
     """Tables that contain parts that the method never produces, whose cost is not known."""
 

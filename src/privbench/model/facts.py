@@ -40,9 +40,13 @@ def known_rows(protection: Protection, rows: Mapping[str, int], *, public_sizes:
 
 
 def tables_of_known_size(protection: Protection, *, public_sizes: bool) -> tuple[str, ...]:
-    """The private tables whose sizes are public."""
+    """The private tables whose sizes are public.
+
+    Never a lookup: its rows are copied for each row that references them, so that their number is not the size that
+    the publisher knows, and an entity moves it.
+    """
     if public_sizes:
-        return tuple(protection.order)
+        return tuple(name for name in protection.order if name not in protection.lookups)
     return (protection.entity,) if protection.neighbours is Neighbours.REPLACE else ()
 
 

@@ -5,7 +5,7 @@ A receipt that adds up by itself could still be that of another model, or leave 
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -94,6 +94,7 @@ def _unpaid(model: Model, chosen: Chosen, *, public_sizes: bool) -> Iterator[str
         public_sizes=public_sizes,
         public_counts=count_bins(model.protection, model.public, model.entity_keys),
     )
+    yield from _other_numbers(model)
     implied = chosen.method.implied(facts, model.tables, chosen.settings)
     for name in implied.foreign:
         yield f"{name}: the model holds what the method of its spec does not make"
@@ -101,9 +102,38 @@ def _unpaid(model: Model, chosen: Chosen, *, public_sizes: bool) -> Iterator[str
     paid = Counter(_text(query) for query in events)
     for query, times in (Counter(map(_text, (*implied.queries, *_searches(model)))) - paid).items():
         yield f"{times} events are missing for what the model holds: {query}"
+    yield from _heavy_hitters(model, events)
+    nodes = model.receipt["ledger"]["nodes"]
+    charged = Counter(n["table"] for n in nodes if n["kind"] == "partition" and n["total"] != "0/1")
+    for table, times in (charged - implied.partitions).items():
+        yield f"{table}: {times} more partitions are charged in parallel than the model has splits of rows"
     kinds = Counter((query["kind"], query["table"]) for query in events)
     for (kind, table), times in (implied.kinds - kinds).items():
         yield f"{table}: {times} events are missing for what the model holds: {kind}"
+
+
+def _other_numbers(model: Model) -> Iterator[str]:
+    """Numbers that follow from others: limits of rows said to be derived, and the size of the entity table."""
+    for name, stated in model.receipt["unit"]["tables"].items():
+        link = model.protection.owner_link(name)
+        shared = name in model.protection.lookups or (link is not None and link.unique)
+        if stated["rows_per_entity_from"] == "derived" and name != model.protection.entity and not shared:
+            yield f"{name}: rows_per_entity is said to be its owner's, but an owner may have several rows there"
+    entity = model.protection.entity
+    public = model.receipt["public"]["sizes"].get(entity)
+    if public is not None and round(model.tables[entity].rows) != public:
+        yield f"{entity}: the model has another number of rows than the receipt"
+
+
+def _heavy_hitters(model: Model, events: Sequence[Query]) -> Iterator[str]:
+    """Single values in bins that were found with budget, without an event that looked for any."""
+    asked = {(query["table"], query["column"]) for query in events if query["kind"] == "heavy hitters"}
+    for name in model.protection.order:
+        for column in model.protection.attributes(name):
+            spec = model.spec.column(name, column)
+            found_here = spec.origin is Origin.PRIVATE and isinstance(spec.domain, Bins) and spec.domain.heavy_hitters
+            if found_here and (name, column) not in asked:
+                yield f"{name}.{column}: has heavy hitters, but no event looked for any"
 
 
 def _text(query: Query) -> str:

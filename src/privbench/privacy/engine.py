@@ -266,10 +266,15 @@ class NumpyEngine:
         return [self._scores[pair] for pair in pairs]
 
     def _count_pairs(self, table: str, pairs: Sequence[Pair]) -> None:
-        """Count the tables of pairs, in as few passes over the rows as their bins allow."""
-        axes = list(dict.fromkeys(axis for pair in pairs for axis in (pair.first, pair.second)))
+        """Count the tables of pairs, in as few passes over the rows as their bins allow.
+
+        Pairs with an axis in which some rows have no bin are counted alone: such rows would be missing from the tables
+        of other pairs, too.
+        """
+        together = [pair for pair in pairs if pair.first.total and pair.second.total]
+        axes = list(dict.fromkeys(axis for pair in together for axis in (pair.first, pair.second)))
         place = {axis: at for at, axis in enumerate(axes)}
-        wanted = [(place[pair.first], place[pair.second]) for pair in pairs]
+        wanted = [(place[pair.first], place[pair.second]) for pair in together]
         most = min(max(self._size(table) // ROWS_PER_CELL, 2**10), 2**16)
         for group in covering_groups([axis.size for axis in axes], wanted, most=most):
             cells = self._weighted(table, [axes[at] for at in group])
@@ -330,6 +335,3 @@ class NumpyEngine:
 
     def _size(self, table: str) -> int:
         return len(self._data[table].entities)
-
-    def _key(self, link: LinkFacts) -> Integers:
-        return self._data[link.table].keys[link.name]

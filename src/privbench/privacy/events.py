@@ -186,7 +186,7 @@ def quantise(amount: Fraction, measure: PrivacyMeasure = PrivacyMeasure.EPSILON)
     steps = math.floor(amount * measure.grid)
     if steps < 1:
         raise BudgetError(
-            f"a share of {float(amount):.3g} of {measure.word} is too small to measure anything with. "
+            f"the budget of a query ({measure.word} {float(amount):.3g}) is too small to measure anything with. "
             "Raise epsilon, or ask for fewer tables and columns."
         )
     return Fraction(steps, measure.grid)

@@ -169,7 +169,7 @@ def weighted_histogram(columns: Sequence[tuple[Codes, int]], weights: Integers |
     """
     sizes = [size for _, size in columns]
     cells = prod(sizes)
-    kind = np.dtype(np.uint16 if cells <= 2**16 else np.int64)
+    kind = np.dtype(np.uint16 if cells < 2**16 else np.int64)
     key: NDArray[Any] = columns[0][0].astype(kind)
     for codes, size in columns[1:]:
         key *= kind.type(size)

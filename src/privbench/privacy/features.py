@@ -50,8 +50,7 @@ class Fanout:
     kind: ClassVar = "fanout"
 
     def __post_init__(self) -> None:
-        if self.link.kind is not LinkKind.OWNER:
-            raise ValueError(f"{self.link.name}: is no owner key, so that rows of other entities would be counted")
+        _check_owner_key(self.link)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,6 +105,9 @@ class OfOwner:
     link: LinkFacts
     kind: ClassVar = "owner"
 
+    def __post_init__(self) -> None:
+        _check_owner_key(self.link)
+
 
 @dataclass(frozen=True, slots=True)
 class OfFirst:
@@ -115,6 +117,9 @@ class OfFirst:
     link: LinkFacts
     kind: ClassVar = "first"
 
+    def __post_init__(self) -> None:
+        _check_owner_key(self.link)
+
 
 @dataclass(frozen=True, slots=True)
 class Rank:
@@ -122,6 +127,9 @@ class Rank:
 
     link: LinkFacts
     kind: ClassVar = "rank"
+
+    def __post_init__(self) -> None:
+        _check_owner_key(self.link)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,6 +201,9 @@ class Agreement:
     """The owner key that leads to those rows: of the counted table, or of the column's own."""
     kind: ClassVar = "agreement"
 
+    def __post_init__(self) -> None:
+        _check_owner_key(self.link)
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -258,6 +269,20 @@ class Feature:
         """
         return 1 if self.in_degree is None else 3
 
+    def check_table(self, table: str) -> None:
+        """Refuse a feature that is not one of the rows of a table: it would count something else than it says."""
+        source = self.source
+        if isinstance(source, Fanout | InDegree) or (isinstance(source, Agreement) and source.derived.rows is not None):
+            fits = source.link.target == table
+        elif isinstance(source, NullKey | KeyBlock | KeySlot | OfOwner | OfFirst | Rank | Agreement):
+            fits = source.link.table == table
+        else:
+            fits = True
+        if not fits:
+            raise ValueError(f"{self.name}: is not a feature of rows of {table}")
+        if isinstance(source, OfOwner | OfFirst):
+            source.feature.check_table(source.link.target if isinstance(source, OfOwner) else table)
+
     def to_json(self) -> dict[str, Any]:
         """Describe the feature as the receipt does."""
         source = self.source
@@ -275,6 +300,11 @@ class Feature:
         elif isinstance(source, Fanout | InDegree | NullKey | KeyBlock | KeySlot):
             described["link"] = source.link.to_json()
         return described
+
+
+def _check_owner_key(link: LinkFacts) -> None:
+    if link.kind is not LinkKind.OWNER:
+        raise ValueError(f"{link.name}: is no owner key, so that rows of other entities would be looked at")
 
 
 def own(name: str, facts: ColumnFacts) -> Feature:
@@ -380,10 +410,20 @@ class Axis:
     feature: Feature
     bins: NDArray[np.int64]
 
+    def __post_init__(self) -> None:
+        if len(self.bins) != self.feature.size:
+            raise ValueError(f"{self.feature.name}: has {self.feature.size} codes, but bins for {len(self.bins)}")
+
     @property
     def size(self) -> int:
         """How many bins there are."""
         return int(self.bins.max()) + 1
+
+    @property
+    def total(self) -> bool:
+        """Whether every row has a bin."""
+        partial = Magnitude | Step | Cell | Present | KeySlot | Part
+        return bool(self.bins.min() >= 0) and not isinstance(self.feature.source, partial)
 
     @property
     def whole(self) -> bool:

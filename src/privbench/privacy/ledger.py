@@ -82,19 +82,13 @@ class Ledger:
 class Scope:
     """A place to charge: all that is charged here and below looks at the same rows, one query after the other."""
 
-    __slots__ = ("_box", "_by", "_ledger", "_node", "_spent")
+    __slots__ = ("_box", "_by", "_ledger", "_node")
 
     def __init__(self, ledger: Ledger, node: "_Node", *, by: Boxes | Centres | None, box: Box) -> None:
         self._ledger = ledger
         self._node = node
         self._by = by
         self._box = box
-        self._spent = Fraction(0)
-
-    @property
-    def spent(self) -> Fraction:
-        """What was charged right here."""
-        return self._spent
 
     @property
     def parted(self) -> bool:
@@ -137,15 +131,14 @@ class Scope:
         if self._by is not None:
             _check_rows(event, self._by)
         self._ledger._charge(self._node, event)
-        self._spent += event.amount
 
     def _check_partition(self, by: Boxes | Centres, boxes: tuple[Box, ...], parts: int) -> None:
         if parts != len(by):
             raise ValueError(f"{by.table}: {len(by)} blocks are described, but {parts} parts are asked for")
         if self._by and (self._by.table, self._by.rows_per_entity) != (by.table, by.rows_per_entity):
-            raise ValueError(f"{by.table}: parted inside a block of {self._by.table}, or with other rows per entity")
+            raise ValueError(f"{by.table}: split inside a block of {self._by.table}, or with other rows per entity")
         if not all(inside(box, self._box) for box in boxes):
-            raise ValueError(f"{by.table}: a box reaches outside the block that is parted")
+            raise ValueError(f"{by.table}: a box reaches outside the block that is split")
 
 
 class _Node:

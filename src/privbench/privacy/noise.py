@@ -177,7 +177,7 @@ def _whole_bits(value: Fraction) -> int:
 
 def _too_much_noise(scale: float) -> BudgetError:
     return BudgetError(
-        f"noise of scale {scale:.3g} would hide everything: the share of epsilon is too small. "
+        f"the noise (scale {scale:.3g}) would be larger than any count: the share of epsilon is too small. "
         "Raise epsilon, or measure less."
     )
 

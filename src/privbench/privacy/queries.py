@@ -58,7 +58,7 @@ class Histogram:
             raise ValueError(f"{self.table}: a block of rows belongs to counts of rows, and to them alone")
         if self.block is not None and self.block.table != self.table:
             raise ValueError(f"{self.table}: counted in a block of {self.block.table}")
-        _check_in_degrees(self.table, self.axes, by_rows=self.block is not None)
+        _check_axes(self.table, self.axes, by_rows=self.block is not None)
         if self.counts is Counts.VOTES and not (len(self.axes) == self.draws == 1 and self.additive):
             raise ValueError(f"{self.table}: votes are for one bin of one feature, which the entity's own rows decide")
         for axis in self.axes:
@@ -117,6 +117,8 @@ class Sums:
     chooses: ClassVar = False
 
     def __post_init__(self) -> None:
+        for axis in self.axes:
+            axis.feature.check_table(self.table)
         if any(axis.feature.in_degree is not None for axis in self.axes):
             raise ValueError(f"{self.table}: sums are not taken by in-degrees, which other entities move")
 
@@ -357,7 +359,7 @@ class PairChoice:
 
     def __post_init__(self) -> None:
         for pair in self.candidates:
-            _check_in_degrees(self.table, (pair.first, pair.second), by_rows=False)
+            _check_axes(self.table, (pair.first, pair.second), by_rows=False)
 
     def to_json(self) -> dict[str, Any]:
         """Describe the query as the receipt does."""
@@ -382,6 +384,8 @@ class DependencyChoice:
     kind: ClassVar = "choice of dependency"
 
     def __post_init__(self) -> None:
+        for feature in self.candidates:
+            feature.check_table(self.table)
         if any(feature.in_degree is not None for feature in self.candidates):
             raise ValueError(f"{self.table}: a dependency is about an entity's own rows, not about in-degrees")
 
@@ -405,13 +409,14 @@ def sensitivity_factor(features: list[Feature]) -> int:
     return 1 + sum(feature.sensitivity_factor - 1 for feature in features)
 
 
-def _check_in_degrees(table: str, axes: tuple[Axis, ...], *, by_rows: bool) -> None:
-    """Refuse in-degrees that an entity moves farther than a sensitivity says.
+def _check_axes(table: str, axes: tuple[Axis, ...], *, by_rows: bool) -> None:
+    """Refuse features of other tables, and in-degrees that an entity moves farther than a sensitivity says.
 
     Where rows count, all keys of kept rows do, and a row of the table must itself be referenced: below an owner, one
     key would move all of its rows. Where weights count, one key of each entity does.
     """
     for axis in axes:
+        axis.feature.check_table(table)
         counted = axis.feature.in_degree
         if counted is None:
             continue

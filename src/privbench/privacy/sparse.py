@@ -21,36 +21,36 @@ from privbench.privacy.noise import Entropy, bernoulli_exp, check_scale, discret
 _WORDS = 2
 """How many words lengthen the uniform number each time; nearly always the first ones are enough."""
 _SPARE_DIGITS = 60
-"""Digits beyond those of the uniform number: chances near 2**-64, taken 2**64 times, cost about 40 of them."""
+"""Digits beyond those of the uniform number: probabilities near 2**-64, taken 2**64 times, cost about 40 of them."""
 
 Interval = tuple[Decimal, Decimal]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TailChance:
-    """The chance a**least / (1 + a), a = exp(-1/scale), that discrete Laplace noise is `least` or more; least > 0."""
+class TailProbability:
+    """The probability a**least / (1 + a), a = exp(-1/scale), that discrete Laplace noise is `least` > 0 or more."""
 
     least: int
     scale: Fraction
 
 
-def binomial(trials: int, chance: TailChance, entropy: Entropy) -> int:
-    """Draw how many of `trials` independent events of this chance happen. The work grows with the number drawn."""
+def binomial(trials: int, tail: TailProbability, entropy: Entropy) -> int:
+    """Draw how many of `trials` independent events of this probability happen. The work grows with the number drawn."""
     uniform, bits = 0, 0
     while True:
         for word in entropy.words(_WORDS).tolist():
             uniform, bits = uniform << 64 | word, bits + 64
-        drawn = _inverted(uniform, bits, trials, chance)
+        drawn = _inverted(uniform, bits, trials, tail)
         if drawn is not None:
             return drawn
 
 
-def _inverted(uniform: int, bits: int, trials: int, chance: TailChance) -> int | None:
+def _inverted(uniform: int, bits: int, trials: int, tail: TailProbability) -> int | None:
     """The number whose step of the distribution function holds all of [uniform, uniform + 1] / 2**bits, if settled."""
     digits = _Digits(bits * 31 // 100 + _SPARE_DIGITS)
     low, _ = digits.ratio(uniform, 2**bits)
     _, high = digits.ratio(uniform + 1, 2**bits)
-    for count, (least, most) in enumerate(_distribution(trials, chance, digits)):
+    for count, (least, most) in enumerate(_distribution(trials, tail, digits)):
         if high <= least or count == trials:
             return count
         if low < most:
@@ -58,9 +58,9 @@ def _inverted(uniform: int, bits: int, trials: int, chance: TailChance) -> int |
     raise AssertionError("a distribution function ends at 1")
 
 
-def _distribution(trials: int, chance: TailChance, digits: "_Digits") -> Iterator[Interval]:
-    """The chance of at most 0, 1, .. events, each as an interval that holds it."""
-    hit = _chance(chance, digits)
+def _distribution(trials: int, tail: TailProbability, digits: "_Digits") -> Iterator[Interval]:
+    """The probability of at most 0, 1, .. events, each as an interval that holds it."""
+    hit = _probability(tail, digits)
     miss = digits.minus((Decimal(1), Decimal(1)), hit)
     odds = digits.over(hit, miss)
     mass = digits.exp(digits.times(digits.ratio(trials, 1), digits.ln(miss)))
@@ -71,11 +71,11 @@ def _distribution(trials: int, chance: TailChance, digits: "_Digits") -> Iterato
         total = digits.plus(total, mass)
 
 
-def _chance(chance: TailChance, digits: "_Digits") -> Interval:
-    rate, step = -chance.least / chance.scale, -1 / chance.scale
-    tail = digits.exp(digits.ratio(rate.numerator, rate.denominator))
+def _probability(tail: TailProbability, digits: "_Digits") -> Interval:
+    rate, step = -tail.least / tail.scale, -1 / tail.scale
+    beyond = digits.exp(digits.ratio(rate.numerator, rate.denominator))
     base = digits.exp(digits.ratio(step.numerator, step.denominator))
-    return digits.over(tail, digits.plus((Decimal(1), Decimal(1)), base))
+    return digits.over(beyond, digits.plus((Decimal(1), Decimal(1)), base))
 
 
 class _Digits:
@@ -129,8 +129,8 @@ def sparse_histogram(
     noisy = counts + discrete_laplace(counts.size, scale, entropy)
     kept = noisy > above
     absent = high - low + 1 - places.size
-    chance = TailChance(least=above + 1, scale=scale)
-    false = binomial(absent, chance, entropy) if absent else 0
+    tail = TailProbability(least=above + 1, scale=scale)
+    false = binomial(absent, tail, entropy) if absent else 0
     ranks = _different(absent, false, entropy)
     heights = above + 1 + _geometric(false, scale, entropy)
     values = np.concatenate([places[kept], _absent_values(ranks, places, low)])

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.privacy.blocks import Block, CentrePair, Side
-from privbench.privacy.calibrate import Noise, calibrate, calibrate_published, choice_noise, drawable, query_noise
+from privbench.privacy.calibrate import Noise, calibrate, calibrate_published, drawable
 from privbench.privacy.engine import Codecs, Engine, Exact, ValueCounts
 from privbench.privacy.events import Event, PrivacyMeasure
 from privbench.privacy.facts import ColumnFacts, LinkFacts
@@ -72,6 +72,8 @@ class Vault:
         self._tape = iter(tape or ())
         self._caps: dict[str, int] = {}
         self._splits = 0
+        self._parts: dict[tuple[str, tuple[tuple[int, bool], ...]], Scope] = {}
+        """The scope of each part of a table that was split here."""
 
     def __repr__(self) -> str:
         return "<vault>"
@@ -88,18 +90,8 @@ class Vault:
 
     @property
     def noise_is_private(self) -> bool:
-        """Whether nobody can foresee or repeat the noise."""
+        """Whether nobody can predict or repeat the noise."""
         return self._entropy.private
-
-    def noise(self, query: Counted, amount: Fraction) -> Noise:
-        """The noise that an amount of budget buys for a query, in entities; where rows count, in rows."""
-        return query_noise(query, self.privacy_measure, amount)
-
-    def choice_noise(self, query: Choice, amount: Fraction) -> float:
-        """The scale of a choice that an amount of budget buys, in entities."""
-        return choice_noise(
-            self.privacy_measure, amount, sensitivity=query.sensitivity, monotone=query.monotone, unit=query.unit
-        )
 
     def drawable(self, amount: Fraction, *, sensitivity: int) -> bool:
         """Whether noise for so much sensitivity and so little budget can be drawn at all."""
@@ -122,7 +114,7 @@ class Vault:
         ]
         for (query, _), event in zip(requests, events, strict=True):
             self._check_caps(query)
-            _scope_of(query, scope).charge(event)
+            self._scope_of(query, scope).charge(event)
         exact = [None] * len(events) if self._engine is None else self._engine.count([query for query, _ in requests])
         return [
             _measured(query, event, self._release(event, counts))
@@ -133,7 +125,7 @@ class Vault:
         """The number of a candidate with a high score, for so much budget."""
         event = calibrate(query, self.privacy_measure, amount)
         self._check_caps(query)
-        _scope_of(query, scope).charge(event)
+        self._scope_of(query, scope).charge(event)
         exact = None if self._engine is None else self._engine.count([query])[0]
         return int(self._release(event, exact)[0])
 
@@ -204,7 +196,7 @@ class Vault:
         if self._engine is not None:
             self._engine.forget(table)
 
-    # -- behind the door ---------------------------------------------------------------------------------------
+    # -- noise and the record ---------------------------------------------------------------------------------------
 
     def _check_caps(self, query: Counted | Choice) -> None:
         """Refuse a query that claims other rows per entity than are kept: its sensitivity would be another."""
@@ -216,6 +208,22 @@ class Vault:
         for table, cap in claimed:
             if cap != self._caps.get(table):
                 raise ValueError(f"{table}: a query is about {cap} rows per entity, but not so many are kept")
+
+    def _scope_of(self, query: Counted | Choice, scope: Scope | None) -> Scope:
+        """Where a query is charged: one on a part of a table to that part, one on a whole table to a scope outside.
+
+        A query on a whole table that is charged to a part of it would count as parallel to the other parts.
+        """
+        block = query.block
+        if block is not None and block.path:
+            if scope is not None or self._parts.get((block.table, block.trail)) is not block.scope:
+                raise ValueError(f"{query.table}: a query on a part of a table is charged to that part")
+            return block.scope
+        if scope is None and block is None:
+            raise ValueError(f"{query.table}: a query on a whole table needs a scope to be charged to")
+        outside = scope or (block.scope if block is not None else self.ledger.root)
+        _check_outside_parts(outside)
+        return outside
 
     def _sides(
         self,
@@ -235,6 +243,7 @@ class Vault:
             )
             for right, scope in zip((False, True), scopes, strict=True)
         )
+        self._parts |= {(side.table, side.trail): side.scope for side in (left, right)}
         return left, right
 
     def _release(self, event: Event, exact: Exact | None) -> Answer:
@@ -308,23 +317,6 @@ def _measured(query: Counted, event: Event, answer: Answer) -> Measured:
 def _part(query: Counted, delta: Fraction) -> Fraction:
     """The delta of a query: only values that are let out because they are there cost any."""
     return delta if isinstance(query, FrequentValues) else Fraction(0)
-
-
-def _scope_of(query: Counted | Choice, scope: Scope | None) -> Scope:
-    """Where a query is charged: a query on a part of a table to that part, one on a whole table to any scope outside.
-
-    A query on a whole table that is charged to a part of it would count as parallel to the other parts.
-    """
-    if scope is None:
-        if query.block is None:
-            raise ValueError(f"{query.table}: a query on a whole table needs a scope to be charged to")
-        if not query.block.path:
-            _check_outside_parts(query.block.scope)
-        return query.block.scope
-    if query.block is not None and query.block.path:
-        raise ValueError(f"{query.table}: a query on a part of a table is charged to that part")
-    _check_outside_parts(scope)
-    return scope
 
 
 def _check_outside_parts(scope: Scope) -> None:

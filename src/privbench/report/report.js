@@ -13,11 +13,11 @@ const percent = (v) => {
 
 function make(parent, name, attributes = {}, text = null) {
   const svg = parent instanceof SVGElement || name === "svg";
-  const found = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) found.setAttribute(key, value);
-  if (text !== null) found.textContent = text;
-  parent.appendChild(found);
-  return found;
+  const element = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  if (text !== null) element.textContent = text;
+  parent.appendChild(element);
+  return element;
 }
 
 function canvas(parent, width, height, label, fluid = true) {

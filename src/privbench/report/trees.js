@@ -10,21 +10,21 @@ const columnsOf = (nodes, at) => {
 // Products below a product, and columns that the query does not ask for, are drawn as one.
 function drawnTree(nodes, asked, at = 0, weight = null) {
   const node = nodes[at];
-  const found = { at, weight, kind: node.k, name: node.t ?? "", parents: node.p ?? [], below: [], others: [] };
+  const branch = { at, weight, kind: node.k, name: node.t ?? "", parents: node.p ?? [], below: [], others: [] };
   const splits = ["product", "clique", "column"].includes(node.k);
   const add = (child, share) => {
     const inner = nodes[child];
     const columns = ["leaf", "clique", "column"].includes(inner.k) ? columnsOf(nodes, child) : null;
     if (node.k === "product" && inner.k === "product") inner.c.forEach((c) => add(c, null));
-    else if (splits && columns && !columns.some((name) => asked.has(name))) found.others.push(...columns);
-    else found.below.push(drawnTree(nodes, asked, child, share));
+    else if (splits && columns && !columns.some((name) => asked.has(name))) branch.others.push(...columns);
+    else branch.below.push(drawnTree(nodes, asked, child, share));
   };
   (node.c ?? []).forEach((child, i) => add(child, node.w ? node.w[i] : null));
-  if (found.others.length) {
-    const name = found.others.length === 1 ? found.others[0] : `${found.others.length} other columns`;
-    found.below.push({ at: null, weight: null, kind: "rest", name, below: [], others: found.others });
+  if (branch.others.length) {
+    const name = branch.others.length === 1 ? branch.others[0] : `${branch.others.length} other columns`;
+    branch.below.push({ at: null, weight: null, kind: "rest", name, below: [], others: branch.others });
   }
-  return found;
+  return branch;
 }
 
 function placed(tree) {

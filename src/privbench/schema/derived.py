@@ -36,7 +36,7 @@ class Derived(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     rows: Name | None = None
-    """The table of which the row owns so many rows."""
+    """The table whose rows are counted: those that the row owns."""
     owner: Name | None = None
     """The column of the owner row that is copied."""
     rank: Annotated[StrictInt, Field(ge=0, le=1)] | None = None

@@ -1,7 +1,7 @@
 """The spec file: what the database is, who is protected and what is public, written down for people to review.
 
-`read_spec` and `write_spec` are the only doors to the file; in between a spec is a frozen value. A spec from a
-stranger is only data: reading it runs nothing and takes bounded memory.
+`read_spec` and `write_spec` are the only doors to the file; in between a spec is a frozen value. An untrusted
+spec is only data: reading it runs nothing and takes bounded memory.
 """
 
 import os

@@ -186,7 +186,7 @@ def _in_list(path: Path, names: Sequence[str], table: str, columns: Collection[s
         if column not in columns:
             yield (*path, i), f"{table} has no column {column!r}. {closest(column, columns)}"
         elif column in names[:i]:
-            yield (*path, i), f"{column!r} is named twice."
+            yield (*path, i), f"{column!r} is listed twice."
 
 
 def _in_key(path: Path, key: ForeignKeySpec, tables: Mapping[str, TableSpec]) -> Iterator[Mistake]:

@@ -108,7 +108,6 @@ class Table:
                     raise SchemaError(f"{self.name}.{name}: named by a {what}, but there is no such column.")
 
     def column(self, name: str) -> Column:
-        """Find the column of that name."""
         for column in self.columns:
             if column.name == name:
                 return column
@@ -162,7 +161,6 @@ class Schema:
             )
 
     def table(self, name: str) -> Table:
-        """Find the table of that name."""
         if name not in self._by_name:
             raise SchemaError(f"no table {name!r}. Tables: {', '.join(self._by_name)}.")
         return self._by_name[name]

@@ -87,7 +87,7 @@ _ALIASES = {
     "UBIGINT": "HUGEINT",
 }
 MAX_TYPE_TEXT = 100
-"""No type name is longer; what a stranger's file says is not matched beyond this."""
+"""No type name is longer; what an untrusted file says is not matched beyond this."""
 _TYPE = re.compile(r"([A-Z][A-Z0-9_ ]*?) ?(?:\( ?([0-9]{1,10}) ?(?:, ?([0-9]{1,10}) ?)?\))?( [A-Z ]+)?")
 
 _PLAIN_ARROW = {

@@ -250,7 +250,7 @@ def _check_links(links: Iterable[Link], neighbours: Neighbours, *, strict_refere
 def _check_lookup_keys(links: Iterable[Link], lookups: Lookups) -> None:
     """Refuse private keys into a lookup other than its owner's.
 
-    Its rows are copied for each owner row: which copy such a key names would depend on who else is there.
+    Its rows are copied for each owner row: which copy such a key references would depend on who else is there.
     """
     for link in links:
         owner, key = lookups.get(link.key.table, (None, None))

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from privbench.generation.generate import generate as write_bundle
 from privbench.io.base import Source
 from privbench.io.file_kind import MODEL, kind_of
 from privbench.io.open import open_source
+from privbench.io.staging import private_folder
 from privbench.model.file import load_model
 from privbench.schema.tables import ForeignKey, Schema, Table
 from privbench.schema.types import Kind
@@ -39,7 +39,7 @@ MOST_FILTERS = 5
 SAMPLE_ROWS = 10_000
 """Rows of a table that queries start from."""
 MANY_VALUES = 10
-"""Columns with at least so many different values are also compared by `<=` and `>=`."""
+"""Columns with at least this many different values are also compared by `<=` and `>=`."""
 MOST_JOINED = 1e9
 """Joins that have more rows than this before anything is filtered would take minutes to count: they are not asked."""
 MOST_DRAWN = 2_000_000
@@ -94,10 +94,10 @@ def _rows_of(location: Path, *, seed: int) -> Iterator[tuple[Path | None, Litera
         return
     model = load_model(location)
     rows = sum(table.rows for table in model.tables.values())
-    with TemporaryDirectory() as folder:
+    with private_folder() as folder:
         scale = max(min(1.0, MOST_DRAWN / max(rows, 1.0)), LEAST_SCALE)
-        write_bundle(model, Path(folder) / "bundle", seed=seed, scale=scale)
-        yield Path(folder) / "bundle", Literals.MODEL
+        write_bundle(model, folder / "bundle", seed=seed, scale=scale)
+        yield folder / "bundle", Literals.MODEL
 
 
 class _Generator:
@@ -159,7 +159,7 @@ class _Generator:
         return joins_there
 
     def _walk(self, joins: int) -> tuple[str, list[Step]]:
-        """A tree of so many joins that is neither empty nor too large."""
+        """A tree of `joins` joins that is neither empty nor too large."""
         tree = self._small(joins, self._rng)
         if tree is None:
             raise self._no_joins(f"no {joins} joins")
@@ -172,12 +172,12 @@ class _Generator:
         )
 
     def _small(self, joins: int, rng: Rng) -> tuple[str, list[Step]] | None:
-        """A random tree of so many joins, drawn again while it is too large, or empty; None if all are."""
+        """A random tree of `joins` joins, drawn again while it is too large, or empty; None if all are."""
         drawn = (self._tree(joins, rng) for _ in range(_WALKS))
         return next(((a, s) for a, s in drawn if not s or 0 < self._sizes.rows(a, s) <= MOST_JOINED), None)
 
     def _tree(self, joins: int, rng: Rng) -> tuple[str, list[Step]]:
-        """A tree of so many joins, grown from a random table; tables from which it cannot grow are passed over."""
+        """A tree of `joins` joins, grown from a random table; tables from which it cannot grow are passed over."""
         names = list(self._samples)
         for start in rng.permutation(len(names)):
             there, steps = [names[start]], list[Step]()

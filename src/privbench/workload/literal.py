@@ -4,7 +4,7 @@ Dates and times are ISO strings. A number is an int or a float if that says exac
 """
 
 import datetime as dt
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from enum import Enum
 from math import isfinite
@@ -42,6 +42,28 @@ class QueryDialect(Enum):
     def backslash(self) -> bool:
         """Whether a backslash escapes in LIKE without being declared."""
         return self in (QueryDialect.POSTGRES, QueryDialect.MYSQL)
+
+
+class Usage(Enum):
+    """How a literal is compared with its column."""
+
+    EQUAL = "="
+    AT_LEAST = ">="
+    ABOVE = ">"
+    AT_MOST = "<="
+    BELOW = "<"
+    PATTERN = "like"
+
+
+OPERATORS: Mapping[type[exp.Expr], tuple[Usage, Usage]] = {
+    exp.EQ: (Usage.EQUAL, Usage.EQUAL),
+    exp.NEQ: (Usage.EQUAL, Usage.EQUAL),
+    exp.GTE: (Usage.AT_LEAST, Usage.AT_MOST),
+    exp.GT: (Usage.ABOVE, Usage.BELOW),
+    exp.LTE: (Usage.AT_MOST, Usage.AT_LEAST),
+    exp.LT: (Usage.BELOW, Usage.ABOVE),
+}
+"""What an operator is to a literal on its right, and on its left."""
 
 
 class Affix(Enum):

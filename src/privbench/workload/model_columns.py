@@ -22,7 +22,7 @@ from privbench.schema.types import Kind, SqlType
 from privbench.schema.unit import Link, Role
 from privbench.spn.infer import marginal
 from privbench.workload.model_values import (
-    MOST_TEXTS,
+    MOST_STRINGS,
     ModelColumn,
     interval_column,
     listed_column,
@@ -46,7 +46,6 @@ class ModelColumns:
         self._keys = KeyMaker(model, keep_entity_keys=self._kept, folder=Path())
 
     def type_of(self, table: str, column: str) -> SqlType:
-        """The type of a column."""
         return self._model.protection.schema.table(table).column(column).type
 
     def origin(self, table: str, column: str) -> Base:
@@ -61,7 +60,7 @@ class ModelColumns:
         return table, column
 
     def _keeps(self, link: Link) -> bool:
-        """Whether a public table keeps the values of a key as they are: it names public rows, or entities with ids."""
+        """Whether a public table keeps the values of a key as they are: it references public rows, or kept ids."""
         roles, target = self._model.protection.roles, link.key.table
         is_kept = roles[target] is Role.PUBLIC or (self._kept and target == self._model.protection.entity)
         return roles[link.table] is Role.PUBLIC and is_kept
@@ -98,7 +97,7 @@ class ModelColumns:
             return listed_column(where, kind, values, weights, made_up=others, is_public=is_public)
         if isinstance(codec, LengthCodec):
             return made_up_column(
-                where, kind, codec.distinct or self._rows[table], lambda rows: _texts(codec, shares, rows)
+                where, kind, codec.distinct or self._rows[table], lambda rows: _strings(codec, shares, rows)
             )
         zero = np.zeros(1, np.uint8)
         return made_up_column(
@@ -123,10 +122,10 @@ class ModelColumns:
         )
 
 
-def _texts(codec: LengthCodec, shares: NDArray[np.float64], rows: NDArray[np.int64]) -> pa.Array:
+def _strings(codec: LengthCodec, shares: NDArray[np.float64], rows: NDArray[np.int64]) -> pa.Array:
     """Made-up strings of lengths as the model draws them."""
     cells = shares[: len(codec.shortest)] + 1e-12
-    codes = np.random.default_rng(0).choice(len(cells), size=min(len(rows), MOST_TEXTS), p=cells / cells.sum())
+    codes = np.random.default_rng(0).choice(len(cells), size=min(len(rows), MOST_STRINGS), p=cells / cells.sum())
     return codec.decode(codes.astype(np.uint16), np.random.default_rng(0), first_row=0)
 
 

@@ -22,17 +22,16 @@ from privbench.encode.interval import IntervalCodec
 from privbench.encode.scalar import number_of
 from privbench.schema.domain import Scalar
 from privbench.schema.types import Kind, SqlType
-from privbench.workload.literal import Affix, read_number, scalar_of_value
+from privbench.workload.literal import Affix, Usage, read_number, scalar_of_value
 from privbench.workload.statement import OutsideError
-from privbench.workload.trace import Usage
 
 LIKE_FACTOR = 1.5
 """Selectivities are like each other if they differ by no more than this factor."""
 MOST_CANDIDATES = 8
 """How many of the nearest cells are drawn from where fewer are alike; in a small column a quarter, at least two."""
 MANY_VALUES = 64
-"""A cell of so many values never gives back a literal of the workload: that it is missing cannot be noticed."""
-MOST_TEXTS = 1024
+"""A cell of at least this many values never gives back a literal of the workload: it is not noticed to be missing."""
+MOST_STRINGS = 1024
 """Of how many values of a text column the pieces are looked at that a LIKE may ask for."""
 _PIECE_LENGTHS = range(1, 7)
 _TRIES = 32
@@ -155,15 +154,15 @@ def made_up_column(where: str, kind: SqlType, rows: int, make: Callable[[NDArray
     Where a literal stands among them is not known, so every value, and every range, is as good as any other.
     """
     rows = max(rows, 1)
-    texts: list[str] = []
+    strings: list[str] = []
     if kind.kind is Kind.TEXT:
-        made = make(np.arange(min(rows, MOST_TEXTS))).drop_null()
-        texts = sorted({str(text) for text in made.to_pylist()})
-        rows = len(texts)
+        made = make(np.arange(min(rows, MOST_STRINGS))).drop_null()
+        strings = sorted({str(text) for text in made.to_pylist()})
+        rows = len(strings)
 
     def at(cell: int, share: float) -> Scalar:  # noqa: ARG001
         row = min(int(share * rows), rows - 1)
-        value = texts[row] if texts else scalar_of_value(make(np.array([row]))[0].as_py())
+        value = strings[row] if strings else scalar_of_value(make(np.array([row]))[0].as_py())
         if value is None:
             raise OutsideError(f"compares with {where}, whose values have no literal")
         return value
@@ -247,12 +246,12 @@ class Drawn:
         """Draw the piece of a text that a LIKE asks for."""
 
         def draw() -> tuple[Scalar, ...]:
-            texts, weights = self._texts()
+            strings, weights = self._strings()
             shares: dict[str, float] = {}
-            for value, weight in zip(texts, weights, strict=True):
+            for value, weight in zip(strings, weights, strict=True):
                 for piece in set(affix.pieces(value, _PIECE_LENGTHS)):
                     shares[piece] = shares.get(piece, 0.0) + weight
-            wanted = sum(weight for value, weight in zip(texts, weights, strict=True) if affix.holds(value, text))
+            wanted = sum(weight for value, weight in zip(strings, weights, strict=True) if affix.holds(value, text))
             pieces = [piece for piece in shares if piece != text]
             if not pieces:
                 raise OutsideError(f"has a LIKE on {self.column.where}, of which the model has no other text")
@@ -318,14 +317,14 @@ class Drawn:
         band = floor(-log(min(max(share, _LEAST), 1.0)) / log(LIKE_FACTOR))
         return float(LIKE_FACTOR ** -(band + self.rng.random()))
 
-    def _texts(self) -> tuple[list[str], list[float]]:
+    def _strings(self) -> tuple[list[str], list[float]]:
         column = self.column
         if column.type.kind is not Kind.TEXT:
             raise OutsideError(f"compares {column.where} with text")
         if column.values_in.max() > 1:
             rows = int(column.values_in[0])
             return [str(column.at(0, (row + 0.5) / rows)) for row in range(rows)], [1 / rows] * rows
-        cells = np.argsort(-column.shares, kind="stable")[:MOST_TEXTS]
+        cells = np.argsort(-column.shares, kind="stable")[:MOST_STRINGS]
         return [str(column.at(int(cell), 0.0)) for cell in cells], column.shares[cells].tolist()
 
 
@@ -337,7 +336,7 @@ def comparable(where: str, kind: SqlType, value: Scalar) -> Comparable:
 def _alike(shares: NDArray[np.float64], wanted: float) -> NDArray[np.int64]:
     """The places whose shares are like the wanted one, or the nearest few where hardly any are.
 
-    What half of all rows have is no secret of any of them: it may stand alone.
+    A value that at least half of all rows have may be the only candidate: it reveals nothing about a single row.
     """
     distances = np.abs(np.log(np.maximum(shares, _LEAST)) - log(max(wanted, _LEAST)))
     near = np.flatnonzero(distances <= log(LIKE_FACTOR))

@@ -1,4 +1,4 @@
-"""What workloads are generated from: random rows of a source, rows that given keys name, and the sizes of joins.
+"""What workloads are generated from: random rows of a source, rows that given keys reference, and the sizes of joins.
 
 Batches stream by; only picked rows are kept. Everything is a function of the source and the seed. Two large tables
 that meet in a small one make joins of billions of rows, on which a workload would run for minutes: the size of a tree
@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from privbench.io.base import Source, arrow_schema
 from privbench.schema.tables import Table
 
+Rng = np.random.Generator
+Row = dict[str, Any]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
@@ -30,7 +33,7 @@ class Step:
     end_columns: tuple[str, ...]
 
     def columns_of(self, table: str) -> tuple[str, ...]:
-        """The columns by which it names, or finds, rows of a table; none if it does not touch it."""
+        """Its key columns in a table; none if it does not touch that table."""
         return {self.start: self.start_columns, self.end: self.end_columns}.get(table, ())
 
 
@@ -101,12 +104,8 @@ class JoinSizes:
         return f"t{list(self._columns).index(table)}"
 
 
-Rng = np.random.Generator
-Row = dict[str, Any]
-
-
 def random_rows(source: Source, table: Table, most: int, rng: Rng) -> pa.Table | None:
-    """Draw up to so many rows of a table, each as likely as any other, in random order; None if it has no rows."""
+    """Draw up to `most` rows of a table, each as likely as any other, in random order; None if it has no rows."""
     kept: pa.Table | None = None
     ranks = np.zeros(0)
     for batch in source.read(table):

@@ -15,6 +15,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from privbench.errors import SourceError, first_line
+from privbench.io.names import sql_comment
 from privbench.io.staging import staged
 from privbench.schema.tables import Schema
 from privbench.workload.literal import QueryDialect
@@ -79,13 +80,12 @@ def workload_text(workload: Workload) -> str:
 
 
 def comment(text: str) -> str:
-    r"""Write text as a comment of one line, whatever it holds: names come from files of strangers.
+    r"""Write text as a comment of one line, whatever it holds, and whatever comment it stands in.
 
     >>> print(comment("a\n; DROP TABLE b */"))
     -- a\n; DROP TABLE b * /
     """
-    visible = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    return f"-- {visible}".replace("*/", "* /").replace("/*", "/ *")
+    return sql_comment(text).replace("*/", "* /").replace("/*", "/ *")
 
 
 def _mark(literals: Literals, body: str) -> str:

@@ -17,7 +17,15 @@ from privbench.errors import SpecError
 from privbench.io.names import find_name
 from privbench.schema.domain import Scalar
 from privbench.schema.tables import Schema
-from privbench.workload.literal import QueryDialect, like, literal_of, pattern_parts, scalar_of_literal
+from privbench.workload.literal import (
+    OPERATORS,
+    QueryDialect,
+    Usage,
+    like,
+    literal_of,
+    pattern_parts,
+    scalar_of_literal,
+)
 from privbench.workload.query import ColumnRef, Filter, Join, Query, TableRef
 
 _CLAUSES = {
@@ -34,13 +42,6 @@ _CLAUSES = {
     "laterals": "has a LATERAL join",
 }
 _PLAIN = {"expressions", "from", "from_", "joins", "where"}
-_RANGES: Mapping[type[exp.Expr], tuple[bool, bool]] = {
-    exp.GT: (True, False),
-    exp.GTE: (True, True),
-    exp.LT: (False, False),
-    exp.LTE: (False, True),
-}
-"""Whether a comparison bounds its left side from below, and whether it includes the bound."""
 _NAMES: Mapping[type[exp.Expr], str] = {
     exp.Or: "OR",
     exp.NEQ: "<>",
@@ -215,16 +216,16 @@ class _Reader:
 
 
 def _comparison(test: exp.Expr) -> tuple[exp.Expr, Predicate]:
-    column, other, turned = test.this, test.expression, False
+    on_right, on_left = OPERATORS[type(test)]
+    column, literal, usage = test.this, test.expression, on_right
     if scalar_of_literal(column) is not None:
-        column, other, turned = other, column, True
-    value = _value(other)
-    if isinstance(test, exp.EQ):
+        column, literal, usage = literal, column, on_left
+    value = _value(literal)
+    if usage is Usage.EQUAL:
         return column, In(values=(value,))
-    below, included = _RANGES[type(test)]
-    if below is not turned:
-        return column, Between(low=value, include_low=included)
-    return column, Between(high=value, include_high=included)
+    if usage in (Usage.AT_LEAST, Usage.ABOVE):
+        return column, Between(low=value, include_low=usage is Usage.AT_LEAST)
+    return column, Between(high=value, include_high=usage is Usage.AT_MOST)
 
 
 def _value(node: exp.Expr) -> Scalar:
@@ -255,10 +256,10 @@ def render(query: Query, dialect: QueryDialect = QueryDialect.DUCKDB) -> str:
 
 
 def _table(table: TableRef) -> exp.Table:
-    named = exp.Table(this=_name(table.table))
+    rendered = exp.Table(this=_name(table.table))
     if table.alias != table.table:
-        named.set("alias", exp.TableAlias(this=_name(table.alias)))
-    return named
+        rendered.set("alias", exp.TableAlias(this=_name(table.alias)))
+    return rendered
 
 
 def _column(column: ColumnRef) -> exp.Column:

@@ -17,11 +17,32 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from privbench.io.names import find_name
 from privbench.schema.domain import Scalar
 from privbench.schema.tables import Schema
-from privbench.workload.literal import scalar_of_literal
+from privbench.workload.literal import OPERATORS, Usage, scalar_of_literal
 from privbench.workload.statement import OutsideError
 
 Base = tuple[str, str]
 """A table of the schema and a column of it."""
+_WRAPPERS = (exp.Neg, exp.Paren, exp.Cast)
+_CONSTANTS = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Case, exp.If, exp.Count, exp.Select, exp.Coalesce)
+_OPAQUE = (exp.HexString, exp.BitString, exp.ByteString, exp.RawString, exp.National, exp.UnicodeString, exp.Heredoc)
+_QUERIES = (exp.Select, exp.Subquery, exp.With, exp.CTE, exp.Union, exp.Except, exp.Intersect, exp.From, exp.Join)
+_CLAUSES = (exp.Where, exp.Having, exp.Group, exp.Rollup, exp.Cube, exp.Order, exp.Ordered, exp.Limit, exp.Offset)
+_NAMES = (exp.Table, exp.TableAlias, exp.Column, exp.Alias, exp.Identifier, exp.Star)
+_VALUES = (exp.Literal, exp.Boolean, exp.Null, exp.Cast, exp.DataType, exp.Tuple, exp.Distinct)
+_LOGIC = (exp.And, exp.Or, exp.Not, exp.Paren, exp.Case, exp.If, exp.Exists, exp.Any, exp.All, exp.Is, exp.Escape)
+_TESTS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Like)
+_ARITHMETIC = (exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Abs, exp.Coalesce)
+_TEXT = (exp.Lower, exp.Upper, exp.Length, exp.Year, exp.Month, exp.Day)
+_AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Filter, exp.Window, exp.RowNumber)
+_ALLOWED = frozenset((*_QUERIES, *_CLAUSES, *_NAMES, *_VALUES, *_LOGIC, *_TESTS, *_ARITHMETIC, *_TEXT, *_AGGREGATES))
+_NAMED = (exp.Table, exp.TableAlias, exp.Column, exp.Alias)
+_KEYWORDS = {"LEFT", "RIGHT", "FULL", "INNER", "OUTER", "CROSS", "SEMI", "ANTI", "OVER"}
+_Type = exp.DataType.Type
+_TYPES = {
+    *(_Type.BOOLEAN, _Type.TINYINT, _Type.SMALLINT, _Type.INT, _Type.BIGINT, _Type.FLOAT, _Type.DOUBLE, _Type.DECIMAL),
+    *(_Type.TEXT, _Type.VARCHAR, _Type.CHAR, _Type.DATE, _Type.TIME, _Type.DATETIME),
+    *(_Type.TIMESTAMP, _Type.TIMESTAMPTZ, _Type.TIMESTAMPNTZ),
+}
 
 
 class Derived(Enum):
@@ -94,33 +115,6 @@ def _renamed(scope: Scope) -> list[str]:
     """The names that `AS t (a, b)` gives to the columns of a subquery."""
     parent = scope.expression.parent
     return list(parent.alias_column_names) if isinstance(parent, (exp.Subquery, exp.CTE)) else []
-
-
-_WRAPPERS = (exp.Neg, exp.Paren, exp.Cast)
-_CONSTANTS = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Case, exp.If, exp.Count, exp.Select, exp.Coalesce)
-_OPAQUE = (exp.HexString, exp.BitString, exp.ByteString, exp.RawString, exp.National, exp.UnicodeString, exp.Heredoc)
-
-
-class Usage(Enum):
-    """How a literal is compared with its column."""
-
-    EQUAL = "="
-    AT_LEAST = ">="
-    ABOVE = ">"
-    AT_MOST = "<="
-    BELOW = "<"
-    PATTERN = "like"
-
-
-_OPERATORS: dict[type[exp.Expr], tuple[Usage, Usage]] = {
-    exp.EQ: (Usage.EQUAL, Usage.EQUAL),
-    exp.NEQ: (Usage.EQUAL, Usage.EQUAL),
-    exp.GTE: (Usage.AT_LEAST, Usage.AT_MOST),
-    exp.GT: (Usage.ABOVE, Usage.BELOW),
-    exp.LTE: (Usage.AT_MOST, Usage.AT_LEAST),
-    exp.LT: (Usage.BELOW, Usage.ABOVE),
-}
-"""What an operator is to a literal on its right, and on its left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,31 +202,10 @@ def _compared(node: exp.Expr, parent: exp.Expr | None) -> tuple[exp.Expr | None,
             return parent.this, Usage.EQUAL
         case exp.Like() if node.arg_key == "expression":
             return parent.this, Usage.PATTERN
-    operators = None if parent is None else _OPERATORS.get(type(parent))
-    if parent is None or operators is None:
+    if parent is None or type(parent) not in OPERATORS:
         return None, None
-    on_right = node.arg_key == "expression"
-    return (parent.this, operators[0]) if on_right else (parent.expression, operators[1])
-
-
-_QUERIES = (exp.Select, exp.Subquery, exp.With, exp.CTE, exp.Union, exp.Except, exp.Intersect, exp.From, exp.Join)
-_CLAUSES = (exp.Where, exp.Having, exp.Group, exp.Rollup, exp.Cube, exp.Order, exp.Ordered, exp.Limit, exp.Offset)
-_NAMES = (exp.Table, exp.TableAlias, exp.Column, exp.Alias, exp.Identifier, exp.Star)
-_VALUES = (exp.Literal, exp.Boolean, exp.Null, exp.Cast, exp.DataType, exp.Tuple, exp.Distinct)
-_LOGIC = (exp.And, exp.Or, exp.Not, exp.Paren, exp.Case, exp.If, exp.Exists, exp.Any, exp.All, exp.Is, exp.Escape)
-_TESTS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Like)
-_ARITHMETIC = (exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Abs, exp.Coalesce)
-_TEXT = (exp.Lower, exp.Upper, exp.Length, exp.Year, exp.Month, exp.Day)
-_AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Filter, exp.Window, exp.RowNumber)
-_ALLOWED = frozenset((*_QUERIES, *_CLAUSES, *_NAMES, *_VALUES, *_LOGIC, *_TESTS, *_ARITHMETIC, *_TEXT, *_AGGREGATES))
-_NAMED = (exp.Table, exp.TableAlias, exp.Column, exp.Alias)
-_KEYWORDS = {"LEFT", "RIGHT", "FULL", "INNER", "OUTER", "CROSS", "SEMI", "ANTI", "OVER"}
-_Type = exp.DataType.Type
-_TYPES = {
-    *(_Type.BOOLEAN, _Type.TINYINT, _Type.SMALLINT, _Type.INT, _Type.BIGINT, _Type.FLOAT, _Type.DOUBLE, _Type.DECIMAL),
-    *(_Type.TEXT, _Type.VARCHAR, _Type.CHAR, _Type.DATE, _Type.TIME, _Type.DATETIME),
-    *(_Type.TIMESTAMP, _Type.TIMESTAMPTZ, _Type.TIMESTAMPNTZ),
-}
+    on_right, on_left = OPERATORS[type(parent)]
+    return (parent.this, on_right) if node.arg_key == "expression" else (parent.expression, on_left)
 
 
 def drop_qualifiers(tree: exp.Expr) -> None:
@@ -250,7 +223,7 @@ def check_form(tree: exp.Expr) -> None:
     """OutsideError if a statement holds a construct that is not known to be free of the publisher's words."""
     for node in tree.walk():
         if type(node) not in _ALLOWED:
-            raise OutsideError(f"uses {node.key.upper()}, which is not known to be fit for publishing")
+            raise OutsideError(f"uses {node.key.upper()}, which cannot be checked for private text")
         if isinstance(node, exp.DataType) and (node.this not in _TYPES or _others(node, "this")):
             raise OutsideError("uses a type that is not a plain one")
         if isinstance(node, exp.Star) and _others(node):
@@ -261,7 +234,7 @@ def check_form(tree: exp.Expr) -> None:
             if not isinstance(node.parent, _NAMED):
                 raise OutsideError("has a name that is neither of a table nor of a column")
         elif not isinstance(node, exp.Literal) and any(word.upper() not in _KEYWORDS for word in _words(node)):
-            raise OutsideError(f"uses {node.key.upper()} with words that are not known to be fit for publishing")
+            raise OutsideError(f"uses {node.key.upper()} with words that cannot be checked for private text")
 
 
 def rename(tree: exp.Expr, schema: Schema) -> None:
@@ -273,11 +246,11 @@ def rename(tree: exp.Expr, schema: Schema) -> None:
     tables = _spellings(t.name for t in schema.tables)
     columns = _spellings(c.name for t in schema.tables for c in t.columns)
     aliases = list(tree.find_all(exp.TableAlias))
-    named = [a.this for a in aliases if isinstance(a.this, exp.Identifier)]
+    identifiers = [a.this for a in aliases if isinstance(a.this, exp.Identifier)]
     outputs = [name for a in aliases for name in a.args.get("columns") or ()]
     outputs += [a.args["alias"] for a in tree.find_all(exp.Alias)]
     taken = {*tables, *columns}
-    new_tables, new_columns = _numbered(named, "t", tables, taken), _numbered(outputs, "c", columns, taken)
+    new_tables, new_columns = _numbered(identifiers, "t", tables, taken), _numbered(outputs, "c", columns, taken)
     for node in list(tree.find_all(exp.Identifier)):
         of_table = isinstance(node.parent, exp.Table) or (
             node.arg_key == "table" or (isinstance(node.parent, exp.TableAlias) and node.arg_key == "this")

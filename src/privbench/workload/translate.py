@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from privbench.errors import SpecError
 from privbench.model.model import Model
-from privbench.workload.literal import QueryDialect, affix_of, like, literal_of, pattern_parts
+from privbench.workload.literal import QueryDialect, Usage, affix_of, like, literal_of, pattern_parts
 from privbench.workload.model_columns import ModelColumns
 from privbench.workload.model_values import Comparable, Drawn, ModelColumn, comparable
 from privbench.workload.query import Literals, Statement, Workload
@@ -27,7 +27,6 @@ from privbench.workload.trace import (
     Compared,
     Derived,
     Resolver,
-    Usage,
     check_form,
     drop_qualifiers,
     literals_of,

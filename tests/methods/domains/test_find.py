@@ -1,6 +1,5 @@
 """Found domains: what a person would declare where the budget allows, valid and harmless where it does not."""
 
-import math
 from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -12,15 +11,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from privbench.privacy.domain_vault import DomainVault
-from privbench.privacy.raw import RawColumn
 
 from privbench.encode.codec import compile_codec
 from privbench.methods.domains.find import Found, find_domains
 from privbench.privacy.ledger import Ledger
-from privbench.privacy.noise import TestEntropy as FixedEntropy
 from privbench.schema.domain import Bins, Range
 from privbench.schema.types import parse_type
+
+from .made import PLACE, costs, replaying, vault_on
 
 RICH = Fraction(2)
 """Enough for some thousand entities to be seen clearly."""
@@ -61,12 +59,9 @@ ODD: dict[str, list[Any]] = {
 def found(name: str, values: Sequence[Any], *, budget: Fraction = RICH, seed: int = 0) -> Found:
     """The domain of one column whose rows are entities of their own."""
     kind = parse_type(name)
-    column = RawColumn(kind, pa.array(values, kind.arrow), np.arange(len(values)))
-    place = ("t", "a")
-    ledger = Ledger(budget)
-    vault = DomainVault({place: kind}, {place: column}, ledger=ledger, entropy=FixedEntropy(seed))
-    answer = find_domains(vault, modelled=1)[place]
-    assert ledger.total <= budget * 3 / 10
+    vault = vault_on(kind, {"a": values}, ledger=Ledger(budget), seed=seed)
+    answer = find_domains(vault, {PLACE: kind}, modelled=1)[PLACE]
+    assert vault.ledger.total <= budget * 3 / 10
     compile_codec("t.a", kind, nullable=True, domain=answer.domain)
     return answer
 
@@ -114,7 +109,7 @@ def test_what_is_spread_too_thinly_to_be_seen_is_not_piled_up_at_an_edge() -> No
         assert np.bincount(back).max() < 0.02 * len(zones)
 
 
-def test_spikes_are_found_and_the_rest_is_cut_by_depth() -> None:
+def test_heavy_hitters_are_found_and_the_rest_is_cut_by_depth() -> None:
     rng = np.random.default_rng(1)
     gains = [0] * 18_000 + [15_024] * 1_500 + rng.integers(2_000, 40_000, 3_000).tolist()
     domain = found("INTEGER", gains).domain
@@ -209,12 +204,11 @@ def test_floats_near_each_other_are_narrow_unless_noise_tells_that_they_lie_off_
 def test_an_entity_counts_once_however_many_rows_it_has(copies: int) -> None:
     """One entity with most of the rows does not get its value into the domain."""
     rng = np.random.default_rng(3)
-    kind, place = parse_type("BIGINT"), ("t", "a")
+    kind = parse_type("BIGINT")
     values = rng.integers(0, 60, 4_000).tolist() + [2**50 + 12_345] * (1_000 * copies)
     entities = np.concatenate([np.arange(4_000), np.full(1_000 * copies, 4_000)])
-    column = RawColumn(kind, pa.array(values, kind.arrow), entities)
-    vault = DomainVault({place: kind}, {place: column}, ledger=Ledger(RICH), entropy=FixedEntropy(1))
-    assert find_domains(vault, modelled=1)[place].domain == Range(range=(0, 127))
+    vault = vault_on(kind, {"a": values}, ledger=Ledger(RICH), seed=1, entities=entities)
+    assert find_domains(vault, {PLACE: kind}, modelled=1)[PLACE].domain == Range(range=(0, 127))
 
 
 def test_what_narrow_columns_leave_over_goes_to_wide_ones() -> None:
@@ -223,28 +217,21 @@ def test_what_narrow_columns_leave_over_goes_to_wide_ones() -> None:
     wide, narrow = rng.integers(0, 10**6, 5_000).tolist(), rng.integers(0, 9, 5_000).tolist()
 
     def spent(*columns: list[int]) -> Fraction:
-        places = [("t", str(i)) for i in range(len(columns))]
-        data = {
-            p: RawColumn(kind, pa.array(c, kind.arrow), np.arange(5_000)) for p, c in zip(places, columns, strict=True)
-        }
-        ledger = Ledger(Fraction(10))
-        find_domains(
-            DomainVault(dict.fromkeys(places, kind), data, ledger=ledger, entropy=FixedEntropy(0)), modelled=10
-        )
-        nodes = ledger.to_json()["nodes"]
-        return sum((Fraction(n["epsilon"]) for n in nodes if n.get("query") == "heavy_hitters of 0"), Fraction(0))
+        named = {str(at): column for at, column in enumerate(columns)}
+        vault = vault_on(kind, named, ledger=Ledger(Fraction(10)))
+        find_domains(vault, {("t", name): kind for name in named}, modelled=10)
+        return sum(costs(vault, "heavy hitters", "0"), Fraction(0))
 
     assert spent(wide, narrow) > spent(wide, wide) > 0
     assert spent(narrow, narrow) == 0
 
 
 def test_the_search_is_a_function_of_the_noisy_answers() -> None:
-    kind, place = parse_type("INTEGER"), ("t", "a")
+    kind = parse_type("INTEGER")
     values = np.random.default_rng(5).integers(0, 10**6, 5_000).tolist()
-    column = RawColumn(kind, pa.array(values, kind.arrow), np.arange(5_000))
-    first = DomainVault({place: kind}, {place: column}, ledger=Ledger(RICH), entropy=FixedEntropy(0))
-    domain = find_domains(first, modelled=1)[place].domain
-    second = DomainVault({place: kind}, None, ledger=Ledger(RICH), entropy=FixedEntropy(1), tape=first.answers)
-    assert find_domains(second, modelled=1)[place].domain == domain
+    first = vault_on(kind, {"a": values}, ledger=Ledger(RICH))
+    domain = find_domains(first, {PLACE: kind}, modelled=1)[PLACE].domain
+    second = replaying(first)
+    assert find_domains(second, {PLACE: kind}, modelled=1)[PLACE].domain == domain
     assert len(second.answers) == len(first.answers) == 5
-    assert math.isclose(float(second.spent), float(first.spent))
+    assert second.ledger.to_json() == first.ledger.to_json()

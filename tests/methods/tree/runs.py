@@ -1,29 +1,26 @@
-"""Runs of method `tree` on the made database, in every currency, and all that a run publishes."""
+"""Runs of method `tree` on the made database, in every privacy measure, and all that a run publishes."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privbench.encode.coded import CodedDatabase, CodedTable
 from privbench.encode.keys import NULL
 from privbench.methods.method import TableModel, silent
 from privbench.methods.tree.method import learn
 from privbench.methods.tree.settings import TreeSettings
+from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.facts import Facts
 from privbench.privacy.noise import TestEntropy
 from privbench.privacy.receipt import open_ledger
-from privbench.privacy.vault import Vault
+from privbench.privacy.vault import Answer, Vault
 from privbench.schema.unit import Neighbours
-from privbench.spn.links import pack_link
-from privbench.spn.store import pack
 
-from ..made import Overruled, database, facts
+from ..made import Overruled, database, facts, released
 
-Answers = Sequence[NDArray[np.int64]]
+__all__ = ["TableModel", "released"]
 
 DELTA = Fraction(1, 10**6)
 RICH = Fraction(400)
@@ -37,31 +34,19 @@ def vault_of(
     epsilon: Fraction = RICH,
     delta: Fraction = Fraction(0),
     seed: int = 1,
-    tape: Answers | None = None,
+    tape: Sequence[Answer] | None = None,
 ) -> Vault:
     """A vault on data, on a tape, or on data that a tape overrules."""
-    public = public or facts()
-    ledger, entropy = open_ledger(epsilon, delta, public.neighbours), TestEntropy(seed)
-    if data is not None and tape is not None:
-        return Overruled(public, data, ledger=ledger, entropy=entropy, answers=tape)
-    return Vault(public, data, ledger=ledger, entropy=entropy, tape=tape)
+    ledger, entropy = open_ledger(epsilon, delta, (public or facts()).neighbours), TestEntropy(seed)
+    engine = None if data is None else NumpyEngine(data, entropy=entropy)
+    if engine is not None and tape is not None:
+        return Overruled(engine, ledger=ledger, entropy=entropy, answers=tape)
+    return Vault(engine, ledger=ledger, entropy=entropy, tape=tape)
 
 
-def run(vault: Vault, settings: TreeSettings | None = None) -> dict[str, TableModel]:
+def run(vault: Vault, settings: TreeSettings | None = None, *, public: Facts | None = None) -> dict[str, TableModel]:
     """Learn all tables."""
-    return learn(vault, settings or TreeSettings(), silent)
-
-
-def released(models: Mapping[str, TableModel]) -> dict[str, object]:
-    """All that is published of the models, down to the bytes."""
-    out: dict[str, object] = {}
-    for name, model in models.items():
-        header, arrays = pack(model.network)
-        held: dict[str, NDArray[np.generic]] = {}
-        links = {key: pack_link(key, found, held) for key, found in model.links.items()}
-        numbers = {key: array.tobytes() for key, array in {**arrays, **held}.items()}
-        out[name] = (json.dumps([header, links]), numbers, model.rows)
-    return out
+    return learn(vault, public or facts(), settings or TreeSettings(), silent)
 
 
 def facts_for(persons: int, neighbours: Neighbours = Neighbours.REPLACE) -> Facts:

@@ -25,7 +25,7 @@ class Schema:
     keys: dict[str, dict[str, Key]]
     rows: dict[str, int]
     lookups: dict[str, str] | None = None
-    strays: bool = False
+    orphans: bool = False
 
     def facts(self, neighbours: Neighbours, *, sizes: bool = False) -> Facts:
         """What is public of it."""
@@ -47,6 +47,7 @@ class Schema:
                 LinkFacts(
                     name=f"{table}.{key}",
                     table=table,
+                    columns=(key,),
                     target=target,
                     kind=kind,
                     slots=self.rows[target] if kind is CATEGORY or (target == entity and replaces) else None,
@@ -56,7 +57,7 @@ class Schema:
                 for table, keys in self.keys.items()
                 for key, (target, kind, nullable, unique) in keys.items()
             ),
-            strays=self.strays,
+            orphans=self.orphans,
         )
 
     def data(self, seed: int = 0) -> dict[str, CodedTable]:
@@ -89,7 +90,7 @@ class Schema:
             picked = np.append(rng.permutation(there), np.full(max(rows - there, 0), NULL))[:rows]
         else:
             picked = rng.integers(0, there, rows)
-        missing = rng.random(rows) < (0.2 if nullable or self.strays else 0.0)
+        missing = rng.random(rows) < (0.2 if nullable or self.orphans else 0.0)
         return np.where(missing, NULL, picked).astype(np.int64)
 
 
@@ -107,7 +108,7 @@ SCHEMAS: dict[str, Callable[[], Schema]] = {
     "one table with one column of one code": lambda: Schema(columns={"home": {"one": 1}}, keys={}, rows={"home": 200}),
     "two levels": _two_levels,
     "unowned rows": lambda: _two_levels(keys={"person": {"home": ("home", OWNER, True, False)}}),
-    "strays": lambda: _two_levels(strays=True),
+    "orphans": lambda: _two_levels(orphans=True),
     "at most one row each": lambda: _two_levels(
         keys={"person": {"home": ("home", OWNER, False, True)}}, rows={"home": 300, "person": 200}
     ),
@@ -144,10 +145,10 @@ SCHEMAS: dict[str, Callable[[], Schema]] = {
         },
         rows={"home": 300, "town": TOWNS, "void": 0},
     ),
-    "public tables and strays": lambda: Schema(
+    "public tables and orphans": lambda: Schema(
         columns={"home": {"kind": 4}},
         keys={"home": {"town": ("town", CATEGORY, False, False), "none": ("void", CATEGORY, False, False)}},
         rows={"home": 300, "town": 7, "void": 0},
-        strays=True,
+        orphans=True,
     ),
 }

@@ -10,7 +10,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from privbench.privacy.weighted import WeightedQueries
 
 from privbench.encode.coded import CodedDatabase, CodedTable
 from privbench.encode.keys import MISSING, NULL, own_entities
@@ -18,13 +17,14 @@ from privbench.errors import BudgetError
 from privbench.methods.method import silent
 from privbench.methods.tree.method import learn
 from privbench.methods.tree.settings import TreeSettings
-from privbench.privacy import door as door_module
-from privbench.privacy import weighted_counts
-from privbench.privacy.events import UNITS
+from privbench.privacy import exact
+from privbench.privacy import vault as vault_module
+from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, TableFacts
-from privbench.privacy.features import Feature, Own, named, whole_axis
+from privbench.privacy.features import Feature, in_degree, own, whole_axis
 from privbench.privacy.gaussian import discrete_gaussian
 from privbench.privacy.noise import TestEntropy, discrete_laplace
+from privbench.privacy.queries import Histogram
 from privbench.privacy.receipt import open_ledger
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import LinkKind, Neighbours
@@ -40,16 +40,30 @@ STEPS = 16
 
 def link(table: str, kind: LinkKind) -> LinkFacts:
     name = f"{table}.person"
-    return LinkFacts(name=name, table=table, target="person", kind=kind, slots=None, nullable=True, unique=False)
+    return LinkFacts(
+        name=name, table=table, columns=("person",), target="person", kind=kind, slots=None, nullable=True, unique=False
+    )
 
 
 OWNER, BOSS = link("visit", LinkKind.OWNER), link("person", LinkKind.REFERENCE)
 
 
-def vault_of(data: CodedDatabase, entropy: TestEntropy, *links: LinkFacts, delta: Fraction = Fraction(0)) -> Vault:
-    tables = {t: TableFacts(name=t, columns=COLUMNS, rows=None, cap=None) for t in data}
-    facts = Facts(entity="person", neighbours=Neighbours.ADD_REMOVE, tables=tables, links=links)
-    return Vault(facts, data, ledger=open_ledger(EPSILON, delta, Neighbours.ADD_REMOVE), entropy=entropy)
+FACTS = Facts(
+    entity="person",
+    neighbours=Neighbours.ADD_REMOVE,
+    tables={"person": TableFacts(name="person", columns=COLUMNS, rows=None, cap=None)},
+    links=(),
+)
+
+
+def vault_of(data: CodedDatabase, entropy: TestEntropy, *, delta: Fraction = Fraction(0)) -> Vault:
+    ledger = open_ledger(EPSILON, delta, Neighbours.ADD_REMOVE)
+    return Vault(NumpyEngine(data, entropy=entropy), ledger=ledger, entropy=entropy)
+
+
+def measured(vault: Vault, table: str, feature: Feature) -> NDArray[np.float64]:
+    """A weighted histogram for all of the budget, in entities."""
+    return vault.measure(Histogram(table=table, axes=(whole_axis(feature),)), EPSILON, vault.ledger.root).counts
 
 
 def persons(rows: int, boss: NDArray[np.int64] | None = None) -> CodedTable:
@@ -61,7 +75,7 @@ def model_rows(rows: int, entropy: TestEntropy, *, delta: Fraction = Fraction(0)
     """How many persons a model of so many seems to have seen; that a fit is refused is an answer, too."""
     vault = vault_of({"person": persons(rows)}, entropy, delta=delta)
     try:
-        return int(learn(vault, TreeSettings(), silent)["person"].rows * STEPS)
+        return int(learn(vault, FACTS, TreeSettings(), silent)["person"].rows * STEPS)
     except BudgetError:
         return -1
 
@@ -71,21 +85,16 @@ def visits(rows: int, entropy: TestEntropy) -> int:
     owners = np.append(np.arange(7), np.full(rows, 7)).astype(np.int64)
     kinds = np.append(np.zeros(7), np.ones(rows)).astype(np.uint8)
     visit = CodedTable(codes={"a": kinds}, keys={OWNER.name: owners}, entities=owners)
-    queries = _queries(vault_of({"person": persons(8), "visit": visit}, entropy, OWNER), "visit")
-    kind = Feature(name="a", size=2, ordered=False, source=Own("a"))
-    return int(queries.histogram([whole_axis(kind)], amount=EPSILON)[1] * STEPS // UNITS)
+    vault = vault_of({"person": persons(8), "visit": visit}, entropy)
+    return int(measured(vault, "visit", own("a", COLUMNS["a"]))[1] * STEPS)
 
 
 def bosses(boss: list[int], entropy: TestEntropy) -> int:
     """The likelihood of seven persons, the last of whom is named and names another, against that of the six others."""
-    queries = _queries(vault_of({"person": persons(len(boss), np.array(boss, np.int64))}, entropy, BOSS), "person")
-    found = queries.histogram([whole_axis(named(BOSS, fanout_edges(1)))], amount=EPSILON) / UNITS
+    vault = vault_of({"person": persons(len(boss), np.array(boss, np.int64))}, entropy)
+    found = measured(vault, "person", in_degree(BOSS, fanout_edges(1)))
     without, there = np.array([6, 0]), np.array([5, 2])
     return int((np.abs(found - without) - np.abs(found - there)).sum() * STEPS)
-
-
-def _queries(vault: Vault, table: str) -> WeightedQueries:
-    return WeightedQueries(vault, table, vault.ledger.root)
 
 
 def loss(left: Callable[[TestEntropy], int], right: Callable[[TestEntropy], int], *, runs: int) -> float:
@@ -98,7 +107,7 @@ def loss(left: Callable[[TestEntropy], int], right: Callable[[TestEntropy], int]
 def test_models_lose_no_more_than_epsilon_and_a_quarter_of_the_noise_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     sides = (lambda e: model_rows(20, e), lambda e: model_rows(19, e))
     assert loss(*sides, runs=1500) <= EPSILON
-    monkeypatch.setattr(door_module, "discrete_laplace", lambda n, scale, e: discrete_laplace(n, scale / 4, e))
+    monkeypatch.setattr(vault_module, "discrete_laplace", lambda n, scale, e: discrete_laplace(n, scale / 4, e))
     assert loss(*sides, runs=1500) > EPSILON
 
 
@@ -106,7 +115,7 @@ def test_models_lose_no_more_than_epsilon_and_a_quarter_of_the_noise_shows(monke
 def test_with_a_delta_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     sides = (lambda e: model_rows(20, e, delta=DELTA), lambda e: model_rows(19, e, delta=DELTA))
     assert loss(*sides, runs=1500) <= EPSILON
-    monkeypatch.setattr(door_module, "discrete_gaussian", lambda n, scale, e: discrete_gaussian(n, scale / 16, e))
+    monkeypatch.setattr(vault_module, "discrete_gaussian", lambda n, scale, e: discrete_gaussian(n, scale / 16, e))
     assert loss(*sides, runs=1500) > EPSILON
 
 
@@ -114,7 +123,7 @@ def test_with_a_delta_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rows_of_one_entity_lose_no_more_than_one_and_undivided_weights_show(monkeypatch: pytest.MonkeyPatch) -> None:
     sides = (lambda e: visits(4, e), lambda e: visits(0, e))
     assert loss(*sides, runs=3000) <= EPSILON
-    monkeypatch.setattr(weighted_counts, "row_weights", lambda *_: None)
+    monkeypatch.setattr(exact, "row_weights", lambda *_: None)
     assert loss(*sides, runs=3000) > EPSILON
 
 
@@ -123,5 +132,5 @@ def test_keys_to_others_lose_no_more_than_epsilon_and_a_price_of_one_shows(monke
     rest = [MISSING, *[NULL] * 5]
     sides = (lambda e: bosses([6, *rest[1:], 1], e), lambda e: bosses(rest, e))
     assert 0.6 * EPSILON < loss(*sides, runs=4000) <= EPSILON
-    monkeypatch.setattr(Feature, "touches", property(lambda _: 1))
+    monkeypatch.setattr(Feature, "in_degree", property(lambda _: None))
     assert loss(*sides, runs=4000) > EPSILON

@@ -16,6 +16,7 @@ from privbench.spn.fanouts import fanout_edges
 LINK = LinkFacts(
     name="person.home_id",
     table="person",
+    columns=("home_id",),
     target="home",
     kind=LinkKind.OWNER,
     slots=None,

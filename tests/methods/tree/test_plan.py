@@ -11,7 +11,7 @@ from privbench.methods.tree.columns import given_features, own_features
 from privbench.methods.tree.plan import STEPS, divided, plan_database, plan_table
 from privbench.methods.tree.settings import TreeSettings
 from privbench.privacy.calibrate import drawable
-from privbench.privacy.events import UNITS, Currency
+from privbench.privacy.events import PrivacyMeasure
 from privbench.schema.unit import Neighbours
 
 from .schemas import OWNER, REFERENCE, SCHEMAS, Schema
@@ -57,18 +57,18 @@ def test_more_entities_never_buy_less(given_columns: int) -> None:
     assert plans[-1].parents == 4
 
 
-@pytest.mark.parametrize("currency", Currency)
+@pytest.mark.parametrize("measure", PrivacyMeasure)
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_a_plan_spends_no_more_than_there_is(name: str, currency: Currency) -> None:
+def test_a_plan_spends_no_more_than_there_is(name: str, measure: PrivacyMeasure) -> None:
     schema = SCHEMAS[name]()
-    neighbours = Neighbours.REPLACE if currency is Currency.RHO_REPLACE else Neighbours.ADD_REMOVE
+    neighbours = Neighbours.REPLACE if measure is PrivacyMeasure.RHO_REPLACE else Neighbours.ADD_REMOVE
     facts = schema.facts(neighbours)
     budget = Fraction(17, 10)
-    plans = plan_database(facts, entities=1000.0, budget=budget, currency=currency, settings=TreeSettings())
+    plans = plan_database(facts, entities=1000.0, budget=budget, measure=measure, settings=TreeSettings())
     assert sum(plan.amount + plan.unowned for plan in plans.values()) <= budget
     for table, plan in plans.items():
         link = facts.owner_link(table)
-        assert (plan.unowned > 0) == (link is not None and (link.nullable or facts.strays))
+        assert (plan.unowned > 0) == (link is not None and (link.nullable or facts.orphans))
         names = [feature.name for feature in (*plan.own, *plan.given)]
         assert len(set(names)) == len(names)
 
@@ -79,16 +79,16 @@ def test_what_is_given_of_a_row_is_never_more_than_its_own_entitys(name: str) ->
     facts = SCHEMAS[name]().facts(Neighbours.REPLACE)
     own = {table: own_features(facts, table) for table in facts.tables}
     for table in facts.tables:
-        assert all(feature.touches == 1 for feature in given_features(facts, table, own))
+        assert all(feature.sensitivity_factor == 1 for feature in given_features(facts, table, own))
 
 
 def test_rows_without_owner_can_be_counted_among_any_number_of_entities() -> None:
     facts = SCHEMAS["unowned rows"]().facts(Neighbours.REPLACE)
     for entities in (1.0, 1e6, 1e9, 1e12):
         plans = plan_database(
-            facts, entities=entities, budget=Fraction(1), currency=Currency.EPSILON, settings=TreeSettings()
+            facts, entities=entities, budget=Fraction(1), measure=PrivacyMeasure.EPSILON, settings=TreeSettings()
         )
-        assert drawable(Currency.EPSILON, plans["person"].unowned, sensitivity=UNITS)
+        assert drawable(PrivacyMeasure.EPSILON, plans["person"].unowned)
 
 
 @pytest.mark.parametrize("name", ["#rank", "#size", "#owner kind", "#null person.work"])
@@ -102,7 +102,7 @@ def test_a_column_called_as_a_feature_is_shown_is_another_column(name: str) -> N
         schema.facts(Neighbours.REPLACE),
         entities=9.0,
         budget=Fraction(1),
-        currency=Currency.EPSILON,
+        measure=PrivacyMeasure.EPSILON,
         settings=TreeSettings(),
     )["person"]
     names = [feature.name for feature in (*plan.own, *plan.given, *plan.firsts)]

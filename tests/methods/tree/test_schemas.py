@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ import pytest
 from privbench.errors import BudgetError
 from privbench.methods.tree.columns import MOST_BLOCKS, MOST_ROWS, constant_features, own_features
 from privbench.methods.tree.settings import TreeSettings
-from privbench.privacy.events import UNITS
 from privbench.privacy.facts import Facts
+from privbench.privacy.queries import ENTITY_WEIGHT
 from privbench.schema.unit import LinkKind, Neighbours
 from privbench.spn.block_link import BlockLink
 from privbench.spn.clique import CliqueTree
@@ -64,19 +65,19 @@ def test_every_schema_is_learnt_for_any_budget(name: str, epsilon: Fraction, del
         schema = replace(schema, rows={**schema.rows, **private})
     public = schema.facts(list(Neighbours)[len(name) % 2])
     vault = vault_of(schema.data(), public=public, epsilon=epsilon, delta=delta)
-    models = run(vault)
+    models = run(vault, public=public)
     check(models, public)
     assert vault.ledger.total <= vault.ledger.budget
-    assert released(run(vault_of(None, public=public, epsilon=epsilon, delta=delta, tape=vault.answers))) == released(
-        models
-    )
+    again = vault_of(None, public=public, epsilon=epsilon, delta=delta, tape=vault.answers)
+    assert released(run(again, public=public)) == released(models)
 
 
 def test_a_column_of_one_code_is_not_measured_and_others_get_its_part() -> None:
     schema = SCHEMAS["one table"]()
     fewer = Schema(columns={"home": {"kind": 4, "rooms": 9}}, keys={}, rows=schema.rows)
-    vaults = [vault_of(s.data(), public=s.facts(Neighbours.REPLACE), epsilon=Fraction(3)) for s in (schema, fewer)]
-    with_it, without = (run(vault)["home"] for vault in vaults)
+    both = [(s, s.facts(Neighbours.REPLACE)) for s in (schema, fewer)]
+    vaults = [vault_of(s.data(), public=public, epsilon=Fraction(3)) for s, public in both]
+    with_it, without = (run(v, public=public)["home"] for v, (_, public) in zip(vaults, both, strict=True))
     asked, wanted = (vault.ledger.to_json()["nodes"] for vault in vaults)
     assert asked == wanted
     assert with_it.network.sizes == {**without.network.sizes, "one": 1}
@@ -89,9 +90,9 @@ def test_too_little_budget_is_refused_by_public_and_noisy_numbers(neighbours: Ne
     public, epsilon = schema.facts(neighbours), Fraction(1, 1000)
     vault = vault_of(schema.data(), public=public, epsilon=epsilon)
     with pytest.raises(BudgetError, match="too little budget") as refused:
-        run(vault)
+        run(vault, public=public)
     with pytest.raises(BudgetError) as again:
-        run(vault_of(None, public=public, epsilon=epsilon, tape=vault.answers))
+        run(vault_of(None, public=public, epsilon=epsilon, tape=vault.answers), public=public)
     assert str(again.value) == str(refused.value)
     assert len(vault.answers) == (neighbours is Neighbours.ADD_REMOVE)
 
@@ -100,7 +101,7 @@ def test_too_little_budget_is_refused_by_public_and_noisy_numbers(neighbours: Ne
 def test_public_sizes_give_the_means_of_fanouts(name: str) -> None:
     schema = SCHEMAS[name]()
     public = schema.facts(Neighbours.REPLACE, sizes=True)
-    models = run(vault_of(schema.data(), public=public, epsilon=Fraction(50)))
+    models = run(vault_of(schema.data(), public=public, epsilon=Fraction(50)), public=public)
     check(models, public)
     for table, rows in schema.rows.items():
         if any(kind is OWNER for _, kind, *_ in schema.keys.get(table, {}).values()):
@@ -109,7 +110,8 @@ def test_public_sizes_give_the_means_of_fanouts(name: str) -> None:
 
 def test_sizes_follow_from_fanouts() -> None:
     schema = SCHEMAS["unowned rows"]()
-    models = run(vault_of(schema.data(), public=schema.facts(Neighbours.REPLACE), epsilon=Fraction(1000)))
+    public = schema.facts(Neighbours.REPLACE)
+    models = run(vault_of(schema.data(), public=public, epsilon=Fraction(1000)), public=public)
     link = models["person"].links["person.home"]
     assert isinstance(link, FanoutLink)
     assert models["home"].rows == 300
@@ -119,10 +121,16 @@ def test_sizes_follow_from_fanouts() -> None:
 
 def test_large_public_tables_are_named_by_blocks() -> None:
     schema = SCHEMAS["public tables"]()
-    models = run(vault_of(schema.data(), public=schema.facts(Neighbours.REPLACE)))
+    public = schema.facts(Neighbours.REPLACE)
+    models = run(vault_of(schema.data(), public=public), public=public)
     link = models["home"].links["home.town"]
     assert isinstance(link, BlockLink)
     assert (link.blocks, link.slots) == (MOST_BLOCKS, 1500)
+
+
+def counted(query: dict[str, Any]) -> int:
+    """How many axes of a query are in-degrees."""
+    return sum(axis["feature"]["kind"] == "in-degree" for axis in query.get("axes", ()))
 
 
 def test_two_counts_of_keys_in_one_table_are_charged_for_both() -> None:
@@ -144,15 +152,16 @@ def test_two_counts_of_keys_in_one_table_are_charged_for_both() -> None:
     data["person"].entities[:] = data["person"].keys["person.home"]
     for key in ("person.work", "person.school"):
         data["person"].keys[key][:] = np.minimum(data["person"].entities // 2, 400)
-    vault = vault_of(data, public=schema.facts(Neighbours.REPLACE), epsilon=Fraction(4000))
-    run(vault)
+    public = schema.facts(Neighbours.REPLACE)
+    vault = vault_of(data, public=public, epsilon=Fraction(4000))
+    run(vault, public=public)
     events = [node for node in vault.ledger.to_json()["nodes"] if node["kind"] == "event"]
-    both = [e for e in events if e["query"].count("#named") == 2]
+    both = [e for e in events if counted(e["query"]) == 2]
     assert both
-    assert all(Fraction(e["sensitivity"]) == 5 * UNITS for e in both)
-    one = [e for e in events if e["query"].count("#named") == 1]
+    assert all(Fraction(e["sensitivity"]) == 5 * ENTITY_WEIGHT for e in both)
+    one = [e for e in events if counted(e["query"]) == 1]
     assert one
-    assert all(Fraction(e["sensitivity"]) == 3 * UNITS for e in one)
+    assert all(Fraction(e["sensitivity"]) == 3 * ENTITY_WEIGHT for e in one)
 
 
 def test_dependence_on_the_owner_is_found_and_drawn() -> None:
@@ -161,7 +170,8 @@ def test_dependence_on_the_owner_is_found_and_drawn() -> None:
     data = schema.data()
     homes = data["home"].codes["kind"][data["person"].keys["person.home"]]
     data["person"].codes["sex"] = (homes % 2).astype(np.uint16)
-    models = run(vault_of(data, public=schema.facts(Neighbours.REPLACE), epsilon=Fraction(20)))
+    public = schema.facts(Neighbours.REPLACE)
+    models = run(vault_of(data, public=public, epsilon=Fraction(20)), public=public)
     network = models["person"].network
     trees = [node for node in walk(network) if isinstance(node, CliqueTree)]
     given = {g.column: len(g.bins) for tree in trees for g in tree.given}
@@ -183,10 +193,11 @@ def test_strata_undo_the_weights(strata: bool) -> None:
     data["person"].codes["sex"] = (owners >= 1500).astype(np.uint16)
     public, settings = schema.facts(Neighbours.REPLACE), TreeSettings(strata=strata)
     vault = vault_of(data, public=public, epsilon=Fraction(100))
-    models = run(vault, settings)
-    queries = [n["query"] for n in vault.ledger.to_json()["nodes"] if n["kind"] == "event" and n["table"] == "person"]
-    assert any("#size x" in query for query in queries) == strata
-    again = run(vault_of(None, public=public, epsilon=Fraction(100), tape=vault.answers), settings)
+    models = run(vault, settings, public=public)
+    nodes = vault.ledger.to_json()["nodes"]
+    asked = [n["query"] for n in nodes if n["kind"] == "event" and n["query"]["table"] == "person"]
+    assert any("'entity rows'" in str(query) for query in asked) == strata
+    again = run(vault_of(None, public=public, epsilon=Fraction(100), tape=vault.answers), settings, public=public)
     assert released(again) == released(models)
     if strata:
         numbers = np.repeat([1, 10], 1000)

@@ -1,27 +1,26 @@
 """Structures of pairs and factors: always chordal, and the factors fit what a dense fit of all tables finds."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from privbench.privacy.weighted import WeightedQueries
 
 from privbench.methods.tree.network import Configurations, conditional, fit_factors
 from privbench.methods.tree.plan import most_choices
 from privbench.methods.tree.structure import MOST_CELLS, Candidates, Structure, choose_structure, dependence_pair
-from privbench.privacy.events import UNITS
+from privbench.methods.tree.weighed import WeighedTable
 from privbench.privacy.facts import LinkFacts
-from privbench.privacy.features import Axis, Feature, Own, touches_of
-from privbench.privacy.queries import Pair
+from privbench.privacy.features import Axis, Feature, Own, in_degree, whole_axis
+from privbench.privacy.queries import ENTITY_WEIGHT, Pair
 from privbench.schema.unit import LinkKind
 from privbench.spn.clique import CliqueTree, Conditional, Given
 from privbench.spn.fanouts import fanout_edges
-from privbench.spn.links import Named
 
 Floats = NDArray[np.float64]
 
@@ -36,7 +35,7 @@ class Whims:
         self._none = none
         self.asked: list[Sequence[Pair]] = []
 
-    def choose(self, pairs: Sequence[Pair], **_: Fraction) -> Pair | None:
+    def choose(self, pairs: Sequence[Pair], _: Fraction) -> Pair | None:
         self.asked.append(pairs)
         return None if self._rng.random() < self._none else pairs[self._rng.integers(len(pairs))]
 
@@ -52,7 +51,7 @@ def candidates(sizes: Sequence[int], own: int, strata: int = 1) -> Candidates:
 
 
 def grown(whims: Whims, found: Candidates, parents: int, choices: int) -> Structure:
-    asked = cast(WeightedQueries, whims)
+    asked = cast(WeighedTable, whims)
     return choose_structure(asked, found, parents=parents, choices=choices, amount=Fraction(1))
 
 
@@ -124,18 +123,25 @@ def test_each_pair_is_offered_once_and_always_as_the_same_object() -> None:
 
 
 def test_a_pair_of_two_counts_of_keys_is_weighed_by_all_that_moves_it() -> None:
-    link: Any = LinkFacts(
-        name="a.b", table="a", target="t", kind=LinkKind.REFERENCE, slots=None, nullable=True, unique=False
+    link = LinkFacts(
+        name="a.b",
+        table="a",
+        columns=("b",),
+        target="t",
+        kind=LinkKind.REFERENCE,
+        slots=None,
+        nullable=True,
+        unique=False,
     )
     edges = fanout_edges(3)
-    named = [Axis(Feature(name=n, size=4, ordered=True, source=Named(link, edges)), np.arange(4)) for n in "xy"]
+    counted = [whole_axis(in_degree(replace(link, name=name), edges)) for name in ("a.b", "a.c")]
     own = axis("z", 4)
-    found = Candidates(axes=(*named, own), masses=(np.full(4, 1e4),) * 3, own=3, strata=1, deviation=2.0)
-    assert touches_of([named[0].feature]) == 3
-    assert dependence_pair(found, 0, 1).touches == 5
-    assert dependence_pair(found, 0, 2).touches == 3
+    found = Candidates(axes=(*counted, own), masses=(np.full(4, 1e4),) * 3, own=3, strata=1, deviation=2.0)
+    assert counted[0].feature.sensitivity_factor == 3
+    assert dependence_pair(found, 0, 1).sensitivity_factor == 5
+    assert dependence_pair(found, 0, 2).sensitivity_factor == 3
     noise = {pair: dependence_pair(found, *pair).penalty for pair in ((0, 1), (0, 2))}
-    assert noise[0, 1] - noise[0, 2] == pytest.approx(2 * 0.8 * 2.0 * 16 * UNITS)
+    assert noise[0, 1] - noise[0, 2] == pytest.approx(2 * 0.8 * 2.0 * 16 * ENTITY_WEIGHT)
 
 
 # -- factors -------------------------------------------------------------------------------------------------------

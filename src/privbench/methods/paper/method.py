@@ -37,7 +37,7 @@ def learn(vault: Vault, facts: Facts, settings: PaperSettings, progress: Progres
 def implied(facts: Facts, tables: Mapping[str, TableModel], settings: PaperSettings) -> Implied:
     """What released tables must have cost: their counts, a choice for each split of columns, clusters for each sum."""
     counts = implied_by_counts(facts, tables)
-    queries, kinds = list(counts.queries), Counter[tuple[str, str]]()
+    queries, kinds, partitions = list(counts.queries), Counter[tuple[str, str]](), Counter[str]()
     for name, table in tables.items():
         for node in walk(table.network):
             columns = [c for c in facts.tables[name].columns if c in node.sizes]
@@ -45,12 +45,13 @@ def implied(facts: Facts, tables: Mapping[str, TableModel], settings: PaperSetti
                 kinds[SplitChoice.kind, name] += 1
             if isinstance(node, Sum):
                 kinds["dependence", name] += 1
+                partitions[name] += 1
                 if settings.as_published:
                     kinds["published row split", name] += 1
                 else:
                     sides = {"kind": Cluster.kind, "columns": columns}
                     queries += [histogram_json(name, Counts.ROWS, [(2, sides)])] * FEWEST_ROUNDS
-    return replace(counts, queries=tuple(queries), kinds=kinds)
+    return replace(counts, queries=tuple(queries), kinds=kinds, partitions=partitions)
 
 
 def _was_chosen(node: Product, columns: list[str]) -> bool:

@@ -4,19 +4,21 @@ from fractions import Fraction
 
 import numpy as np
 
-from privbench.methods.tree.fanout import INSIDE
+from privbench.methods.tree.fanout import fanout_shares
 from privbench.methods.tree.weighed import WeighedTable
 from privbench.privacy.facts import Facts, LinkFacts
 from privbench.privacy.features import Axis, entity_rows, null_key, whole_axis
 from privbench.privacy.vault import Vault
-from privbench.spn.fanouts import MANY, Edges, bin_means
+from privbench.spn.fanouts import Edges, bin_means, fanout_edges
 
 COUNT_SHARE = Fraction(1, 100)
 """Share of the budget for the number of entities, where entities may come and go."""
 CLEAR_UNOWNED = 3.0
 """A number of entities without owner below this many noise scales is taken as none."""
-ORPHAN_EDGES: Edges = np.append([1, *(2**power + 1 for power in range(12))], MANY)
-"""Bins of how many rows reference the same missing owner: 1, 2, 3 to 4, 5 to 8, ..."""
+MOST_ORPHANS = 4096
+"""Missing owners with more rows than this count as having this many."""
+ORPHAN_EDGES: Edges = fanout_edges(MOST_ORPHANS)[1:]
+"""Bins of how many rows reference the same missing owner, from 1."""
 
 
 def count_entities(vault: Vault, facts: Facts) -> float:
@@ -45,5 +47,9 @@ def unowned_rows(facts: Facts, link: LinkFacts, table: WeighedTable, amount: Fra
         return 0.0
     measured = table.measure(unowned_axes(facts, link), amount)
     entities = measured.counts[1:2].reshape(-1)  # by the rows that an entity has
-    clear = np.where(entities > CLEAR_UNOWNED * measured.noise.scale, entities, 0.0)
-    return float(clear @ bin_means(ORPHAN_EDGES, INSIDE)) if facts.orphans else float(clear[0])
+    total, unclear = float(entities.sum()), CLEAR_UNOWNED * measured.noise.scale * len(entities) ** 0.5
+    if total <= unclear or not facts.orphans:
+        return total if total > unclear else 0.0
+    edges = np.append(0, ORPHAN_EDGES)  # an entity without rows is not there
+    fanouts = fanout_shares(np.append(0.0, entities), measured.noise, edges, total=total, mean=None)
+    return total * float(fanouts.shares @ bin_means(edges, fanouts.exponent))

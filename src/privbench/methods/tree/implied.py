@@ -10,6 +10,7 @@ from typing import Any
 from privbench.methods.method import Implied, TableModel
 from privbench.methods.tree.columns import first_features, given_features, own_features
 from privbench.methods.tree.entities import unowned_axes
+from privbench.methods.tree.network import MOST_CONTEXTS
 from privbench.methods.tree.settings import TreeSettings
 from privbench.privacy.facts import Facts
 from privbench.privacy.features import entity_rows
@@ -19,8 +20,8 @@ from privbench.spn.clique import CliqueTree, number_of_bins
 from privbench.spn.count_links import DegreeLink, SlotLink
 from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.fanouts import size_edges
-from privbench.spn.feature_names import STRATUM
-from privbench.spn.nodes import Leaf, Sum, walk
+from privbench.spn.feature_names import COMPONENT, STRATUM
+from privbench.spn.nodes import Leaf, Node, Sum, given_columns, walk
 
 Described = Mapping[str, Any]
 
@@ -31,11 +32,15 @@ def implied(facts: Facts, tables: Mapping[str, TableModel], _settings: TreeSetti
     if foreign:
         return Implied(queries=(), foreign=foreign)
     queries: list[Described] = []
+    unknown: list[str] = []
     kinds: Counter[tuple[str, str]] = Counter()
     own = {name: own_features(facts, name) for name in tables}
     for name, table in tables.items():
         features = [*own[name], *given_features(facts, name, own), *first_features(facts, name, own[name])]
         described = {feature.name: feature.to_json() for feature in (*features, entity_rows(size_edges()))}
+        if not _asked(table) <= set(described) | {COMPONENT, *_constant(table)}:
+            unknown.append(name)
+            continue
         queries += _table_queries(facts, name, table, described)
         kinds[PairChoice.kind, name] += sum(
             parent != STRATUM
@@ -44,12 +49,28 @@ def implied(facts: Facts, tables: Mapping[str, TableModel], _settings: TreeSetti
             for column in node.columns
             for parent in column.parents
         )
-    return Implied(queries=tuple(queries), kinds=kinds)
+    return Implied(queries=tuple(queries), kinds=kinds, foreign=tuple(unknown))
+
+
+def _asked(table: TableModel) -> set[str]:
+    """The columns of a network, and those that it is conditioned on."""
+    return set(table.network.sizes) | {given.column for given in given_columns(table.network)}
+
+
+def _constant(table: TableModel) -> set[str]:
+    return {node.column for node in walk(table.network) if isinstance(node, Leaf) and node.constant}
 
 
 def _is_foreign(table: TableModel) -> bool:
     counted = any(isinstance(link, SlotLink | DegreeLink) for link in table.links.values())
-    return counted or any(isinstance(node, Sum) for node in walk(table.network))
+    return counted or any(_is_foreign_node(node) for node in walk(table.network))
+
+
+def _is_foreign_node(node: Node) -> bool:
+    if isinstance(node, Leaf):
+        return node.column == COMPONENT and not node.constant
+    many = isinstance(node, CliqueTree) and len(node.contexts) > MOST_CONTEXTS
+    return many or isinstance(node, Sum)
 
 
 def _table_queries(

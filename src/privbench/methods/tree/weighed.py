@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privbench.privacy.calibrate import Noise, query_noise
+from privbench.privacy.calibrate import Noise, noise_of
 from privbench.privacy.events import PrivacyMeasure
-from privbench.privacy.features import Axis, Feature, whole_axis
+from privbench.privacy.features import Axis, Feature
 from privbench.privacy.ledger import Scope
-from privbench.privacy.queries import Histogram, Pair, PairChoice
+from privbench.privacy.queries import ENTITY_WEIGHT, Histogram, Pair, PairChoice, sensitivity_factor
 from privbench.privacy.vault import Measured, Vault
 
 Axes = Sequence[Axis]
@@ -47,4 +47,5 @@ class WeighedTable:
 
 def features_noise(measure: PrivacyMeasure, features: Sequence[Feature], amount: Fraction) -> Noise:
     """The noise that an amount buys for a weighted histogram of features, in entities."""
-    return query_noise(Histogram(table="", axes=tuple(map(whole_axis, features))), measure, amount)
+    factor = sensitivity_factor(list(features))
+    return noise_of(measure, amount, sensitivity=ENTITY_WEIGHT * factor, additive=factor == 1)

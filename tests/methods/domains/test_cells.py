@@ -21,7 +21,7 @@ GAUSS = Noise(gaussian=True, scale=10.0)
 
 
 def _measured(*counts: float, noise: Noise = LAPLACE) -> Measured:
-    return Measured(counts=np.array(counts, float), noise=noise)
+    return Measured(values=np.array(np.rint(counts), np.int64), noise=noise, unit=1)
 
 
 @pytest.mark.parametrize("noise", [LAPLACE, GAUSS])

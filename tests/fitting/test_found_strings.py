@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -22,6 +21,7 @@ from privbench.model.verify import verify
 from privbench.schema.domain import Bins, Origin, Text, Values
 from privbench.schema.spec import read_spec, write_spec
 
+from ..forging import MISSING, assert_refused, events, places_from, settle, take_out
 from ..seeded import SeededEntropy
 
 PEOPLE = 3_000
@@ -67,7 +67,7 @@ def test_lists_are_found(model: Model) -> None:
 
 def test_it_is_paid_for_and_verified(model: Model, tmp_path: Path) -> None:
     receipt = model.receipt
-    assert receipt["public"]["domains"]["private"] == ["person.kind", "person.name", "person.note", "visit.place"]
+    assert places_from(model, "private") == ["person.kind", "person.name", "person.note", "visit.place"]
     assert (receipt["condition"], Fraction(receipt["budget"]["thresholds"])) == (None, Fraction(1, 4 * 10**9))
     assert 0 < Fraction(receipt["ledger"]["delta"]) <= Fraction(1, 4 * 10**9)
     save_model(model, tmp_path / "model")
@@ -77,7 +77,7 @@ def test_it_is_paid_for_and_verified(model: Model, tmp_path: Path) -> None:
     assert set(ODD) < kinds
     assert all(kind is None or kind in ODD or len(kind) == 8 for kind in kinds)
     readme = (tmp_path / "bundle" / "README.md").read_text()
-    assert "texts of the source that many entities have, found within this promise: `person.kind`, `person" in readme
+    assert "texts of the source that many entities have, found within this promise:\nperson.kind, person.note" in readme
 
 
 def test_the_spec_goes_through_a_file(model: Model, tmp_path: Path) -> None:
@@ -118,15 +118,14 @@ def test_a_list_that_nobody_paid_for_is_refused(shop: Path, tmp_path: Path) -> N
     """A model says that a list was found, but its receipt has only the count of texts."""
     spec = draft(shop, unit="person")
     forged = fit(spec, epsilon=8, delta=DELTA, entropy=SeededEntropy(), method="independent")
-    event: dict[str, Any] = next(
-        n for n in forged.receipt["ledger"]["nodes"] if n.get("query") == "frequent values of kind"
-    )
-    event["query"] = "frequent values of name"
+    nodes = events({"receipt": forged.receipt}, "person", kind="heavy hitters")
+    for event in [node for node in nodes if node["query"]["column"] == "kind"]:
+        event["query"]["column"] = "name"
     save_model(forged, tmp_path / "model")
-    assert any("frequent values of kind, 1 draws" in problem for problem in verify(tmp_path / "model").problems)
+    assert_refused(tmp_path / "model", f'{MISSING}{{"column": "kind", "counts": "votes", "kind": "heavy hitters"')
 
 
-def test_spikes_that_nobody_paid_for_are_refused(tmp_path: Path) -> None:
+def test_heavy_hitters_that_nobody_paid_for_are_refused(tmp_path: Path) -> None:
     source = tmp_path / "d"
     with duckdb.connect(str(source)) as connection:
         connection.execute("CREATE TABLE t (a INTEGER)")
@@ -138,16 +137,17 @@ def test_spikes_that_nobody_paid_for_are_refused(tmp_path: Path) -> None:
     save_model(found, tmp_path / "model")
     assert verify(tmp_path / "model").problems == ()
     [event] = [n for n in found.receipt["ledger"]["nodes"] if n.get("mechanism") == "frequent-values"]
-    event["query"] = "heavy_hitters of b"
+    take_out(found.receipt["ledger"], [event])
+    settle(found.receipt)["ledger"]["delta"] = "0/1"
     save_model(found, tmp_path / "forged")
-    assert any("heavy_hitters of a, 1 draws" in problem for problem in verify(tmp_path / "forged").problems)
+    assert_refused(tmp_path / "forged", f'{MISSING}{{"column": "a", "counts": "votes", "kind": "heavy hitters"')
 
 
 def test_a_fit_can_be_planned(shop: Path) -> None:
     spec = draft(shop, unit="person")
     said = plan(spec, epsilon=8, delta=DELTA, rows={"person": PEOPLE})
     assert said.domains is not None
-    assert said.domains.texts == ("person.kind", "person.name", "person.note", "visit.place")
+    assert said.domains.strings == ("person.kind", "person.name", "person.note", "visit.place")
     assert said.domains.listed is not None
     assert 10 < said.domains.listed < PEOPLE / 10
     few = plan(spec, epsilon=8, delta=DELTA, rows={"person": 100})
@@ -158,12 +158,11 @@ def test_a_fit_can_be_planned(shop: Path) -> None:
 def test_lists_that_were_found_are_from_an_earlier_release_the_next_time(model: Model, shop: Path) -> None:
     spec = model.spec.for_reuse(model.receipt)
     again = fit(spec, source=shop, epsilon=1, entropy=SeededEntropy(), method="independent")
-    assert again.receipt["public"]["domains"]["private"] == []
+    assert places_from(again, "private") == []
     assert again.spec.column("person", "kind").origin is Origin.EARLIER
 
 
 def test_all_of_delta_is_left_where_nothing_is_to_be_found(model: Model, shop: Path) -> None:
     spec = model.spec.for_reuse(model.receipt)
     again = fit(spec, source=shop, epsilon=1, delta=DELTA, entropy=SeededEntropy(), method="independent")
-    assert list(again.receipt["budget"]) == ["rho"]
-    assert "delta" not in again.receipt["ledger"]
+    assert again.receipt["budget"]["thresholds"] == again.receipt["ledger"]["delta"] == "0/1"

@@ -1,0 +1,168 @@
+"""`privbench evaluate`: a synthetic database beside the real one, as report.html, result.json and a table."""
+
+# ruff: noqa: D301  (click reads the \b in docstrings as a character, which a raw string has not)
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from privbench.cli.flags import force_flag, json_flag, out_flag
+from privbench.cli.output import echo, print_json, print_table
+
+if TYPE_CHECKING:
+    from privbench.evaluation.result import Measure, Result
+    from privbench.model.model import Model
+
+
+@click.command()
+@click.option("--real", help="The private database: a folder, a DuckDB or a SQLite file.")
+@click.option("--synthetic", required=True, help="The bundle, or any other database of the same tables.")
+@click.option("--workload", "queries", type=click.Path(path_type=Path), help="Queries to compare cardinalities on.")
+@click.option("--model", "model_path", type=click.Path(path_type=Path), help="The model: says who owns what.")
+@click.option(
+    "--floor/--no-floor", default=True, help="Also score a resample of the real data, the best that one can do."
+)
+@click.option(
+    "--cache",
+    type=click.Path(path_type=Path),
+    default=Path.home() / ".cache" / "privbench",
+    show_default="~/.cache/privbench",
+    help="Where floors are kept, so that they are computed once. They are figures of the real data.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="For samples of marginals and the floor.")
+@click.option(
+    "--publishable",
+    is_flag=True,
+    help="Only a report.html of the model and the synthetic data, which may be published.",
+)
+@out_flag("A folder for report.html and result.json.")
+@force_flag
+@json_flag
+def evaluate(
+    real: str | None,
+    synthetic: str,
+    queries: Path | None,
+    model_path: Path | None,
+    floor: bool,
+    cache: Path,
+    seed: int,
+    publishable: bool,
+    out: Path,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Compare a synthetic database with the real one. The result holds exact facts of the real data: keep it private.
+
+    \b
+    Example: privbench evaluate --real shop/ --synthetic bundle --workload q.sql -o report
+             privbench evaluate --publishable --synthetic bundle --model shop.model -o page
+    """
+    from privbench.cli.progress import progress_line
+    from privbench.evaluation.evaluate import evaluate as evaluate_pair
+    from privbench.io.staging import check_target
+    from privbench.model.file import load_model
+
+    check_target(out, force=force)
+    model = None if model_path is None else load_model(model_path)
+    if publishable:
+        if model is None or real is not None or queries is not None:
+            raise click.UsageError("--publishable takes --synthetic and --model, and neither --real nor --workload.")
+        _write_public(synthetic, model, out, seed=seed, force=force, as_json=as_json)
+        return
+    if real is None:
+        raise click.UsageError("Missing option '--real'.")
+    with progress_line(quiet=as_json) as progress:
+        result = evaluate_pair(
+            real,
+            synthetic,
+            workload=queries,
+            model=model,
+            floor=floor,
+            cache=cache,
+            seed=seed,
+            progress=progress,
+        )
+    _write_result(result, out, model=model, force=force)
+    _show_result(result, out, as_json=as_json)
+
+
+def _write_result(result: "Result", folder: Path, *, model: "Model | None", force: bool) -> None:
+    """Write report.html and result.json into a new folder, whole or not at all."""
+    import json
+
+    from privbench.evaluation.result import result_json
+    from privbench.io.staging import staged
+    from privbench.report.report import render_report
+
+    with staged(folder, force=force) as temp:
+        temp.mkdir(mode=0o700)  # exact facts of the private data
+        text = json.dumps(result_json(result), indent=1, ensure_ascii=False, allow_nan=False)
+        (temp / "result.json").write_text(text + "\n", encoding="utf-8")
+        (temp / "report.html").write_text(render_report(result, model=model), encoding="utf-8")
+
+
+def _write_public(synthetic: str, model: "Model", folder: Path, *, seed: int, force: bool, as_json: bool) -> None:
+    """Write report.html of a bundle and its model into a new folder."""
+    from privbench.io.staging import staged
+    from privbench.report.public import read_public
+    from privbench.report.report import render_public
+
+    html = render_public(read_public(synthetic, model=model, seed=seed), model=model)
+    with staged(folder, force=force) as temp:
+        temp.mkdir()
+        (temp / "report.html").write_text(html, encoding="utf-8")
+    written = str(folder / "report.html")
+    if as_json:
+        print_json({"report": written})
+    else:
+        echo(f"Wrote {written}. It is made from the model and the synthetic data alone, so it may be published.")
+
+
+def _show_result(result: "Result", folder: Path, *, as_json: bool) -> None:
+    """Print the figures of the whole database."""
+    from privbench.evaluation.metrics import query_metrics
+    from privbench.evaluation.result import WARNING, result_json
+
+    if as_json:
+        print_json(result_json(result))
+        return
+    echo(f"Wrote {folder / 'report.html'} and result.json. {WARNING}")
+    print_table(("figure", "synthetic", "floor"), list(_rows(result)))
+    for metric in query_metrics():
+        if summary := result.workload.get(metric.name):
+            answered = len(result.queries) - summary.failed
+            echo(f"queries with a {metric.label}: {answered}, failed: {summary.failed}")
+    for skip in result.skips:
+        echo(f"skipped: {skip.what}: {skip.reason}")
+
+
+def _rows(result: "Result") -> Iterator[tuple[str, str, str]]:
+    from privbench.evaluation.metrics import distance_metrics, query_metrics
+    from privbench.evaluation.result import Measure
+
+    distances = distance_metrics()
+    for ways, of_ways in result.marginals.items():
+        for metric in distances:
+            yield _row(f"{ways}-way {metric.label}, on codes", of_ways[metric.name].codes)
+    for metric in distances:
+        yield _row(f"parent-child {metric.label}, on codes", result.cross[metric.name].codes)
+    for metric in distances:
+        yield _row(f"fanout {metric.label}", result.fanouts[metric.name])
+    for query_metric in query_metrics():
+        summary = result.workload.get(query_metric.name)
+        if summary is None or summary.all is None:
+            continue
+        errors, floor = summary.all.errors, summary.all.floor
+        for name in ("mean", "median", "p95", "max"):
+            best = None if floor is None else getattr(floor, name)
+            yield _row(f"{query_metric.label} {name}", Measure(value=getattr(errors, name), floor=best))
+
+
+def _row(name: str, measure: "Measure") -> tuple[str, str, str]:
+    return name, _figure(measure.value), _figure(measure.floor)
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
