@@ -161,7 +161,7 @@ def test_domains_of_texts_cannot_be_found(shop: Path, run: Run, refused: Refused
         "draft", shop, "--domains", "magic", "-o", tmp_path / "s"
     )
     message = refused("synth", shop, "--unit", "person", "--epsilon", "9", "-o", tmp_path / "b")
-    assert "no domain for person.city: a list of texts cannot be found" in message
+    assert "no domain for person.city: a list of strings cannot be found" in message
     drafted = run("draft", shop, "--unit", "person", "-o", tmp_path / "s")
     assert "domains will be found with budget" in drafted.out
     assert "`drop: true`: person.city." in drafted.out

@@ -36,7 +36,7 @@ def verify_model(model: Model) -> Verdict:
         chosen = method_settings(model.spec)
         public_sizes = sizes_are_public(model.spec, chosen.settings)
     except PrivBenchError as error:
-        unknown = f"the method of the model is not known here, so that nobody can say what it must have cost: {error}"
+        unknown = f"the cost of the model cannot be checked, since its method cannot be used here: {error}"
         return replace(verdict, status="failed", problems=(unknown,))
     problems = (
         *_other_claims(model, chosen, public_sizes=public_sizes),
@@ -97,11 +97,11 @@ def _unpaid(model: Model, chosen: Chosen, *, public_sizes: bool) -> Iterator[str
     yield from _other_numbers(model)
     implied = chosen.method.implied(facts, model.tables, chosen.settings)
     for name in implied.foreign:
-        yield f"{name}: the model holds what the method of its spec does not make"
+        yield f"{name}: the model contains parts that method {chosen.method.name} never produces"
     events = [node["query"] for node in model.receipt["ledger"]["nodes"] if node["kind"] == "event"]
     paid = Counter(_text(query) for query in events)
     for query, times in (Counter(map(_text, (*implied.queries, *_searches(model)))) - paid).items():
-        yield f"{times} events are missing for what the model holds: {query}"
+        yield f"{times} charges are missing in the receipt for: {query}"
     yield from _heavy_hitters(model, events)
     nodes = model.receipt["ledger"]["nodes"]
     charged = Counter(n["table"] for n in nodes if n["kind"] == "partition" and n["total"] != "0/1")
@@ -109,7 +109,7 @@ def _unpaid(model: Model, chosen: Chosen, *, public_sizes: bool) -> Iterator[str
         yield f"{table}: {times} more partitions are charged in parallel than the model has splits of rows"
     kinds = Counter((query["kind"], query["table"]) for query in events)
     for (kind, table), times in (implied.kinds - kinds).items():
-        yield f"{table}: {times} events are missing for what the model holds: {kind}"
+        yield f"{table}: {times} charges are missing in the receipt for: {kind}"
 
 
 def _other_numbers(model: Model) -> Iterator[str]:
