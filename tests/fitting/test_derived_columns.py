@@ -98,7 +98,7 @@ def test_a_column_that_nobody_tested_is_no_derived_one(model: Model) -> None:
     receipt = json.loads(json.dumps(model.receipt))
     forged = replace(model, receipt=receipt)
     take_out(receipt["ledger"], [comparisons(forged)["sale.number = rank from 1"]])
-    assert_fails(verify_model(replace(model, receipt=settle(receipt))), "sale.number: is said to be found")
+    assert_fails(verify_model(replace(model, receipt=settle(receipt))), "sale.number: has the origin found")
 
 
 def test_what_was_found_is_from_an_earlier_release_in_the_next_fit(model: Model, source: Path) -> None:

@@ -104,15 +104,6 @@ def given_columns(node: Node) -> tuple[Given, ...]:
     return node.given if isinstance(node, Product | CliqueTree) else ()
 
 
-def scope(node: Node) -> frozenset[str]:
-    """Name the columns that the node describes.
-
-    >>> sorted(scope(Product(children=(Leaf(column="b", counts=np.ones(2)), Leaf(column="a", counts=np.ones(3))))))
-    ['a', 'b']
-    """
-    return frozenset(node.sizes)
-
-
 def children(node: Node) -> tuple[Node, ...]:
     """List the children of a node; a leaf and a clique tree have none."""
     return node.children if isinstance(node, Product | Sum) else ()
