@@ -170,7 +170,7 @@ def _rename_key(feature: dict[str, Any]) -> None:
         feature["link"]["columns"] = ["cost"]
 
 
-MISSING = "events are missing for what the model holds: "
+MISSING = "charges are missing in the receipt for: "
 
 
 def missing(*axes: tuple[int, str]) -> str:
@@ -201,6 +201,6 @@ COMMON: dict[str, tuple[Change, str]] = {
         ),
         "about other tables",
     ),
-    "a method that is not known": (set_method("magic"), "the method of the model is not known here"),
+    "a method that is not known": (set_method("magic"), "the cost of the model cannot be checked"),
 }
 """Forgeries that any method's receipt must not survive, with what is found."""

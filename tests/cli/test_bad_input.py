@@ -55,7 +55,11 @@ def _spoil(shop: Path, table: str, line: str) -> None:
 @pytest.mark.parametrize(
     ("table", "line", "words"),
     [
-        ("visit", "900,12345,1", "visit.person_id: 1 rows name a row of person that is not there. Repair them, or"),
+        (
+            "visit",
+            "900,12345,1",
+            "visit.person_id: 1 rows reference a row of person that does not exist. Repair them, or",
+        ),
         ("person", "7,x,1", "person(id): 1 rows repeat the key of another row. Remove the duplicates"),
         ("person", ",x,1", "person(id): 1 rows have a NULL in the key"),
         ("visit", "900,,1", "visit.person_id: 1 rows have a NULL here, but the column is NOT NULL"),
@@ -157,7 +161,7 @@ def test_domains_of_texts_cannot_be_found(shop: Path, run: Run, refused: Refused
         "draft", shop, "--domains", "magic", "-o", tmp_path / "s"
     )
     message = refused("synth", shop, "--unit", "person", "--epsilon", "9", "-o", tmp_path / "b")
-    assert "no domain for person.city: a list of texts cannot be found" in message
+    assert "no domain for person.city: a list of strings cannot be found" in message
     drafted = run("draft", shop, "--unit", "person", "-o", tmp_path / "s")
     assert "domains will be found with budget" in drafted.out
     assert "`drop: true`: person.city." in drafted.out

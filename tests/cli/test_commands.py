@@ -284,5 +284,5 @@ def test_the_publisher_is_told_how_many_keys_lead_nowhere(shop: Path, run: Run, 
     flags = ("--orphans", "null", "--unit", "person", "--domains", "data", "--epsilon", "3")
     made = run("synth", shop, *flags, "-o", tmp_path / "b")
     assert made.code == 0
-    assert "warning: visit.person_id: 2 rows name a row of person that is not there" in made.err
+    assert "warning: visit.person_id: 2 rows reference a row of person that does not exist" in made.err
     assert "Not as in the source: NOT NULL in the source, may be NULL here" in made.out

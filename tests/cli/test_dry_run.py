@@ -73,7 +73,7 @@ def test_a_fit_warns_as_the_plan_does(spec: Path, run: Run) -> None:
         (("--dry-run", "--rows", "person"), "--rows person: write T=N"),
         (("--dry-run", "--rows", "person=many"), "write T=N"),
         (("--dry-run", "--rows", "nobody=3"), "rows of 'nobody': the spec has no such table"),
-        (("--dry-run", "--method", "paper"), "method paper has no plan to show"),
+        (("--dry-run", "--method", "paper"), "method paper cannot show a plan"),
         (("--rows", "person=3", "-o", "m"), "--rows is a guess for --dry-run"),
         ((), "Missing option '-o' / '--out'"),
     ],

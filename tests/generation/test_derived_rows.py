@@ -181,5 +181,5 @@ def test_rows_whose_number_is_promised_cannot_be_counted(tmp_path: Path) -> None
         sale="id,shop_id,hue\n1,1,1",
     )
     spec = draft(source, unit="shop").with_derived({("shop", "sales"): Derived(rows="sale")}, DerivedOrigin.DECLARED)
-    with pytest.raises(SpecError, match=r"shop\.columns\.sales\.derived: keys name rows of sale before they are made"):
+    with pytest.raises(SpecError, match=r"shop\.columns\.sales\.derived: other tables reference rows of sale before"):
         fit(spec, epsilon="50")

@@ -24,7 +24,7 @@ from privbench.schema.spec import Spec
 from privbench.schema.unit import Neighbours
 from privbench.spn.feature_names import COMPONENT
 from privbench.spn.infer import marginal
-from privbench.spn.nodes import Leaf, scope, walk
+from privbench.spn.nodes import Leaf, walk
 from privbench_verify.receipt import verify_receipt
 
 from ..e2e.shapes import SHAPES
@@ -70,7 +70,7 @@ def test_a_table_is_a_product_of_its_columns_with_equal_noise() -> None:
     for table, columns in COLUMNS.items():
         leaves = [n.column for n in walk(models[table].network) if isinstance(n, Leaf)]
         assert sorted(leaves) == sorted([*columns, COMPONENT])
-        assert scope(models[table].network) == {*columns, COMPONENT}
+        assert set(models[table].network.sizes) == {*columns, COMPONENT}
     asked: dict[str, dict[str, str]] = {"person": {}, "visit": {}}
     for node in vault.ledger.to_json()["nodes"]:
         for axis in node.get("query", {}).get("axes", ()):

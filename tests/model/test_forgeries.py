@@ -86,7 +86,7 @@ FORGED = COMMON | {
     ),
     "another method in the spec": (
         lambda h: h["spec"].update(method={"name": "tree"}),
-        "the model holds what the method of its spec does not make",
+        "the model contains parts that method",
     ),
 }
 

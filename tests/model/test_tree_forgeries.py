@@ -124,11 +124,11 @@ FORGED = COMMON | {
     ),
     "another method in the spec": (
         lambda h: h["spec"].update(method={"name": "paper"}),
-        "the model holds what the method of its spec does not make",
+        "the model contains parts that method",
     ),
     "another method everywhere": (
         set_method("independent"),
-        "the model holds what the method of its spec does not make",
+        "the model contains parts that method",
     ),
     "a method that is not there": (
         lambda h: h["receipt"]["public"]["parameters"].update(method="magic"),

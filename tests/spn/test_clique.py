@@ -7,7 +7,7 @@ import pytest
 
 from privbench.errors import ModelError
 from privbench.spn.clique import MAX_CELLS, CliqueTree, Conditional, Given, bin_shares, code_shares, conditionals
-from privbench.spn.nodes import Leaf, Product, Sum, children, given_columns, scope, walk
+from privbench.spn.nodes import Leaf, Product, Sum, children, given_columns, walk
 
 
 def column(name: str, *parents: str, bins: int = 2, **other: Any) -> Conditional:
@@ -102,7 +102,7 @@ def test_a_clique_tree_is_a_node_without_children() -> None:
     root = Product(children=(Leaf(column="x", counts=np.ones(2)), tree))
     assert children(tree) == ()
     assert list(walk(root)) == [root, *root.children]
-    assert scope(root) == {"a", "x"}
+    assert set(root.sizes) == {"a", "x"}
     assert given_columns(root) == tree.given
     assert given_columns(Product(children=(root,))) == tree.given
 
@@ -113,7 +113,7 @@ def test_products_and_sums_refuse_given_columns_where_rows_have_no_place() -> No
         Product(children=(tree, Product(children=(with_given(column("b", "g")),))))
     with pytest.raises(ModelError, match="g: a column of the product is given"):
         Product(children=(tree, Leaf(column="g", counts=np.ones(2))))
-    with pytest.raises(ModelError, match="g: given below a sum"):
+    with pytest.raises(ModelError, match="g: a sum node may not contain conditioning"):
         Sum(children=(Product(children=(tree,)),), weights=np.ones(1))
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from privbench.errors import ModelError
 from privbench.spn.checks import MAX_CODES
-from privbench.spn.nodes import Leaf, Node, Product, Sum, distribution, fold, scope, walk
+from privbench.spn.nodes import Leaf, Node, Product, Sum, distribution, fold, walk
 
 
 def leaf(column: str, *counts: float) -> Leaf:
@@ -68,7 +68,7 @@ def test_walk_goes_parents_first_from_left_to_right() -> None:
     left = Product(children=(a, b))
     root = Product(children=(left, c))
     assert list(walk(root)) == [root, left, a, b, c]
-    assert scope(root) == {"a", "b", "c"}
+    assert set(root.sizes) == {"a", "b", "c"}
 
 
 def test_fold_hands_over_children_from_left_to_right() -> None:
@@ -80,4 +80,4 @@ def test_fold_hands_over_children_from_left_to_right() -> None:
 
 def test_deep_networks_are_walked(deep: Callable[[int], Node]) -> None:
     assert sum(1 for _ in walk(deep(2000))) == 2000 + 1 + 500
-    assert len(scope(deep(2000))) == 501
+    assert len(deep(2000).sizes) == 501

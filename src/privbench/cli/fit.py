@@ -203,7 +203,7 @@ def _if_stopped(note: str) -> Iterator[None]:
 
 def _show_draft(spec: "Spec", source: str, out: Path, *, as_json: bool) -> None:
     """Print what a drafted spec holds, what was left out and why, and what to review."""
-    from privbench.model.changes import change_lines, column_changes
+    from privbench.model.notes import change_lines, column_changes
     from privbench.schema.domain import Origin
 
     from_data, left_out, with_tables = _of_origin(spec, Origin.DATA), _left_out(spec), _lost_keys(spec, source)

@@ -118,7 +118,7 @@ def show_bundle(
     from privbench.fitting.warnings import fit_warnings
     from privbench.generation.bundle import redrawn_keys
     from privbench.generation.sizes import lost_rows, planned_rows
-    from privbench.model.changes import change_lines, column_changes
+    from privbench.model.notes import change_lines, column_changes
 
     fitted = model_path is not None
     warnings = [*(fit_warnings(model) if fitted else ()), *lost_rows(model, planned_rows(model, scale), rows)]
@@ -149,7 +149,7 @@ def show_model(model: "Model", *, as_json: bool) -> None:
     from privbench.fitting.derived import derived_columns
     from privbench.fitting.warnings import fit_warnings
     from privbench.generation.bundle import redrawn_keys
-    from privbench.model.found_lists import found_lists
+    from privbench.model.notes import found_lists
 
     promise = {key: model.receipt[key] for key in ("epsilon", "delta", "neighbours", "condition", "stamp")}
     tables = [{"table": name, **_summary(model, name)} for name in model.protection.order]

@@ -53,8 +53,8 @@ class JoinContext:
         if private and not is_numbered(table, (column,)):
             raise SpecError(f"{table.name}.{column}: the model does not know which values this key has in which row.")
         values = self._keys.values(table.name, column, np.arange(self.planned[table.name]))
-        met = satisfying(where, table.column(column).type, values, predicates).astype(np.float64)
-        return met if self.sizes[table.name] == len(met) else _spread_over(met, self.sizes[table.name])
+        mask = satisfying(where, table.column(column).type, values, predicates).astype(np.float64)
+        return mask if self.sizes[table.name] == len(mask) else _spread_over(mask, self.sizes[table.name])
 
 
 def product(weights: Sequence[Weight]) -> Weight:
@@ -66,20 +66,20 @@ def product(weights: Sequence[Weight]) -> Weight:
 
 
 def looked_up(target: Weight, rows: NDArray[np.int64], *, targets: int) -> Shares:
-    """The weight of the target row of each key, of so many; a key without target, -1, meets nothing."""
+    """The weight of the target row of each key, one of `targets` rows; a key without target, -1, meets nothing."""
     weights: Shares = np.append(np.broadcast_to(np.asarray(target, np.float64), (targets,)), 0.0)[rows]
     return weights
 
 
 def added_up(weights: Shares, rows: NDArray[np.int64], *, targets: int) -> Shares:
-    """The weight of the rows whose keys have a target, for each of so many targets."""
+    """The weight of the rows whose keys have a target, for each of `targets` rows."""
     return np.asarray(np.bincount(rows[rows >= 0], weights[rows >= 0], targets), np.float64)
 
 
-def _spread_over(met: Shares, rows: int) -> Shares:
-    """The mean of the stretch of `met` that each of another number of rows stands for."""
-    if not len(met):
+def _spread_over(mask: Shares, rows: int) -> Shares:
+    """The mean of the stretch of `mask` that each of another number of rows stands for."""
+    if not len(mask):
         return np.zeros(rows)
-    edges = np.arange(rows + 1) * (len(met) / max(rows, 1))
-    summed = np.interp(edges, np.arange(len(met) + 1), np.append(0.0, np.cumsum(met)))
-    return np.asarray(np.diff(summed) * (rows / len(met)))
+    edges = np.arange(rows + 1) * (len(mask) / max(rows, 1))
+    summed = np.interp(edges, np.arange(len(mask) + 1), np.append(0.0, np.cumsum(mask)))
+    return np.asarray(np.diff(summed) * (rows / len(mask)))

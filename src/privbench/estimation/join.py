@@ -133,8 +133,8 @@ def _groups(joins: Sequence[tuple[Place, Place]]) -> list[set[Place]]:
     """Columns that are all equal to each other."""
     groups: list[set[Place]] = []
     for pair in joins:
-        met = [g for g in groups if g & set(pair)]
-        groups = [g for g in groups if g not in met] + [set(pair).union(*met)]
+        joined = [g for g in groups if g & set(pair)]
+        groups = [g for g in groups if g not in joined] + [set(pair).union(*joined)]
     return groups
 
 
@@ -150,9 +150,9 @@ def _through_absent(
     clusters = [{place} for place in sorted(group)]
     for edge in edges:
         for c, r in zip(edge.link.key.columns, edge.link.key.references, strict=True):
-            met = [k for k in clusters if k & {(edge.holder, c), (edge.target, r)}]
-            if len(met) == 2:
-                clusters = [k for k in clusters if k not in met] + [met[0] | met[1]]
+            joined = [k for k in clusters if k & {(edge.holder, c), (edge.target, r)}]
+            if len(joined) == 2:
+                clusters = [k for k in clusters if k not in joined] + [joined[0] | joined[1]]
     if len(clusters) == 1:
         return []
     links = {

@@ -7,12 +7,10 @@ stands for that satisfies it; joins add up and look up weights along keys.
 `PublicNode`: rows of a public table, which are at hand.
 """
 
-import io
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from privbench.encode.keys import rows_named
@@ -144,7 +142,7 @@ class PublicNode:
     ) -> None:
         self._context = context
         self._table = context.model.protection.schema.table(name)
-        self._content = pq.read_table(io.BytesIO(context.model.public[name]))
+        self._content = context.model.public_table(name)
         weight = np.ones(self._content.num_rows) * product(below)
         for column, predicates in filters.items():
             self._check(column, predicates)
@@ -180,7 +178,7 @@ class PublicNode:
             known = self._context.model.entity_keys
             assert known is not None  # noqa: S101  other inbound keys are redrawn
             return rows_named(keys, [known.column(c) for c in link.key.references])
-        other = pq.read_table(io.BytesIO(self._context.model.public[link.target]), columns=list(link.key.references))
+        other = self._context.model.public_table(link.target, link.key.references)
         return rows_named(keys, [other.column(c) for c in link.key.references])
 
     def _valid(self, link: Link) -> Shares:

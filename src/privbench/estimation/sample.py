@@ -12,13 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.generation.carried import Spools
-from privbench.generation.draws import Block, Draws
-from privbench.generation.keys import keeps_entity_keys
-from privbench.generation.sizes import planned_rows, within_reach
+from privbench.generation.draws import Block, DrawRun, Draws
 from privbench.io.staging import private_folder
-from privbench.model.model import Model, has_child_rows
-from privbench.model.order import generation_order, referenced_ahead
-from privbench.model.public_counts import public_counts
+from privbench.model.model import Model
 from privbench.schema.unit import LinkKind
 
 ENTITIES, ROWS = 30_000, 300_000
@@ -65,25 +61,12 @@ def sample_scale(model: Model) -> float:
 
 
 def _draw(model: Model, scale: float) -> Sampled:
-    order = generation_order(model.spec, model.protection, owners_first=has_child_rows(model))
-    promised = referenced_ahead(model.protection, order)
-    sizes = within_reach(model, planned_rows(model, scale), promised)
     tables: dict[str, SampledTable] = {}
     with private_folder() as folder:
-        spools = Spools(model, folder / "carried")
-        for name in (n for n in order if n in model.tables):
-            draws = Draws(
-                model,
-                name,
-                rows=sizes[name],
-                scale=scale,
-                sizes=sizes,
-                spools=spools,
-                seed=SEED,
-                exact=name in promised,
-                known=public_counts(model, name) if keeps_entity_keys(model, scale) else None,
-            )
-            tables[name] = _table(name, draws, spools)
+        run = DrawRun(model, scale=scale, seed=SEED, folder=folder / "carried")
+        sizes = dict(run.planned)
+        for name in (n for n in run.order if n in model.tables):
+            tables[name] = _table(name, run.draws(name, sizes), run.spools)
             sizes[name] = tables[name].rows
     return Sampled(tables=tables, scale=scale)
 

@@ -130,7 +130,7 @@ def check_limit(source: Path | str, *, epsilon: Fraction, neighbours: Neighbours
 def check_planned(
     source: Path | str, epsilons: Iterable[Number], *, times: int, neighbours: Neighbours, limit: Number | None
 ) -> None:
-    """Refuse to spend each of several epsilons so many times, like `check_limit`."""
+    """Refuse to spend each of several epsilons a number of times, like `check_limit`."""
     total = times * sum((parse_epsilon(epsilon) for epsilon in epsilons), Fraction(0))
     check_limit(source, epsilon=total, neighbours=neighbours, limit=parse_limit(limit))
 
@@ -239,7 +239,7 @@ def _content(path: Path) -> bytes:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[int]:
-    """Open the record for appending, made where it is missing; nobody else writes in the meantime."""
+    """Open the record for appending, made where it is missing; no other process writes in the meantime."""
     try:
         if not path.parent.is_dir():
             path.parent.parent.mkdir(parents=True, exist_ok=True)

@@ -33,9 +33,9 @@ def check_counted(spec: Spec, protection: Protection) -> None:
     for (table, column), child in counting.items():
         if child in ahead:
             raise SpecError(
-                f"tables.{table}.columns.{column}.derived: keys name rows of {child} before they are made, so that "
-                "their number is fixed first. Take this out, and give the column a domain; or take such a key out of "
-                "`foreign_keys`."
+                f"tables.{table}.columns.{column}.derived: other tables reference rows of {child} before {child} "
+                "is generated, so the number of its rows is already fixed. Take this out, and give the column a "
+                "domain; or take such a key out of `foreign_keys`."
             )
 
 

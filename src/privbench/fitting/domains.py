@@ -18,6 +18,12 @@ from privbench.schema.unit import Protection
 THRESHOLDS = Fraction(1, 4)
 """The part of delta that goes to thresholds: less would raise them by a few percent, more would cost all else rho."""
 
+_NO_LIST = """a list of strings cannot be found without a delta. Choose for each column, in a spec by `privbench draft`:
+- `domain: {values: [..], other: true}`: the list, as far as it is public knowledge;
+- `domain: {text: [0, 8, 16, 32]}` to have strings made up, or `drop: true` to leave the column out;
+- `--domains data` to read the lists from the data, and review them;
+- `--delta 1e-9` to find the strings that many entities have, which are then published as they are."""
+
 
 def threshold_part(delta: Fraction, spec: Spec, protection: Protection) -> Fraction:
     """The part of delta that is kept for the thresholds of frequent values, if any may be looked for."""
@@ -25,18 +31,12 @@ def threshold_part(delta: Fraction, spec: Spec, protection: Protection) -> Fract
 
 
 def check_wanted(spec: Spec, protection: Protection, delta: Fraction = Fraction(0)) -> None:
-    """Refuse text whose values are to be found without a delta: whatever is published of it is somebody's text."""
+    """Refuse strings whose list is to be found without a delta: each published string would be that of an entity."""
     if delta:
         return
-    texts = [f"{t}.{c}" for (t, c), kind in wanted_types(spec, protection).items() if kind.kind is Kind.TEXT]
-    if texts:
-        raise SpecError(
-            f"no domain for {', '.join(texts)}: a list of texts cannot be found without a delta. Write a spec with "
-            "`privbench draft` and say under each of them in the spec `domain: {values: [..], other: true}` (the list, "
-            "as far as it is public knowledge), `domain: {text: [0, 8, 16, 32]}` (texts are made up) or `drop: true`; "
-            "or let `--domains data` read the lists from the data, and review them; or find with `--delta 1e-9` the "
-            "texts that many entities have, which are then published as they are."
-        )
+    strings = [f"{t}.{c}" for (t, c), kind in wanted_types(spec, protection).items() if kind.kind is Kind.TEXT]
+    if strings:
+        raise SpecError(f"no domain for {', '.join(strings)}: {_NO_LIST}")
 
 
 def wanted_types(spec: Spec, protection: Protection) -> dict[Place, SqlType]:

@@ -1,8 +1,8 @@
 """Whose rows are whose: from key positions to the entity of every row, before anything is spent.
 
 A row belongs to the entity that its owner key leads to. A row without an owner is an entity of its own; rows that
-name the same missing owner are one entity together. A lookup row that several rows name becomes a copy for each,
-so that every row belongs to exactly one entity.
+reference the same missing owner are one entity together. A lookup row that several rows reference becomes a copy for
+each, so that every row belongs to exactly one entity.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ class RawTable:
 
 def assign_entities(protection: Protection, tables: Mapping[str, RawTable]) -> dict[str, CodedTable]:
     """Find the entity of every row, owners first; keys to missing rows become NULL."""
-    for table in (t for t in protection.order if t in protection.lookups):  # owners first: copies name rows, too
+    for table in (t for t in protection.order if t in protection.lookups):  # owners first: copies reference rows, too
         owner, key = protection.lookups[table]
         name = key_name(owner, key)
         tables[owner].keys[name] = _copy_shared(tables[table], tables[owner].keys[name])
@@ -61,7 +61,7 @@ def assign_entities(protection: Protection, tables: Mapping[str, RawTable]) -> d
 
 
 def _entities(owner: KeyPositions, owner_entities: Positions, *, next_entity: int) -> tuple[Positions, int]:
-    """Entity numbers by owner, a missing owner standing for all rows that name it; and the next free number."""
+    """Entity numbers by owner, a missing owner standing for all rows that reference it; and the next free number."""
     lost = int(owner.missing.max(initial=-1)) + 1
     stand_ins = np.append(owner_entities, next_entity + np.arange(lost))
     positions = np.where(owner.rows == MISSING, len(owner_entities) + owner.missing, owner.rows)

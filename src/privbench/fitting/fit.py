@@ -30,7 +30,7 @@ from privbench.privacy.facts import Facts
 from privbench.privacy.noise import Entropy, OsEntropy
 from privbench.privacy.receipt import PublicFacts, make_receipt, open_ledger
 from privbench.privacy.vault import Vault
-from privbench.schema.spec import Spec
+from privbench.schema.spec import Orphans, Spec
 
 
 def fit(
@@ -81,7 +81,7 @@ def fit(
         check_limit(source, epsilon=budget, neighbours=protection.neighbours, limit=limit)
         account = open_account(source, opened.schema(), limit=limit)
         read = read_database(
-            opened, protection, codecs, orphans_as_null=spec.orphans.value == "null", progress=progress
+            opened, protection, codecs, orphans_as_null=spec.orphans is Orphans.NULL, progress=progress
         )
     thresholds = threshold_part(chance, spec, protection)
     ledger = open_ledger(budget, chance, protection.neighbours, thresholds=thresholds)

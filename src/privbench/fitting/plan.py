@@ -13,10 +13,10 @@ from privbench.errors import BudgetError, SpecError
 from privbench.fitting.derived import candidates_to_test, check_counted, derived_columns
 from privbench.fitting.domains import check_wanted, threshold_part, wanted_types
 from privbench.fitting.promise import Number, check_method, parse_delta, parse_epsilon
-from privbench.methods.domains.budget import POOR, STRING_REMEDIES, DomainForecast, forecast_domains
+from privbench.methods.domains.budget import POOR, STRING_REMEDIES, DomainForecast, forecast_domains, poor_domains_line
 from privbench.methods.domains.coarse import coarse_domain
 from privbench.methods.domains.columns import SCOPE as DOMAINS
-from privbench.methods.forecast import REMEDIES, Forecast, PlanInput, TableForecast
+from privbench.methods.forecast import Forecast, PlanInput, TableForecast, remedies_line
 from privbench.methods.registry import BUILT_IN
 from privbench.methods.tree.derived import SCOPE as TESTS
 from privbench.methods.tree.derived import DependencyForecast, forecast_tests
@@ -32,9 +32,9 @@ from privbench.schema.spec import Spec
 from privbench.schema.unit import Protection, Role
 
 ASSUMED_ENTITIES = 10_000
-"""Rows of the entity table if nobody says how many."""
+"""Rows of the entity table where the caller does not state them."""
 ASSUMED_PUBLIC = 1_000
-"""The same for a public table."""
+"""Rows of a public table where the caller does not state them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +51,9 @@ class Plan:
     budget: Fraction
     """What the ledger may spend: under `replace` half of epsilon, since replacing is removing and adding."""
     rows: Mapping[str, int]
-    """Of every table, as said or assumed."""
+    """Rows of every table, as the caller states them or as assumed."""
     assumed: tuple[str, ...]
-    """The tables whose rows nobody has said."""
+    """The tables whose rows are assumed."""
     derived: tuple[str, ...]
     """Columns that are worked out from the rows around them, by the spec, and what they equal."""
     tests: DependencyForecast | None
@@ -104,11 +104,12 @@ def plan(
     if forecast is None:
         planning = ", ".join(f"`--method {name}`" for name, other in BUILT_IN.items() if other.forecast)
         raise SpecError(
-            f"method {chosen.method.name} has no plan to show: it decides while it spends. Only {planning} plans ahead."
+            f"method {chosen.method.name} cannot show a plan: it divides the budget while it runs. "
+            f"Only {planning} plans ahead."
         )
     sure = protection.entity in known
-    ways = (f"Remedies for noise: {', '.join(REMEDIES)}.",) if forecast.warnings else ()
-    warnings = (*forecast.warnings, *ways, *_of_domains(domains, every[protection.entity]))
+    remedies = (remedies_line(),) if forecast.warnings else ()
+    warnings = (*forecast.warnings, *remedies, *_of_domains(domains, every[protection.entity]))
     return Plan(
         method=chosen.method.name,
         epsilon=budget,
@@ -202,12 +203,7 @@ def _of_domains(domains: DomainForecast | None, entities: int) -> tuple[str, ...
     if domains.seen <= POOR * entities:
         return tuple(lines)
     numbers = [name for name in domains.columns if name not in domains.strings]
-    lines.append(
-        f"The domains of {', '.join(numbers)} will be found with little budget: what fewer than about "
-        f"{min(domains.seen, entities):,.0f} of {entities:,} entities have may lie outside. Declare them in the spec "
-        "if they are public knowledge (`domain: {range: [0, 120]}`), which costs nothing, or raise epsilon."
-    )
-    return tuple(lines)
+    return (*lines, poor_domains_line(numbers, unseen=domains.seen, entities=entities, verb="will be"))
 
 
 def _checked(rows: Mapping[str, int], protection: Protection) -> dict[str, int]:
@@ -221,7 +217,7 @@ def _checked(rows: Mapping[str, int], protection: Protection) -> dict[str, int]:
 
 
 def _with_assumed(rows: Mapping[str, int], protection: Protection) -> dict[str, int]:
-    """Rows of every table: private ones that nobody has said are taken to be as many as entities."""
+    """Rows of every table: private ones that the caller does not state are taken to be as many as entities."""
     entities = rows.get(protection.entity, ASSUMED_ENTITIES)
     public = (name for name, role in protection.roles.items() if role is Role.PUBLIC)
     return dict.fromkeys(protection.order, entities) | dict.fromkeys(public, ASSUMED_PUBLIC) | dict(rows)

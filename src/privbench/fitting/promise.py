@@ -39,9 +39,9 @@ def parse_delta(delta: Number) -> Fraction:
     value = _exact(delta)
     if value is None or (value != 0 and not LEAST_DELTA <= value < LARGEST_DELTA):
         raise SpecError(
-            f"delta is {delta}: it must be 0, or from {float(LEAST_DELTA):g} to below {float(LARGEST_DELTA):g}. It is "
-            "the chance that epsilon does not hold, and to publish each entity with that chance would keep it: "
-            "choose it well below one over the number of entities, such as 1e-9."
+            f"delta is {delta}: it must be 0, or from {float(LEAST_DELTA):g} to below {float(LARGEST_DELTA):g}. It "
+            "must be far below 1/(number of entities), such as 1e-9: with a larger one, publishing a random entity "
+            "would already be allowed."
         )
     return value
 

@@ -175,9 +175,9 @@ class _HeldKeys:
 def _positions(
     protection: Protection, keys: Mapping[str, KeyValues], *, orphans_as_null: bool
 ) -> dict[str, dict[str, KeyPositions]]:
-    """For each key of each table, the position of the row that it names. Checks every key and UNIQUE of the data."""
+    """For each key of each table, the position of the row that it references. Checks every key and UNIQUE."""
     indexes: dict[tuple[str, tuple[str, ...]], KeyIndex] = {}
-    for table, columns in _named_keys(protection):
+    for table, columns in _unique_keys(protection):
         primary = columns == protection.schema.table(table).primary_key
         where = f"{table}({', '.join(columns)})"
         indexes[table, columns] = KeyIndex(where, keys[table][columns], nullable=not primary)
@@ -194,7 +194,7 @@ def _positions(
     return by_table
 
 
-def _named_keys(protection: Protection) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _unique_keys(protection: Protection) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Every key that the schema declares unique, and every list of columns that a foreign key references."""
     seen = set()
     for table in protection.schema.tables:
@@ -223,7 +223,7 @@ def _check_orphans(name: str, link: Link, positions: NDArray[np.int64], *, as_nu
     orphans = int((positions == MISSING).sum())
     if not orphans:
         return
-    lost = f"{name}: {orphans:,} rows name a row of {link.target} that is not there"
+    lost = f"{name}: {orphans:,} rows reference a row of {link.target} that does not exist"
     if not as_null:
         raise DataError(
             f'{lost}. Repair them, or say `orphans: "null"` in the spec (`--orphans null`) to count such keys as NULL.'
@@ -242,7 +242,7 @@ def _sort_public_keys(
     values: dict[str, dict[str, pa.Array]],
     keys: dict[str, KeyValues],
 ) -> pa.Table | None:
-    """Where public tables name the entity table, its ids are public: bring its rows in their order, and return them."""
+    """Where public tables reference the entity table, its ids are public: sort its rows by them, and return them."""
     if not ids_are_public(protection):
         return None
     entity = protection.schema.table(protection.entity)

@@ -11,13 +11,14 @@ from statistics import median
 from typing import Any
 
 from privbench.fitting.plan import forecast_of
-from privbench.methods.domains.budget import POOR, SEEN
-from privbench.methods.forecast import REMEDIES
-from privbench.model.found_lists import list_warnings
+from privbench.methods.domains.budget import POOR, SEEN, poor_domains_line
+from privbench.methods.forecast import remedies_line
 from privbench.model.model import Model
+from privbench.model.notes import list_warnings
+from privbench.privacy.features import Fanout, InDegree, KeySlot, Magnitude, NullKey, Own
+from privbench.privacy.queries import Counts
 from privbench.privacy.receipt import display_name, link_json
 from privbench.schema.unit import Link, LinkKind
-from privbench.spn.count_links import DegreeLink
 
 NOISY = 0.5
 """A table or key is worth a warning if the noise of its counts adds up to more than this share of its rows."""
@@ -25,7 +26,7 @@ MOST_EPSILON = 20
 MEAN_NOISE = {"discrete-laplace": 1.0, "discrete-gaussian": 0.8}
 """The size of the noise on a count, without its sign, in scales of its law."""
 SMALL_SHARE = 0.01
-"""An uncertainty of the share of NULL keys that nobody minds."""
+"""An uncertainty of the share of NULL keys that is not worth a warning."""
 
 
 def fit_warnings(model: Model) -> list[str]:
@@ -35,7 +36,7 @@ def fit_warnings(model: Model) -> list[str]:
     lines = [line for name in model.protection.order for line in _of_table(model, name, noise)]
     lines += forecast.warnings if forecast is not None else ()
     if lines:
-        lines.append(f"Remedies for noise: {', '.join(_remedies(model))}.")
+        lines.append(remedies_line(*_more_remedies(model)))
     lines += _of_domains(model)
     lines += list_warnings(model)
     epsilon = Fraction(model.receipt["epsilon"])
@@ -47,31 +48,26 @@ def fit_warnings(model: Model) -> list[str]:
     entities, delta = round(model.tables[model.protection.entity].rows), Fraction(model.receipt["delta"])
     if delta * entities > 1:
         lines.append(
-            f"delta {float(delta):g} is above one over the {entities:,} entities: to publish one of them as it is "
-            "would keep such a promise. Choose one far below, such as 1e-9."
+            f"delta {float(delta):g} is above 1/{entities:,}, one over the number of entities: a delta this large "
+            "would allow publishing one entity unprotected. Choose one far below, such as 1e-9."
         )
     return lines
 
 
 def _of_domains(model: Model) -> list[str]:
-    """Say which domains were found with so much noise that good parts of a column may lie outside."""
+    """Say which domains were found with noise so large that good parts of a column may lie outside."""
     entities, unit = model.tables[model.protection.entity].rows, model.receipt["unit"]["weight"]
     unseen: dict[str, float] = {}
     for event in _events(model.receipt):
         query = event["query"]
         for axis in query.get("axes", ()):
-            if axis["feature"]["kind"] == "magnitude":
+            if axis["feature"]["kind"] == Magnitude.kind:
                 name = display_name(query["table"], axis["feature"]["column"])
                 unseen[name] = SEEN * float(Fraction(event["scale"]) / unit)
     poor = {name: most for name, most in unseen.items() if most > POOR * entities}
     if not poor:
         return []
-    most = min(max(poor.values()), entities)
-    return [
-        f"The domains of {', '.join(poor)} were found with little budget: what fewer than about {most:,.0f} of "
-        f"{entities:,.0f} entities have may lie outside. Declare them in the spec if they are public knowledge "
-        "(`domain: {range: [0, 120]}`), which costs nothing, or raise epsilon."
-    ]
+    return [poor_domains_line(poor, unseen=max(poor.values()), entities=entities, verb="were")]
 
 
 def _events(receipt: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -83,7 +79,7 @@ def _row_noise(receipt: Mapping[str, Any]) -> dict[tuple[str, str], float]:
     noise: dict[tuple[str, str], float] = {}
     for event in _events(receipt):
         query = event["query"]
-        if query["kind"] == "histogram" and query["counts"] == "rows" and query["axes"]:
+        if query["kind"] == "histogram" and query["counts"] == Counts.ROWS.value and query["axes"]:
             place = query["table"], json.dumps(query["axes"][-1]["feature"], sort_keys=True)
             mean = MEAN_NOISE[event["mechanism"]] * float(Fraction(event["scale"]))
             noise[place] = noise.get(place, 0.0) + mean * event["draws"]
@@ -92,7 +88,7 @@ def _row_noise(receipt: Mapping[str, Any]) -> dict[tuple[str, str], float]:
 
 def _of_table(model: Model, name: str, noise: Mapping[tuple[str, str], float]) -> Iterator[str]:
     rows = model.tables[name].rows
-    columns = [_noise_of(noise, name, {"kind": "column", "column": column}) for column in model.codecs[name]]
+    columns = [_noise_of(noise, name, {"kind": Own.kind, "column": column}) for column in model.codecs[name]]
     typical = median(columns) if columns else 0.0
     if typical > NOISY * rows:
         much = "mostly" if typical > rows else "in good part"
@@ -103,18 +99,18 @@ def _of_table(model: Model, name: str, noise: Mapping[tuple[str, str], float]) -
 
 
 def _of_key(model: Model, link: Link, noise: Mapping[tuple[str, str], float]) -> str | None:
-    counts, rows, target = model.tables[link.table].links[link.name], model.tables[link.table].rows, link.target
+    shares, rows, target = model.tables[link.table].links[link.name].shares, model.tables[link.table].rows, link.target
     key, described = ", ".join(link.key.columns), {"link": link_json(link)}
-    if _noise_of(noise, link.table, {"kind": "key slot", **described}) > NOISY * rows:
+    if _noise_of(noise, link.table, {"kind": KeySlot.kind, **described}) > NOISY * rows:
         return f"how its rows are spread over {target} by the key {key} is in good part noise"
-    degrees = "fanout" if link.kind is LinkKind.OWNER else "in-degree"
+    degrees = Fanout.kind if link.kind is LinkKind.OWNER else InDegree.kind
     if target in model.tables and (
         _noise_of(noise, target, {"kind": degrees, **described}) > NOISY * model.tables[target].rows
     ):
         return f"how many rows reference the same row of {target} by the key {key} is in good part noise"
-    unsure = _noise_of(noise, link.table, {"kind": "null key", **described})
-    if isinstance(counts, DegreeLink) and unsure > max(counts.null_share, SMALL_SHARE) * rows:
-        return f"the share of NULL in the key {key} ({counts.null_share:.0%}) is within its noise"
+    unsure = _noise_of(noise, link.table, {"kind": NullKey.kind, **described})
+    if shares is not None and unsure > max(shares.null_share, SMALL_SHARE) * rows:
+        return f"the share of NULL in the key {key} ({shares.null_share:.0%}) is within its noise"
     return None
 
 
@@ -122,7 +118,7 @@ def _noise_of(noise: Mapping[tuple[str, str], float], table: str, feature: Mappi
     return noise.get((table, json.dumps(feature, sort_keys=True)), 0.0)
 
 
-def _remedies(model: Model) -> list[str]:
+def _more_remedies(model: Model) -> list[str]:
     unit = model.receipt["unit"]["tables"]
     chosen = [name for name, limits in unit.items() if limits["rows_per_entity_from"] == "chosen"]
-    return [*REMEDIES, f"a declared `rows_per_entity` ({', '.join(chosen)})"] if chosen else list(REMEDIES)
+    return [f"a declared `rows_per_entity` ({', '.join(chosen)})"] if chosen else []

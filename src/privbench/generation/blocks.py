@@ -194,7 +194,7 @@ class OwnerBlocks:
             window *= 2
 
     def _fitted(self, fanouts: Numbers, *, first: int, before: int) -> Numbers:
-        """FanoutLink that add up to what is wanted over all owners, spread evenly over rows or over room for rows."""
+        """Fanouts that add up to what is wanted over all owners, spread evenly over rows or over room for rows."""
         if self._fitting is None or self._fitting.drawn == self._fitting.wanted:
             return fanouts
         drawn, wanted = self._fitting

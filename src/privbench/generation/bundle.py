@@ -1,7 +1,7 @@
 """What stands beside the data in a bundle: schema, receipt, manifest, how to load it, and checksums.
 
-Names of tables and columns come from a stranger's database. They are quoted in SQL and escaped in comments and in the
-README, so that they can end no comment and add no markup.
+Names of tables and columns come from the publisher's database. They are quoted in SQL and escaped in comments and in
+the README, so that they can end no comment and add no markup.
 """
 
 import json
@@ -16,10 +16,9 @@ from privbench.io.names import file_stems, markdown, sql_comment
 from privbench.io.render import Dialect, omitted_keys, render_ddl
 from privbench.io.sinks import sink_kind
 from privbench.io.staging import is_bundle
-from privbench.model.changes import change_lines
 from privbench.model.file import model_digest
-from privbench.model.found_lists import found_lists
 from privbench.model.model import Model
+from privbench.model.notes import change_lines, found_lists
 from privbench.model.order import redrawn_links
 from privbench.schema.tables import Schema
 from privbench.schema.unit import LinkKind
@@ -133,7 +132,7 @@ def _readme(
     yield from _promise(model)
     if keeps_entity_keys(model, scale):
         entity = markdown(protection.entity)
-        yield f"The ids of {entity} are those of the source: public tables name them, so they count as public."
+        yield f"The ids of {entity} are those of the source: public tables reference them, so they count as public."
         yield ""
     yield from ("## Load it", "", sink_kind(form).loading.format(table=stems[next(iter(rows))]), "")
     if omitted := [markdown(f"{t} {k}") for t, k in omitted_keys(protection.schema, Dialect.DUCKDB)]:

@@ -6,6 +6,7 @@ its own random stream. `rows` makes values of them; estimates need no values.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,11 @@ from numpy.typing import NDArray
 from privbench.generation.blocks import OwnerBlocks, Span, child_spans, given_codes, spans
 from privbench.generation.carried import Spools, number
 from privbench.generation.derived import counted_keys
-from privbench.generation.sizes import Sizes, most_rows_per_owner
-from privbench.model.model import Model
+from privbench.generation.keys import keeps_entity_keys
+from privbench.generation.sizes import Sizes, most_rows_per_owner, planned_rows, within_reach
+from privbench.model.model import Model, has_child_rows
+from privbench.model.order import generation_order, referenced_ahead
+from privbench.model.public_counts import public_counts
 from privbench.schema.unit import Link, LinkKind
 from privbench.spn.feature_names import COMPONENT
 from privbench.spn.link import Points, RowBlock, TargetRows
@@ -51,6 +55,36 @@ class Block:
         """The codes of some features, own or given, of all rows or of those kept."""
         codes = self.codes | (self.given or {})
         return {name: codes[name] if kept is None else codes[name][kept] for name in names}
+
+
+class DrawRun:
+    """What all tables of one run share: the order in which they are made, their sizes, and what their rows carry."""
+
+    def __init__(self, model: Model, *, scale: float, seed: int, folder: Path) -> None:
+        """What rows carry is kept in `folder`, which the caller removes."""
+        self._model = model
+        self._scale = scale
+        self._seed = seed
+        self.keeps_entity_keys = keeps_entity_keys(model, scale)
+        self.spools = Spools(model, folder)
+        owners_first = has_child_rows(model)
+        self.order = generation_order(model.spec, model.protection, owners_first=owners_first)
+        self._promised = referenced_ahead(model.protection, self.order) if owners_first else frozenset()
+        self.planned = within_reach(model, planned_rows(model, scale), self._promised)
+
+    def draws(self, name: str, sizes: Sizes) -> "Draws":
+        """Draw the rows of a private table; `sizes` are those of the tables so far, and planned ones."""
+        return Draws(
+            self._model,
+            name,
+            rows=self.planned[name],
+            scale=self._scale,
+            sizes=sizes,
+            spools=self.spools,
+            seed=self._seed,
+            exact=name in self._promised,
+            known=public_counts(self._model, name) if self.keeps_entity_keys else None,
+        )
 
 
 class Draws:

@@ -13,19 +13,16 @@ import pyarrow as pa
 
 from privbench.errors import SpecError
 from privbench.generation.bundle import write_companions
-from privbench.generation.carried import Spools
-from privbench.generation.draws import Draws
-from privbench.generation.keys import KeyMaker, keeps_entity_keys
+from privbench.generation.draws import DrawRun
+from privbench.generation.keys import KeyMaker
 from privbench.generation.rows import PrivateRows, PublicRows
-from privbench.generation.sizes import lost_rows, planned_rows, within_reach
+from privbench.generation.sizes import lost_rows
 from privbench.io.base import Format
 from privbench.io.sinks import open_sink
 from privbench.io.staging import check_target, private_folder, staged
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import format_of, model_of
-from privbench.model.model import Model, has_child_rows
-from privbench.model.order import generation_order, referenced_ahead
-from privbench.model.public_counts import public_counts
+from privbench.model.model import Model
 from privbench.schema.tables import Table
 from privbench.schema.unit import Role
 
@@ -80,20 +77,16 @@ class _Run:
         self._model = model
         self._seed = seed
         self._scale = scale
-        self._keep_keys = keeps_entity_keys(model, scale)
+        self._run = DrawRun(model, scale=scale, seed=seed, folder=spool / "carried")
+        self._keep_keys, self._planned = self._run.keeps_entity_keys, self._run.planned
         self._keys = KeyMaker(model, keep_entity_keys=self._keep_keys, folder=spool)
-        self._spools = Spools(model, spool / "carried")
-        owners_first = has_child_rows(model)
-        self._order = generation_order(model.spec, model.protection, owners_first=owners_first)
-        self._promised = referenced_ahead(model.protection, self._order) if owners_first else frozenset()
-        self._planned = within_reach(model, planned_rows(model, scale), self._promised)
         self.written: dict[str, int] = {}
         for name in model.protection.order:
             self._keys.check_room(model.protection.schema.table(name), self._planned[name], scale)
 
     def close(self) -> None:
         """Let go of all files that are open for what tables carry."""
-        self._spools.close()
+        self._run.spools.close()
 
     def lost(self) -> list[str]:
         """What to say of tables that came out smaller than planned."""
@@ -101,7 +94,7 @@ class _Run:
 
     def batches(self, progress: Progress) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Every batch of every table, with the name of its table."""
-        for name in self._order:
+        for name in self._run.order:
             self.written[name] = 0
             table = self._model.protection.schema.table(name)
             for batch in self._table(table):
@@ -111,7 +104,7 @@ class _Run:
                 progress(f"writing {name}", self.written[name], max(self._planned.get(name, 0), self.written[name]))
             self._keys.finish(name)
             if name in self._model.tables:
-                self._spools.finish(name)
+                self._run.spools.finish(name)
 
     def _table(self, table: Table) -> Iterator[pa.RecordBatch]:
         sizes = self._planned | self.written | {table.name: self._planned[table.name]}
@@ -120,21 +113,11 @@ class _Run:
                 self._model, table.name, sizes=sizes, keys=self._keys, keep_entity_keys=self._keep_keys, seed=self._seed
             )
             return public.batches()
-        draws = Draws(
-            self._model,
-            table.name,
-            rows=self._planned[table.name],
-            scale=self._scale,
-            sizes=sizes,
-            spools=self._spools,
-            seed=self._seed,
-            exact=table.name in self._promised,
-            known=public_counts(self._model, table.name) if self._keep_keys else None,
-        )
+        draws = self._run.draws(table.name, sizes)
         self._keys.check_room(table, draws.rows, self._scale)
         sort = not (self._keep_keys and table.name == self._model.protection.entity)
         sizes[table.name] = draws.rows
         rows = PrivateRows(
-            self._model, table.name, draws=draws, sizes=sizes, keys=self._keys, spools=self._spools, sort=sort
+            self._model, table.name, draws=draws, sizes=sizes, keys=self._keys, spools=self._run.spools, sort=sort
         )
         return rows.batches()

@@ -4,12 +4,10 @@ Numbered keys are computed, public keys are looked up in the public table, and k
 spooled to disk when their table is made and looked up there, so that memory does not grow with the scale.
 """
 
-import io
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from privbench.encode.serial import TEXT_LENGTH, check_room, numbered
@@ -100,7 +98,7 @@ class KeyMaker:
 
     def _table(self, name: str) -> pa.Table:
         if name not in self._looked_up:
-            self._looked_up[name] = pq.read_table(io.BytesIO(self._model.public[name]))
+            self._looked_up[name] = self._model.public_table(name)
         return self._looked_up[name]
 
     def _length(self, table: Table, column: str) -> int:

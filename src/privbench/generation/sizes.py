@@ -4,11 +4,8 @@ Where child rows come with their owners, the number of rows is an expectation. A
 entity may have, and no more than its keys can tell apart; both are public or follow from the spec.
 """
 
-import io
 from collections.abc import Collection, Mapping, Sequence
 from math import prod
-
-import pyarrow.parquet as pq
 
 from privbench.model.model import Model
 from privbench.model.order import colliding_keys
@@ -29,7 +26,7 @@ def planned_rows(model: Model, scale: float) -> dict[str, int]:
     A table with a NOT NULL key into a table without rows has none either.
     """
     private = model.protection.order
-    planned = {n: pq.ParquetFile(io.BytesIO(content)).metadata.num_rows for n, content in model.public.items()}
+    planned = dict(model.public_rows)
     for name in private:
         rows = model.tables[name].rows
         planned[name] = max(round(rows * scale), 1 if rows >= 0.5 else 0)

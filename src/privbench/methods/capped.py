@@ -19,9 +19,9 @@ from privbench.privacy import features
 from privbench.privacy.blocks import Block
 from privbench.privacy.calibrate import Noise, choice_noise
 from privbench.privacy.facts import Facts, LinkFacts
-from privbench.privacy.features import Axis, Feature, whole_axis
+from privbench.privacy.features import Axis, Fanout, Feature, InDegree, KeySlot, NullKey, Own, Part, whole_axis
 from privbench.privacy.ledger import Scope
-from privbench.privacy.queries import CapChoice, Counts, Histogram
+from privbench.privacy.queries import CapChoice, Counts, Histogram, histogram_json
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import LinkKind
 from privbench.spn.clique import CliqueTree
@@ -166,7 +166,7 @@ def _choose_cap(vault: Vault, facts: Facts, table: str, entities: Size, amount: 
 
 
 def cap_penalties(entities: int, noise: float) -> list[int]:
-    """What each cap of CAPS costs in its choice with so much noise: public, and in proportion to the cap.
+    """What each cap of CAPS costs in its choice with that noise: public, and in proportion to the cap.
 
     >>> cap_penalties(16_000, 10.0)[:3], cap_penalties(0, 100.0)[:3]
     ([10, 20, 30], [12, 25, 37])
@@ -308,23 +308,19 @@ def _is_foreign(table: TableModel) -> bool:
 
 def _implied_counts(facts: Facts, name: str, table: TableModel) -> Iterator[Mapping[str, Any]]:
     if facts.tables[name].rows is None:
-        yield rows_json(name)
+        yield histogram_json(name, Counts.ROWS)
     for node in walk(table.network):
         if isinstance(node, Leaf) and node.column != COMPONENT and not node.constant:
-            yield rows_json(name, (len(node.counts), {"kind": "column", "column": node.column}))
+            yield histogram_json(name, Counts.ROWS, [(len(node.counts), {"kind": Own.kind, "column": node.column})])
     for link in facts.links_of(name):
         counts, described = table.links[link.name], {"link": link.to_json()}
         if isinstance(counts, SlotLink):
             parts, slots = counts.counts.shape
-            yield rows_json(name, (parts, {"kind": "part"}), (slots, {"kind": "key slot", **described}))
+            yield histogram_json(
+                name, Counts.ROWS, [(parts, {"kind": Part.kind}), (slots, {"kind": KeySlot.kind, **described})]
+            )
         elif isinstance(counts, DegreeLink):
-            kind = "fanout" if link.kind is LinkKind.OWNER else "in-degree"
-            yield rows_json(link.target, (len(counts.counts), {"kind": kind, **described}))
+            kind = Fanout.kind if link.kind is LinkKind.OWNER else InDegree.kind
+            yield histogram_json(link.target, Counts.ROWS, [(len(counts.counts), {"kind": kind, **described})])
             if counts.null_share:
-                yield rows_json(name, (1, {"kind": "null key", **described}))
-
-
-def rows_json(table: str, *axes: tuple[int, Mapping[str, Any]]) -> dict[str, Any]:
-    """A histogram of rows by axes, each of so many bins of a feature, as the receipt describes it."""
-    described = [{"bins": bins, "feature": dict(feature)} for bins, feature in axes]
-    return {"kind": "histogram", "table": table, "counts": Counts.ROWS.value, "axes": described}
+                yield histogram_json(name, Counts.ROWS, [(1, {"kind": NullKey.kind, **described})])

@@ -5,6 +5,10 @@ each count is replaced by its posterior mean. In an ordered column the prior of 
 on its neighbours', and the result is averaged with piecewise constant fits. All of it is post-processing.
 """
 
+from dataclasses import replace
+from math import sqrt
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,6 +30,18 @@ PENALTIES = (2.0, 4.0, 6.0, 9.0)
 FEWEST_FOR_PIECES = 12
 LEAST_NOISE = 0.2
 """Noise below this needs no denoising."""
+
+
+def weighted_mean(first: tuple[NDArray[Any], Noise], second: tuple[NDArray[Any], Noise]) -> tuple[Floats, Noise]:
+    """Two noisy measurements of the same counts as one, weighted by their precision, and its noise.
+
+    >>> noise = Noise(gaussian=True, scale=1.0)
+    >>> weighted_mean((np.array([2.0]), noise), (np.array([4.0]), noise))[0].tolist()
+    [3.0]
+    """
+    (a, noise), (b, other) = first, second
+    va, vb = noise.variance, other.variance
+    return (a * vb + b * va) / (va + vb), replace(noise, scale=noise.scale * sqrt(vb / (va + vb)))
 
 
 def denoise(noisy: Floats, noise: Noise, total: float, *, smooth: bool) -> Floats:
@@ -106,7 +122,7 @@ def _corrected(means: Floats, clear: NDArray[np.bool_], total: float) -> Floats:
 
 
 def _pieces(noisy: Floats, noise: Noise) -> Floats:
-    """Piecewise constant fits of least squares with a price per piece: one fit for each of PENALTIES."""
+    """Piecewise constant fits of least squares with a penalty per piece: one fit for each of PENALTIES."""
     size = len(noisy)
     sums, squares = np.append(0.0, np.cumsum(noisy)), np.append(0.0, np.cumsum(noisy**2))
     penalties = np.array(PENALTIES)

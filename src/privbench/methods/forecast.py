@@ -12,6 +12,11 @@ REMEDIES = ("a larger epsilon", "fewer tables and columns (`drop`)", "domains wi
 """What to do about noise."""
 
 
+def remedies_line(*more: str) -> str:
+    """Say what to do about noise; `more` are remedies beside those that always help."""
+    return f"Remedies for noise: {', '.join((*REMEDIES, *more))}."
+
+
 class Outlook(Enum):
     """What will be signal, in plain words."""
 
@@ -29,7 +34,7 @@ class PlanInput:
     budget: Fraction
     measure: PrivacyMeasure
     rows: Mapping[str, int]
-    """Tables that are not named are taken to be as large as the entity table."""
+    """Tables that are left out are taken to be as large as the entity table."""
 
     @property
     def entities(self) -> int:
@@ -50,9 +55,9 @@ class ColumnForecast:
     noise: float
     """Standard deviation of each count."""
     stands_out: float
-    """So many entities have to share a code for it to stand out of the noise."""
+    """The number of entities that have to share a code for it to stand out of the noise."""
     visible: int
-    """At most so many codes can stand out, if they are about even."""
+    """The most codes that can stand out, if they are about even."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +65,16 @@ class PairForecast:
     """Tables of pairs of columns, counted in entities."""
 
     most: int
-    """At most so many pairs are measured."""
+    """The most pairs that are measured."""
     cells: int
-    """Of the table of two typical columns,"""
+    """Cells of the table of two typical columns."""
     noise: float
-    """with this standard deviation of each cell if all pairs are measured."""
+    """Standard deviation of each cell if all pairs are measured."""
     dependence: float
     """The smallest dependence of two typical columns that will be seen: the share of entities (total variation) by
-    which their table differs from that of independent columns,"""
+    which their table differs from that of independent columns."""
     least_dependence: float
-    """and the same for columns of two codes each."""
+    """The same for columns of two codes each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +85,7 @@ class TableForecast:
     amount: Fraction
     """What it may spend, in the privacy measure of the ledger."""
     entities: int
-    """At most so many have rows here."""
+    """The most entities that have rows here."""
     given: tuple[str, ...]
     """Columns of the owner row and the like, on which own ones may depend."""
     ratio: float
@@ -91,9 +96,9 @@ class TableForecast:
     pairs: PairForecast | None
     outlook: Outlook
     singles_from: int
-    """So many entities are needed for most single columns,"""
+    """The number of entities that is needed for most single columns."""
     pairs_from: int
-    """and so many for a whole tree of pairs."""
+    """The number of entities that is needed for a whole tree of pairs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

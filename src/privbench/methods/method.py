@@ -45,7 +45,7 @@ S = TypeVar("S", bound=Settings)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Implied:
-    """What the tables of a model must have cost at least: queries as the receipt describes them, each so many times."""
+    """What the tables of a model must have cost at least: queries as the receipt describes them, repeated as asked."""
 
     queries: tuple[Mapping[str, Any], ...]
     """Noisy counts without which the model could not have come out as it did."""
@@ -54,7 +54,7 @@ class Implied:
     partitions: Counter[str] = field(default_factory=Counter)
     """By table: how many partitions may have been charged at most; none where a method does not split rows."""
     foreign: tuple[str, ...] = ()
-    """Tables that hold what the method does not make: nobody could say what that has cost."""
+    """Tables that contain parts that the method never produces, whose cost is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

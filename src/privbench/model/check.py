@@ -1,11 +1,12 @@
-"""The parts of a model file must fit together before anything is made of them; it may come from a stranger.
+"""The parts of a model file must fit together before anything is made of them; it may come from anyone.
 
-Parquet is checked by its metadata before a value is read: a few bytes can claim a trillion rows, or a long text for
+Links must fit their keys, and find their columns in the networks with the codes they expect.
+Parquet is checked by its metadata before a value is read: a few bytes can claim a trillion rows, or a long string for
 each of a million. What `fit` writes is not compressed (the file is, as a whole), so pages are as long as they say.
 """
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,24 +14,27 @@ import pyarrow.parquet as pq
 
 from privbench.errors import ModelError
 from privbench.io.base import arrow_schema
-from privbench.model.link_check import check_counted, check_links, feature_sizes
 from privbench.model.model import Model
 from privbench.privacy.facts import SIZE_LIMIT
-from privbench.schema.unit import Protection, Role, key_name
-from privbench.spn.fanout_link import FanoutLink
-from privbench.spn.feature_names import COMPONENT
+from privbench.schema.unit import Link, Protection, Role
+from privbench.spn.fanouts import RANK_EDGES, size_edges
+from privbench.spn.feature_names import COMPONENT, RANK, STRATUM, first_column, owner_column, shown
+from privbench.spn.link import LinkColumn
+from privbench.spn.nodes import given_columns
 
 CELLS_PER_BYTE, FREE_CELLS = 1000, 2**20
 """More values than that Parquet of its length does not hold when `fit` writes it, in groups of 65,536 rows."""
 MAX_BATCH_TEXT = 2**28
 """Bytes of text that a batch of rows may unpack to, beyond the length of the file."""
 _BATCH_ROWS = 2**16
+MOST_OF_OWNER = 2**24
+"""The rows of an owner are made in one block, so that their number must not fill the memory."""
 
 
 def check_model(model: Model, *, public_rows: Mapping[str, int] | None = None) -> None:
     """Refuse a model whose tables, columns, codes or keys are not those of its spec.
 
-    `public_rows` are the rows that the public tables are said to have.
+    `public_rows` are the rows that the public tables have by the header of the file.
     """
     if set(model.tables) != set(model.protection.order):
         raise ModelError("its tables are not those of its spec.")
@@ -45,19 +49,80 @@ def _check_table(model: Model, name: str) -> None:
     sizes.pop(COMPONENT, None)
     if not 0 <= table.rows <= SIZE_LIMIT:
         raise ModelError(f"{name}: has an impossible number of rows.")
-    check_links(model, name)
-    check_counted(model, name)
-    if sizes != {column: codec.size for column, codec in model.codecs[name].items()} | feature_sizes(model, name):
+    _check_links(model, name)
+    _check_counted(model, name)
+    if sizes != {column: codec.size for column, codec in model.codecs[name].items()} | _feature_sizes(model, name):
         raise ModelError(f"{name}: its network does not fit its columns.")
 
 
+def _feature_sizes(model: Model, table: str) -> dict[str, int]:
+    """The columns of a table's network beside those of the table, with their numbers of codes, as its links ask."""
+    sizes: dict[str, int] = {}
+    for column in _columns(model, table):
+        if column.name in sizes or column.name in model.codecs[table]:
+            raise ModelError(f"{table}: the network has two columns named {shown(column.name)}.")
+        sizes[column.name] = column.codes
+    return sizes
+
+
+def _check_links(model: Model, name: str) -> None:
+    """Refuse links that are not those of the table's keys, or of a kind that their key cannot have."""
+    links, keys = model.tables[name].links, model.protection.links_of(name)
+    if set(links) != {key.name for key in keys}:
+        raise ModelError(f"{name}: its links do not fit its keys.")
+    for key in keys:
+        if key.kind not in links[key.name].keys:
+            raise ModelError(f"{name}: the link of {key.name} is not of the kind of its key.")
+        if any(column.codes != _parts(model, name) for column in links[key.name].columns(key) if _is_part(column)):
+            raise ModelError(f"{name}: the link of {key.name} has other parts than its network.")
+        _check_children(model, key)
+
+
 def _check_counted(model: Model, name: str) -> None:
-    """Refuse columns that count rows that are not made with their owner: their number is not known then."""
+    """Refuse columns that count rows which do not come with their owner: their number is not known when it is made."""
     derived = [column.derived for column in model.protection.schema.table(name).columns]
-    for child in (equals.rows for equals in derived if equals is not None and equals.rows is not None):
-        link = key_name(child, model.protection.owners[child])
-        if not isinstance(model.tables[child].links.get(link), FanoutLink):
-            raise ModelError(f"{name}: counts rows of {child}, which are not made with it.")
+    for child in (rule.rows for rule in derived if rule is not None and rule.rows is not None):
+        owner = model.protection.owner_link(child)
+        link = None if owner is None else model.tables[child].links.get(owner.name)
+        if link is None or link.with_owner is None:
+            raise ModelError(f"{name}: counts rows of {child}, which do not come with their owner.")
+
+
+def _columns(model: Model, table: str) -> Iterator[LinkColumn]:
+    """What links of the table's own keys, and of keys that reference it, need in its network."""
+    for key in (k for k in model.protection.links if table in (k.table, k.target) and k.table in model.tables):
+        link = model.tables[key.table].links.get(key.name)
+        for column in () if link is None else link.columns(key):
+            if (key.target if column.on_target else key.table) == table and not _is_part(column):
+                yield column
+
+
+def _is_part(column: LinkColumn) -> bool:
+    """Whether it is the part of the table that a row is of: one column for all links, left out where there is one."""
+    return column.name == COMPONENT
+
+
+def _parts(model: Model, table: str) -> int:
+    return model.tables[table].network.sizes.get(COMPONENT, 1)
+
+
+def _check_children(model: Model, key: Link) -> None:
+    """Rows that come with their owner are drawn by features of it and of its first row, with one code more."""
+    children = model.tables[key.table].links[key.name].with_owner
+    if children is None:
+        return
+    if not children.unowned <= SIZE_LIMIT:
+        raise ModelError(f"{key.table}: has an impossible number of rows without an owner.")
+    if children.edges[-1] > MOST_OF_OWNER:
+        raise ModelError(f"{key.table}: an owner has more than {MOST_OF_OWNER:,} rows in it, too many for memory.")
+    above, own = model.tables[key.target].network, model.tables[key.table].network
+    sizes = {**above.sizes, **{given.column: len(given.bins) for given in given_columns(above)}}
+    known = {owner_column(name): codes + 1 for name, codes in sizes.items()}
+    known |= {first_column(name): codes + 1 for name, codes in own.sizes.items()}
+    known |= {RANK: len(RANK_EDGES) - 1, STRATUM: len(size_edges()) - 1}
+    for given in given_columns(own):
+        if known.get(given.column) != len(given.bins):
+            raise ModelError(f"{key.table}: its network asks for {shown(given.column)}, which its rows do not have.")
 
 
 def _check_public(model: Model, rows: Mapping[str, int] | None) -> None:
@@ -67,7 +132,7 @@ def _check_public(model: Model, rows: Mapping[str, int] | None) -> None:
     for table in tables:
         held = check_parquet(model.public[table.name], arrow_schema(table), where=table.name)
         if rows is not None and rows[table.name] != held:
-            raise ModelError(f"{table.name}: has {held:,} rows, and not as many as the header says.")
+            raise ModelError(f"{table.name}: has {held:,} rows, but the header says {rows[table.name]:,}.")
 
 
 def entity_key_schema(protection: Protection) -> pa.Schema:
@@ -100,17 +165,17 @@ def check_parquet(content: bytes, columns: pa.Schema, *, where: str) -> int:
         chunks = [group.column(i) for i in range(group.num_columns)]
         if any(chunk.compression != "UNCOMPRESSED" for chunk in chunks):
             raise ModelError(f"{where}: its Parquet is compressed, which that of a model is not.")
-    _check_texts(content, columns, where=where)
+    _check_strings(content, columns, where=where)
     return int(rows)
 
 
-def _check_texts(content: bytes, columns: pa.Schema, *, where: str) -> None:
-    """Refuse texts that stand once in the file and are used so often that they would fill the memory."""
-    texts = [field.name for field in columns if pa.types.is_string(field.type)]
-    if not texts:
+def _check_strings(content: bytes, columns: pa.Schema, *, where: str) -> None:
+    """Refuse strings that stand once in the file and are used so often that they would fill the memory."""
+    strings = [field.name for field in columns if pa.types.is_string(field.type)]
+    if not strings:
         return
-    file = pq.ParquetFile(io.BytesIO(content), read_dictionary=texts)
-    for batch in file.iter_batches(_BATCH_ROWS, columns=texts, use_threads=False):
+    file = pq.ParquetFile(io.BytesIO(content), read_dictionary=strings)
+    for batch in file.iter_batches(_BATCH_ROWS, columns=strings, use_threads=False):
         lengths = (pc.binary_length(c.dictionary).take(c.indices) for c in batch.columns)
         if sum(pc.sum(lengths_of).as_py() or 0 for lengths_of in lengths) > MAX_BATCH_TEXT + len(content):
-            raise ModelError(f"{where}: its texts would take more memory than a table of its size does.")
+            raise ModelError(f"{where}: its strings would take more memory than a table of its size does.")

@@ -14,6 +14,9 @@ from privbench.schema.spec import Orphans, Sizes, Spec
 from privbench.schema.table_spec import ColumnSpec
 from privbench.schema.unit import Link, LinkKind, Neighbours, Protection, Role
 
+Codecs = Mapping[str, Mapping[str, Codec]]
+"""Codecs by table and column."""
+
 
 def sizes_are_public(spec: Spec, settings: Settings) -> bool:
     """Whether the spec declares the sizes of all tables public; as published, the paper does.
@@ -31,21 +34,20 @@ def sizes_are_public(spec: Spec, settings: Settings) -> bool:
 
 
 def known_rows(protection: Protection, rows: Mapping[str, int], *, public_sizes: bool) -> dict[str, int]:
-    """The sizes that are public: of public tables, of the entity table under `replace`, of all if so declared.
+    """The sizes that are public: of public tables, of the entity table under `replace`, of all if so declared."""
+    known = {name: rows[name] for name, role in protection.roles.items() if role is Role.PUBLIC and name in rows}
+    return known | {name: rows[name] for name in tables_of_known_size(protection, public_sizes=public_sizes)}
 
-    Never of a lookup: its rows are copied for each row that references them, so that their number is not the size that
+
+def tables_of_known_size(protection: Protection, *, public_sizes: bool) -> tuple[str, ...]:
+    """The private tables whose sizes are public.
+
+    Never a lookup: its rows are copied for each row that references them, so that their number is not the size that
     the publisher knows, and an entity moves it.
     """
-    known = {name: rows[name] for name, role in protection.roles.items() if role is Role.PUBLIC and name in rows}
     if public_sizes:
-        known |= {name: rows[name] for name in protection.order if name not in protection.lookups}
-    if protection.neighbours is Neighbours.REPLACE:
-        known[protection.entity] = rows[protection.entity]
-    return known
-
-
-Codecs = Mapping[str, Mapping[str, Codec]]
-"""Codecs by table and column."""
+        return tuple(name for name in protection.order if name not in protection.lookups)
+    return (protection.entity,) if protection.neighbours is Neighbours.REPLACE else ()
 
 
 def public_facts(
@@ -90,7 +92,7 @@ def _link_facts(protection: Protection, link: Link, known: Mapping[str, int]) ->
 
 
 def link_facts(link: Link, *, slots: int | None, counted: bool = False) -> LinkFacts:
-    """What is public of a key that can reference so many rows; None where their number is private."""
+    """What is public of a key that can reference `slots` rows; None where their number is private."""
     return LinkFacts(
         name=link.name,
         table=link.table,

@@ -1,6 +1,6 @@
 """The model file: one zip with a JSON header, plain arrays and the public tables as Parquet.
 
-No pickle, no row indices, no real keys but public ones, no exact counts. Versioned. Reading one from a stranger
+No pickle, no row indices, no real keys but public ones, no exact counts. Versioned. Reading one from anyone
 runs nothing, and takes memory in proportion to the file: what unpacks to far more than its size is refused first.
 """
 
@@ -40,7 +40,7 @@ FORMAT, VERSION = "privbench-model", 2
 MAX_HEADER = 2**28
 MAX_CONTENT = 2**35
 FREE_CONTENT, MAX_RATIO = 2**26, 100
-"""A file may unpack to so many bytes, and to so many times its size beyond; models stay far below."""
+"""A file may unpack to FREE_CONTENT bytes and MAX_RATIO times its size; models stay far below."""
 MAX_ARRAY_HEADER = 10_000
 DAMAGE = (
     zipfile.BadZipFile,
@@ -104,7 +104,7 @@ def _entries(model: Model) -> Iterator[tuple[str, bytes]]:
         "version": VERSION,
         "spec": model.spec.model_dump(mode="json", by_alias=True, exclude={"source"}),
         "tables": {name: _table_header(f"{i}", table, arrays) for i, (name, table) in enumerate(model.tables.items())},
-        "public": {name: _number_of_rows(content) for name, content in model.public.items()},
+        "public": model.public_rows,
         "entity_keys": model.entity_keys is not None,
         "receipt": model.receipt,
     }
@@ -281,7 +281,3 @@ def _parquet(table: pa.Table) -> bytes:
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="none")
     return buffer.getvalue()
-
-
-def _number_of_rows(content: bytes) -> int:
-    return int(pq.read_metadata(io.BytesIO(content)).num_rows)

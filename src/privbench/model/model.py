@@ -1,11 +1,13 @@
 """The model: everything that was released, and nothing else. Safe to publish; `file` writes and reads it."""
 
-from collections.abc import Collection, Iterator, Mapping
+import io
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from privbench.encode.codec import Codec, compile_codec
 from privbench.errors import ModelError
@@ -35,6 +37,15 @@ class Model:
     def codecs(self) -> dict[str, dict[str, Codec]]:
         """Codecs by private table and column."""
         return compile_codecs(self.spec, self.protection)
+
+    @cached_property
+    def public_rows(self) -> dict[str, int]:
+        """How many rows each public table has."""
+        return {name: pq.read_metadata(io.BytesIO(content)).num_rows for name, content in self.public.items()}
+
+    def public_table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of a public table, or some of its columns."""
+        return pq.read_table(io.BytesIO(self.public[name]), columns=None if columns is None else list(columns))
 
 
 def is_estimated_by_sample(model: Model) -> bool:

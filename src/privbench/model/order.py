@@ -143,7 +143,7 @@ def _made_unique(spec: Spec, table: Table, column: str) -> bool:
 
 
 def ids_are_public(protection: Protection) -> bool:
-    """Whether public tables name the entity table by its numbered key, so that its ids are kept."""
+    """Whether public tables reference the entity table by its numbered key, so that its ids are kept."""
     entity = protection.schema.table(protection.entity)
     inbound = [k.key for k in protection.links if k.kind is LinkKind.INBOUND and k.key.table == entity.name]
     return any(is_numbered(entity, key.references) for key in inbound)

@@ -28,15 +28,10 @@ def public_counts(model: Model, table: str) -> dict[str, NDArray[np.uint16]]:
     return {c.name: np.minimum(c.codes, asked[c.name] - 1) for c in counts if c.name in asked}
 
 
-def public_rows(public: Mapping[str, bytes]) -> dict[str, int]:
-    """How many rows each public table has."""
-    return {name: pq.ParquetFile(io.BytesIO(content)).metadata.num_rows for name, content in public.items()}
-
-
 def count_bins(
     protection: Protection, public: Mapping[str, bytes], entity_keys: pa.Table | None
 ) -> tuple[PublicCounts, ...]:
-    """For each key of a public table that names entities by their public ids, the bins of all ids, in their order."""
+    """For each key of a public table that references entities by their public ids, the bins of all ids, in order."""
     counted = []
     for link in protection.links:
         if entity_keys is None or not references_entity(protection, link):

@@ -1,4 +1,4 @@
-"""A model and its receipt must tell the same story: who is protected, what is public, and a charge for every array.
+"""A model and its receipt must agree: who is protected, what is public, and a charge for every array.
 
 A receipt that adds up by itself could still be that of another model, or leave out what this one was made of.
 """
@@ -10,18 +10,15 @@ from dataclasses import replace
 from typing import Any
 
 from privbench.errors import PrivBenchError
-from privbench.methods.registry import DEFAULT
-from privbench.model.chosen import method_settings
-from privbench.model.facts import public_facts, sizes_are_public, stated_facts
+from privbench.model.chosen import Chosen, method_settings
+from privbench.model.facts import public_facts, sizes_are_public, stated_facts, tables_of_known_size
 from privbench.model.model import Model
-from privbench.model.public_counts import count_bins, public_rows
+from privbench.model.public_counts import count_bins
 from privbench.privacy.features import magnitude, present, whole_axis
 from privbench.privacy.queries import Counts, FrequentValues, Histogram
 from privbench.privacy.receipt import PublicFacts, claims
 from privbench.schema.domain import Bins, Origin, Values
-from privbench.schema.spec import Sizes
 from privbench.schema.types import Kind
-from privbench.schema.unit import Neighbours
 from privbench_verify.receipt import Verdict, verify_receipt
 
 Query = Mapping[str, Any]
@@ -35,26 +32,33 @@ def verify_model(model: Model) -> Verdict:
         return verdict
     if set(model.receipt["unit"]["tables"]) != set(model.tables):
         return replace(verdict, status="failed", problems=("the receipt is about other tables than the model",))
-    problems = (*_other_claims(model), *_unpaid(model))
+    try:
+        chosen = method_settings(model.spec)
+        public_sizes = sizes_are_public(model.spec, chosen.settings)
+    except PrivBenchError as error:
+        unknown = f"the cost of the model cannot be checked, since its method cannot be used here: {error}"
+        return replace(verdict, status="failed", problems=(unknown,))
+    problems = (
+        *_other_claims(model, chosen, public_sizes=public_sizes),
+        *_unpaid(model, chosen, public_sizes=public_sizes),
+    )
     return replace(verdict, status="failed", problems=problems) if problems else verdict
 
 
-def _other_claims(model: Model) -> Iterator[str]:
+def _other_claims(model: Model, chosen: Chosen, *, public_sizes: bool) -> Iterator[str]:
     """What the receipt says otherwise than the model's spec."""
-    for name, value in claims(model.protection, _facts(model), model.receipt["ledger"]["nodes"]).items():
+    facts = _facts(model, chosen, public_sizes=public_sizes)
+    for name, value in claims(model.protection, facts, model.receipt["ledger"]["nodes"]).items():
         stated = model.receipt.get(name)
         if stated != value:
             parts = [k for k in value if stated.get(k) != value[k]] if isinstance(stated, dict) else []
             yield f"{'.'.join([name, *parts[:1]])} is not what the model's spec says"
 
 
-def _facts(model: Model) -> PublicFacts:
+def _facts(model: Model, chosen: Chosen, *, public_sizes: bool) -> PublicFacts:
     """The public facts by the spec; numbers that a spec does not hold are taken from the receipt."""
     spec, protection, receipt = model.spec, model.protection, model.receipt
-    as_published = spec.method.get("as_published", False)
-    known = set(protection.order) - set(protection.lookups) if spec.sizes is Sizes.PUBLIC or as_published else set()
-    if protection.neighbours is Neighbours.REPLACE:
-        known.add(protection.entity)
+    known = tables_of_known_size(protection, public_sizes=public_sizes)
     caps = {t: spec.tables[t].rows_per_entity for t in protection.order}
     tables = receipt["unit"]["tables"]
     return PublicFacts(
@@ -62,7 +66,7 @@ def _facts(model: Model) -> PublicFacts:
         sizes={t: receipt["public"]["sizes"].get(t) for t in known},
         rows_per_entity={t: _rows_per_entity(cap, tables[t]["rows_per_entity"]) for t, cap in caps.items()},
         declared_caps=[t for t, cap in caps.items() if cap],
-        parameters=_parameters(model),
+        parameters=_parameters(model, chosen),
     )
 
 
@@ -71,38 +75,33 @@ def _rows_per_entity(declared: int | None, stated: int | None) -> int | None:
     return None if stated is None else declared or stated
 
 
-def _parameters(model: Model) -> dict[str, Any]:
+def _parameters(model: Model, chosen: Chosen) -> dict[str, Any]:
     """The receipt's settings, with the method and the stamped setting, where it has one, as the spec says."""
-    stated, spec = model.receipt["public"]["parameters"], model.spec.method
-    published = {"as_published": spec.get("as_published", False)} if "as_published" in {*stated, *spec} else {}
-    return {**stated, "method": spec.get("name", DEFAULT), **published}
+    stated = model.receipt["public"]["parameters"]
+    stamped = {"as_published": chosen.settings.as_published} if "as_published" in {*stated, *model.spec.method} else {}
+    return {**stated, "method": chosen.method.name, **stamped}
 
 
-def _unpaid(model: Model) -> Iterator[str]:
+def _unpaid(model: Model, chosen: Chosen, *, public_sizes: bool) -> Iterator[str]:
     """What the model holds that no event of the ledger accounts for."""
-    try:
-        chosen = method_settings(model.spec)
-    except PrivBenchError as error:
-        yield f"the method of the model is not known here, so that nobody can say what it must have cost: {error}"
-        return
     sizes = model.receipt["public"]["sizes"]
-    rows = {name: sizes.get(name, 0) for name in model.protection.order} | public_rows(model.public)
+    rows = {name: sizes.get(name, 0) for name in model.protection.order} | model.public_rows
     facts = public_facts(
         model.spec,
         model.protection,
         model.codecs,
         rows,
-        public_sizes=sizes_are_public(model.spec, chosen.settings),
+        public_sizes=public_sizes,
         public_counts=count_bins(model.protection, model.public, model.entity_keys),
     )
     yield from _other_numbers(model)
     implied = chosen.method.implied(facts, model.tables, chosen.settings)
     for name in implied.foreign:
-        yield f"{name}: the model holds what the method of its spec does not make"
+        yield f"{name}: the model contains parts that method {chosen.method.name} never produces"
     events = [node["query"] for node in model.receipt["ledger"]["nodes"] if node["kind"] == "event"]
     paid = Counter(_text(query) for query in events)
     for query, times in (Counter(map(_text, (*implied.queries, *_searches(model)))) - paid).items():
-        yield f"{times} events are missing for what the model holds: {query}"
+        yield f"{times} charges are missing in the receipt for: {query}"
     yield from _heavy_hitters(model, events)
     nodes = model.receipt["ledger"]["nodes"]
     charged = Counter(n["table"] for n in nodes if n["kind"] == "partition" and n["total"] != "0/1")
@@ -110,7 +109,7 @@ def _unpaid(model: Model) -> Iterator[str]:
         yield f"{table}: {times} more partitions are charged in parallel than the model has splits of rows"
     kinds = Counter((query["kind"], query["table"]) for query in events)
     for (kind, table), times in (implied.kinds - kinds).items():
-        yield f"{table}: {times} events are missing for what the model holds: {kind}"
+        yield f"{table}: {times} charges are missing in the receipt for: {kind}"
 
 
 def _other_numbers(model: Model) -> Iterator[str]:

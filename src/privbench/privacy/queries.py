@@ -5,7 +5,7 @@ and are never passed beside it; the engine evaluates it exactly, the vault adds 
 docs/proofs and derived again, from the published description alone, by `privbench_verify`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import prod
@@ -95,6 +95,12 @@ class Histogram:
         """Describe the query as the receipt does."""
         axes = [axis.to_json() for axis in self.axes]
         return {"kind": "histogram", "table": self.table, "counts": self.counts.value, "axes": axes}
+
+
+def histogram_json(table: str, counts: Counts, axes: Sequence[tuple[int, Mapping[str, Any]]] = ()) -> dict[str, Any]:
+    """Describe a histogram as the receipt does, by the number of bins and the described feature of each axis."""
+    described = [{"bins": bins, "feature": dict(feature)} for bins, feature in axes]
+    return {"kind": "histogram", "table": table, "counts": counts.value, "axes": described}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -64,12 +64,10 @@ class BlockLink(LinkModel):
         return np.where(codes >= self.blocks, NULL, slots)
 
     def to_json(self, where: str, arrays: Arrays) -> dict[str, Any]:  # noqa: ARG002
-        """Its fields."""
         return {"column": self.column, "blocks": self.blocks, "slots": self.slots}
 
     @classmethod
     def from_json(cls, header: Mapping[str, Any], array: Callable[[str], NDArray[Any]]) -> Self:  # noqa: ARG003
-        """Rebuild what `to_json` wrote."""
         return cls(column=text_field(header, "column"), blocks=_whole(header["blocks"]), slots=_whole(header["slots"]))
 
 

@@ -78,5 +78,5 @@ def text_field(header: Mapping[str, Any], name: str) -> str:
     """The name of a column that a link's header states; ModelError if it is not a text."""
     value = header[name]
     if not isinstance(value, str):
-        raise ModelError("a link names a column by something that is not a text.")
+        raise ModelError("a link names a column by something that is not a string.")
     return value

@@ -5,7 +5,7 @@ exact inference takes one pass over the columns, backwards, through tables no la
 is a sum-product network: a sum over the bins of each parent. Codes are grouped into bins, dependence is between bins.
 
 Given columns are known before a row is drawn, such as those of the row's owner. They may be parents of any column;
-where nobody gives them, they are drawn from a fixed sample of contexts.
+where the caller does not give them, they are drawn from a fixed sample of contexts.
 """
 
 from collections.abc import Mapping, Sequence

@@ -60,7 +60,6 @@ class SlotLink(LinkModel):
 
     @property
     def shares(self) -> KeyShares:
-        """Itself."""
         return self
 
     @property
@@ -78,7 +77,6 @@ class SlotLink(LinkModel):
         return (LinkColumn(name=COMPONENT, codes=len(self.counts)),)
 
     def share(self, first: int, last: int, targets: int) -> float:
-        """The share of the non-NULL keys that reference the target rows first .. last-1 of `targets`."""
         if self.cumulated[-1] == 0:
             return (last - first) / targets
         keys = self._keys_before(last / targets) - self._keys_before(first / targets)
@@ -118,7 +116,7 @@ class SlotLink(LinkModel):
             raise ModelError(f"a network has parts that its link does not know: it has {len(self.counts)}.")
 
     def expected(self, key: Link, network: Node, *, rows: int, most: int) -> Spread:
-        """Where the keys of so many rows point on average, part by part."""
+        """Where the keys of `rows` rows point on average, part by part."""
         if not key.unique and key.kind is not LinkKind.OWNER:
             # References are drawn with their NULLs; a part without counts references all rows alike.
             filled = self.counts.copy()
@@ -131,17 +129,15 @@ class SlotLink(LinkModel):
         return Spread(null=np.full(len(parts), null), rows=(1 - null) * capped)
 
     def to_json(self, where: str, arrays: Arrays) -> dict[str, Any]:
-        """The counts are an array."""
         arrays[where] = self.counts
         return {"array": where}
 
     @classmethod
     def from_json(cls, header: Mapping[str, Any], array: Callable[[str], NDArray[Any]]) -> Self:
-        """Rebuild what `to_json` wrote."""
         return cls(counts=array(header["array"]))
 
     def _keys_before(self, share: float) -> float:
-        """How many keys reference the slots of the first so-many-th part of all, a slot in the middle in proportion."""
+        """How many keys reference the slots of the first `share` of all slots, a slot in the middle in proportion."""
         at = share * self.slots
         whole = min(int(at), self.slots - 1)
         before, after = self.cumulated[whole], self.cumulated[whole + 1]
@@ -174,7 +170,6 @@ class DegreeLink(LinkModel):
 
     @property
     def shares(self) -> KeyShares:
-        """Itself."""
         return self
 
     def columns(self, key: Link) -> tuple[LinkColumn, ...]:  # noqa: ARG002
@@ -182,7 +177,6 @@ class DegreeLink(LinkModel):
         return ()
 
     def share(self, first: int, last: int, targets: int) -> float:
-        """The share of the non-NULL keys that reference the target rows first .. last-1 of `targets`."""
         return (last - first) / targets
 
     def draw(self, block: RowBlock, targets: TargetRows, *, rng: Rng) -> Targets:
@@ -205,13 +199,11 @@ class DegreeLink(LinkModel):
         return Spread(null=np.full(network.sizes.get(COMPONENT, 1), null), rows=None)
 
     def to_json(self, where: str, arrays: Arrays) -> dict[str, Any]:
-        """The counts are an array."""
         arrays[where] = self.counts
         return {"array": where, "null_share": self.null_share}
 
     @classmethod
     def from_json(cls, header: Mapping[str, Any], array: Callable[[str], NDArray[Any]]) -> Self:
-        """Rebuild what `to_json` wrote."""
         return cls(counts=array(header["array"]), null_share=header["null_share"])
 
     def _degrees(self, span: int, rng: Rng) -> Targets:

@@ -1,6 +1,6 @@
 """A network as text, for `privbench show --tree`: one line per node or column, with its likeliest values.
 
-Names and labels may come from a stranger's file, so characters that could steer a terminal are escaped.
+Names and labels may come from anyone's file, so characters that could steer a terminal are escaped.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

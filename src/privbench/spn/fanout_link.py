@@ -50,7 +50,6 @@ class FanoutLink(LinkModel):
 
     @property
     def with_owner(self) -> WithOwner:
-        """Itself."""
         return self
 
     @property
@@ -60,7 +59,6 @@ class FanoutLink(LinkModel):
 
     @property
     def cumulated(self) -> bool:
-        """FanoutLink are carried on one by one."""
         return False
 
     def columns(self, key: Link) -> tuple[LinkColumn, ...]:  # noqa: ARG002
@@ -72,7 +70,6 @@ class FanoutLink(LinkModel):
         return frozenset({self.column})
 
     def numbers(self, target: Node, codes: Codes, *, rng: Rng) -> Targets:  # noqa: ARG002
-        """How many rows come with each owner."""
         return draw_numbers(codes[self.column], self.edges, self.exponent, rng=rng)
 
     def draw(self, block: RowBlock, targets: TargetRows, *, rng: Rng) -> Targets:  # noqa: ARG002
@@ -82,13 +79,11 @@ class FanoutLink(LinkModel):
         return np.repeat(targets.carried.row_numbers(*block.owners), block.fanouts)
 
     def to_json(self, where: str, arrays: Arrays) -> dict[str, Any]:
-        """Its fields; the edges are an array."""
         arrays[where] = self.edges
         return {"array": where, "column": self.column, "exponent": self.exponent, "unowned": self.unowned}
 
     @classmethod
     def from_json(cls, header: Mapping[str, Any], array: Callable[[str], NDArray[Any]]) -> Self:
-        """Rebuild what `to_json` wrote."""
         return cls(
             column=text_field(header, "column"),
             edges=array(header["array"]),

@@ -18,7 +18,7 @@ Edges = NDArray[np.int64]
 MANY = 2**40
 """More rows than any owner has."""
 SIZE_CAP = 2**16
-"""From so many rows on, entities share the last bin of sizes."""
+"""From this many rows on, entities share the last bin of sizes."""
 STEEPEST = 64.0
 """The largest exponent of a power law inside a bin, up or down."""
 LISTED = 2**14
@@ -64,7 +64,7 @@ def bin_of(numbers: NDArray[np.integer], edges: Edges) -> NDArray[np.uint16]:
 
 
 def ranks(fanouts: Numbers) -> Numbers:
-    """The ranks, from 1, of the rows of owners with so many rows, owner after owner.
+    """The ranks, from 1, of the rows of owners with these fanouts, owner after owner.
 
     >>> ranks(np.array([2, 0, 3])).tolist()
     [1, 2, 1, 2, 3]

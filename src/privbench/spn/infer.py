@@ -30,7 +30,7 @@ Integers = NDArray[np.int64]
 
 
 def probability(node: Node, evidence: Mapping[str, NDArray[np.float64]]) -> float:
-    """Compute the probability that a row satisfies the evidence in every column named.
+    """Compute the probability that a row satisfies the evidence in every column of it.
 
     >>> leaf = Leaf(column="a", counts=np.array([3.0, 1.0]))
     >>> probability(leaf, {"a": np.array([0.0, 1.0])})
@@ -163,7 +163,7 @@ def _bin_evidence(column: Conditional, weights: Floats) -> Floats:
 
 
 def _blocks(tree: CliqueTree, tables: Sequence[Table], *, cells: int) -> Iterator[tuple[Integers, Floats]]:
-    """Contexts that these columns tell apart, with their weights; so many at a time that `cells` for each fit."""
+    """Contexts that these columns tell apart, with their weights; as many at a time as fit with `cells` for each."""
     first, group = distinct([table.configuration for table in tables], len(tree.weights))
     weights = np.bincount(group, weights=tree.weights).astype(np.float64)
     step = max(1, MAX_CELLS // cells)

@@ -1,8 +1,8 @@
 """What the model of a foreign key says and does, whatever its kind: the seam between learners, generation, estimates.
 
 A kind of link is one class that derives from `LinkModel`, in a file of its own, listed in `links.KINDS`. What a kind
-can do beyond drawing targets is a field that holds the part of the protocol for it, or None; nobody asks for its class.
-All that a link holds was released, so drawing from it is post-processing.
+can do beyond drawing targets is a field that holds the part of the protocol for it, or None; no caller asks for its
+class. All that a link holds was released, so drawing from it is post-processing.
 """
 
 from collections.abc import Callable, Mapping
@@ -167,7 +167,7 @@ class KeyShares(Protocol):
         """The share of the non-NULL keys that reference the target rows first .. last-1 of `targets`."""
 
     def expected(self, key: Link, network: Node, *, rows: int, most: int) -> Spread:
-        """Where the keys of so many rows point on average; a target has at most so many rows, if there is a limit."""
+        """Where the keys of `rows` rows point on average; a target has at most `most` rows, if there is a limit."""
 
 
 class LinkModel(Protocol):

@@ -1,7 +1,7 @@
 """All kinds of links, and links to and from a model file.
 
 To add a kind, write its class in a file of its own (`link.LinkModel` says what it must do) and list it in `KINDS`.
-Reading trusts nothing: whatever a stranger's file holds, the result is a checked link or an error that the reader of
+Reading trusts nothing: whatever a file holds, the result is a checked link or an error that the reader of
 model files knows as damage.
 """
 

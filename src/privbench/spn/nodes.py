@@ -85,9 +85,7 @@ class Sum:
         object.__setattr__(self, "weights", checked_weights("a sum node", self.weights))
         for child in self.children:
             if given := given_columns(child):
-                raise ModelError(
-                    f"{shown(given[0].column)}: given below a sum node, where rows have no order of their own."
-                )
+                raise ModelError(f"{shown(given[0].column)}: a sum node may not contain conditioning columns.")
         sizes = self.children[0].sizes
         for child in self.children[1:]:
             if child.sizes != sizes:
@@ -104,15 +102,6 @@ Node = Leaf | Product | Sum | CliqueTree
 def given_columns(node: Node) -> tuple[Given, ...]:
     """List the columns that must be known before a row of the node is drawn."""
     return node.given if isinstance(node, Product | CliqueTree) else ()
-
-
-def scope(node: Node) -> frozenset[str]:
-    """Name the columns that the node describes.
-
-    >>> sorted(scope(Product(children=(Leaf(column="b", counts=np.ones(2)), Leaf(column="a", counts=np.ones(3))))))
-    ['a', 'b']
-    """
-    return frozenset(node.sizes)
 
 
 def children(node: Node) -> tuple[Node, ...]:

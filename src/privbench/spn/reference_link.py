@@ -43,7 +43,7 @@ EVEN = 1e6
 MOST_MORE = 2.0**20
 """Keys that were not counted for each that was: whatever the count, a Poisson draw then fits 64 bits."""
 FEWEST_ALIKE = 50
-"""On average at least so many rows of a block count as alike."""
+"""On average at least this many rows of a block count as alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,6 @@ class ReferenceLink(LinkModel):
 
     @property
     def cumulated(self) -> bool:
-        """Sums up to each row are carried on."""
         return True
 
     def columns(self, key: Link) -> tuple[LinkColumn, ...]:  # noqa: ARG002
@@ -159,7 +158,6 @@ class ReferenceLink(LinkModel):
         return draw_carried(carried, targets.number, points)
 
     def to_json(self, where: str, arrays: Arrays) -> dict[str, Any]:
-        """Its fields; the edges are an array."""
         arrays[where] = self.edges
         rates = {"shape": self.uncounted.shape, "more": self.uncounted.more}
         bins = {"array": where, "column": self.column, "exponent": self.exponent}
@@ -167,7 +165,6 @@ class ReferenceLink(LinkModel):
 
     @classmethod
     def from_json(cls, header: Mapping[str, Any], array: Callable[[str], NDArray[Any]]) -> Self:
-        """Rebuild what `to_json` wrote."""
         column, null = (None if header[name] is None else text_field(header, name) for name in ("column", "null"))
         rates = Rates(**{name: float(header["uncounted"][name]) for name in ("shape", "more")})
         edges = array(header["array"])

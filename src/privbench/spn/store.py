@@ -2,7 +2,7 @@
 
 Nodes are listed parents first, so a tree of any depth is read and written without recursion and nothing in a file
 can point backwards or be shared. The description of a clique tree lists its columns and their parents, so that the
-lengths of all slices follow from it and from the bins. Unpacking trusts nothing: whatever a stranger's file holds, the
+lengths of all slices follow from it and from the bins. Unpacking trusts nothing: whatever a file holds, the
 result is a checked network or a ModelError. Reading costs time and memory in proportion to the file, within the limits
 below.
 """

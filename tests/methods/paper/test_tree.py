@@ -19,7 +19,7 @@ from privbench.privacy.facts import LinkFacts
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import Neighbours
 from privbench.spn.feature_names import COMPONENT
-from privbench.spn.nodes import Leaf, Node, scope, walk
+from privbench.spn.nodes import Leaf, Node, walk
 from privbench_verify.receipt import verify_receipt
 
 from ...seeded import SeededEntropy
@@ -53,7 +53,7 @@ def test_any_tree_spends_at_most_its_budget(
     task = Task(block=vault.whole("visit", inside), columns=names, rows=rows, budget=amount)
     learnt = learn_network(vault, facts(), task, given, rng=np.random.default_rng(seed), progress=silent)
     assert amount / 2 < inside.total <= amount
-    assert scope(learnt.network) == {*names, COMPONENT}
+    assert set(learnt.network.sizes) == {*names, COMPONENT}
     assert learnt.network.sizes[COMPONENT] == len(learnt.parts)
     assert disjoint(learnt.parts)
     assert all(learnt.network.sizes[c] == COLUMNS["visit"][c].size for c in names)

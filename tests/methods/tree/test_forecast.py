@@ -253,7 +253,7 @@ def test_settings_are_automatic() -> None:
 
 
 def test_methods_that_do_not_plan_ahead_say_so(clinic: Path) -> None:
-    with pytest.raises(SpecError, match=r"method paper has no plan to show.*Only `--method tree`"):
+    with pytest.raises(SpecError, match=r"method paper cannot show a plan.*Only `--method tree`"):
         privbench.plan(draft(clinic), epsilon=1, method="paper")
 
 

@@ -15,11 +15,11 @@ NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL)
 TAILS = {True: 4, False: 1}
 """How many powers of two beyond the bounds have a cell each, for numbers and for dates and times."""
 ENOUGH = 10
-"""A step is looked for where the values that tell it weigh so many noise scales."""
+"""A step is looked for where the values that tell it weigh this many noise scales."""
 OFF = 0.01
 """The share of values that may lie off the step."""
 DOUBT = 3
-"""That values lie off a step which makes a column narrow is seen from so many standard deviations on."""
+"""That values lie off a step which makes a column narrow is seen from this many standard deviations on."""
 NARROW = 1024
 """A column with no more ticks than this gets a cell for each."""
 NEAR = 3

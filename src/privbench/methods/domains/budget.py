@@ -5,7 +5,7 @@ part of it per column; what columns do not need is shared by those that turn out
 leave out much. Amounts depend on public numbers and on released answers alone. What is not spent is left to the method.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -29,7 +29,7 @@ ZOOM = Fraction(15, 100)
 HOLDERS = Fraction(5, 100)
 FREQUENT = Fraction(45, 100)
 MOST = 4
-"""No column gets more than so many times its even part."""
+"""No column gets more than this many times its even part."""
 HEAVY_HITTERS = Fraction(65, 100)
 """The part of what a wide column gets that goes to its heavy hitters; the rest goes to its cells."""
 
@@ -37,10 +37,18 @@ LEAST = min(
     MAGNITUDES, STEPS, ZOOM, HOLDERS, FREQUENT, (1 - MAGNITUDES - STEPS - ZOOM) * min(HEAVY_HITTERS, 1 - HEAVY_HITTERS)
 )
 """The part of a column's even part that the smallest of its queries gets."""
+SEEN = 8
+"""About this many noise scales of entities have to share an order of magnitude for it to be seen."""
+POOR = 0.1
+"""Domains are worth a warning if a larger share of the entities could be missed."""
+STRING_REMEDIES = (
+    "Remedies: declare the list in the spec if it is public knowledge (`domain: {values: [..], other: true}`), say "
+    "`domain: {text: [0, 8, 16, 32]}` to have texts made up, or `drop: true`; or raise epsilon."
+)
 
 
 def even_part(budget: Fraction, measure: PrivacyMeasure, modelled: int) -> Fraction:
-    """What the domain of one of so many columns may cost, before others leave something over."""
+    """What the domain of one of `modelled` columns may cost, before others leave something over."""
     return budget * SHARES[measure] / modelled
 
 
@@ -93,22 +101,18 @@ class SearchBudget:
         return self.even * FREQUENT
 
     def rest(self, columns: int) -> Fraction:
-        """For each of so many columns that are not done: wide ones, and lists of strings that cover too little."""
+        """For each of the `columns` that are not done: wide ones, and lists of strings that cover too little."""
         left = self.even * len(self.columns.types) - self.columns.scope.total
         return min(left / columns, self.even * MOST)
 
 
-SEEN = 8
-"""About so many noise scales of entities have to share an order of magnitude for it to be seen."""
-
-
-POOR = 0.1
-"""Domains are worth a warning if a larger share of the entities could be missed."""
-
-STRING_REMEDIES = (
-    "Remedies: declare the list in the spec if it is public knowledge (`domain: {values: [..], other: true}`), say "
-    "`domain: {text: [0, 8, 16, 32]}` to have texts made up, or `drop: true`; or raise epsilon."
-)
+def poor_domains_line(columns: Iterable[str], *, unseen: float, entities: float, verb: str) -> str:
+    """Warn of domains outside of which what `unseen` of the entities have may lie; `verb` is "were" or "will be"."""
+    return (
+        f"The domains of {', '.join(columns)} {verb} found with little budget: what fewer than about "
+        f"{min(unseen, entities):,.0f} of {entities:,.0f} entities have may lie outside. Declare them in the spec "
+        "if they are public knowledge (`domain: {range: [0, 120]}`), which costs nothing, or raise epsilon."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +127,7 @@ class DomainForecast:
     strings: tuple[str, ...] = ()
     """Those of the columns that are strings."""
     listed: int | None = None
-    """A string that about so many entities have, or more, is listed and published; None if none can be."""
+    """A string that about this many entities have, or more, is listed and published; None if none can be."""
 
 
 def forecast_domains(wanted: Mapping[Place, SqlType], *, modelled: int, ledger: Ledger) -> DomainForecast | None:

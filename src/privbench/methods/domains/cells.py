@@ -17,6 +17,12 @@ PARTITION = 256
 """About how many cells the fixed partition has."""
 MOST_PARTS = 64
 """A heavy cell is cut into no more parts than this."""
+WINDOWS = (1, 2, 4, 8, 16)
+"""Sums of this many neighbouring cells are looked at: light cells may show together what none shows alone."""
+FALSE = 0.02
+"""About how many cells without anything in them are taken for occupied, per histogram."""
+NEAR = 1.5
+"""Beside an occupied cell, a count of this many noise scales is enough: a mistake there costs little."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +55,7 @@ def doubling_cells(low: int, high: int, doublings: Sequence[int]) -> Cells:
 
 
 def cut_heavy(cells: Cells, counts: NDArray[np.float64], *, target: float) -> Cells:
-    """Cut each cell with more than the target into so many equal parts that they hold about half of it."""
+    """Cut each cell with more than the target into equal parts, as many as make them hold about half of it."""
     starts: list[int] = []
     for start, end, count in zip(cells.starts, cells.ends, counts.tolist(), strict=True):
         parts = 1 if count <= target else min(2 ** ceil(log2(2 * count / target)), MOST_PARTS)
@@ -80,16 +86,8 @@ def cut(first: int, last: int, parts: int) -> list[int]:
     return [first + width * part // parts for part in range(parts)]
 
 
-WINDOWS = (1, 2, 4, 8, 16)
-"""Sums of so many neighbouring cells are looked at: light cells may show together what none shows alone."""
-FALSE = 0.02
-"""About how many cells without anything in them are taken for occupied, per histogram."""
-NEAR = 1.5
-"""Beside an occupied cell, a count of so many noise scales is enough: a mistake there costs little."""
-
-
 def cutoff(noise: Noise, terms: int, chance: float) -> float:
-    """Return what the sum of so many draws of noise passes with at most that chance."""
+    """Return what the sum of `terms` draws of noise passes with at most that chance."""
     if noise.gaussian:
         return noise.scale * sqrt(2 * terms * log(1 / chance))
     if terms == 1:

@@ -96,7 +96,7 @@ class SearchedColumns:
         return dict(zip(places, measured, strict=True))
 
     def frequent_strings(self, place: Place, *, without: Sequence[str] = (), amount: Fraction) -> Measured:
-        """The strings that enough entities vote for; nobody votes for those in `without`."""
+        """The strings that enough entities vote for; those in `without` get no votes."""
         query = FrequentValues(table=place[0], column=place[1], without=tuple(without))
         return self.vault.measure(query, amount, self.scope, delta=self._delta)
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from math import sqrt
 
 import numpy as np
 
 from privbench.encode.grid import Grid, bins_on, range_on
+from privbench.methods.denoise import weighted_mean
 from privbench.methods.domains.bounds import NARROW, Bounds, find_bounds
 from privbench.methods.domains.budget import SearchBudget
 from privbench.methods.domains.cells import cut
@@ -26,9 +26,9 @@ from privbench.schema.domain import Domain
 from privbench.schema.types import Kind, SqlType
 
 PARTS = 8
-"""Powers of two between bounds that are not near each other are cut into so many cells."""
+"""Powers of two between bounds that are not near each other are cut into this many cells."""
 DATES = 64
-"""So many cells dates and times get."""
+"""The number of cells that dates and times get."""
 
 
 def look_again(columns: SearchedColumns, place: Place, first: Measured, *, amount: Fraction) -> Domain:
@@ -42,10 +42,8 @@ def look_again(columns: SearchedColumns, place: Place, first: Measured, *, amoun
 
 def averaged(first: Measured, second: Measured) -> Measured:
     """Two measurements of the same counts as one, weighted by their precision."""
-    a, b = first.noise.variance, second.noise.variance
-    noise = replace(first.noise, scale=first.noise.scale * sqrt(b / (a + b)))
-    values = np.rint((first.values * b + second.values * a) / (a + b)).astype(np.int64)
-    return replace(first, values=values, noise=noise)
+    values, noise = weighted_mean((first.values, first.noise), (second.values, second.noise))
+    return replace(first, values=np.rint(values).astype(np.int64), noise=noise)
 
 
 def rough_domain(place: Place, bounds: Bounds) -> Domain:

@@ -23,20 +23,20 @@ from privbench.schema.domain import Domain
 from privbench.schema.types import Kind
 
 EASY = 256
-"""So few ticks are cheap: no need to look for fewer."""
+"""Up to this many ticks are cheap: no need to look for fewer."""
 FEW = 64
-"""So few that twice as many do not matter."""
+"""Up to this many ticks, a grid that is twice as fine costs little."""
 CELLS = 64
 """About how many cells a wide column gets beside its heavy hitters."""
 CLEAR = 4
-"""A cell holds at least so many noise scales, so that its edges are not drawn by noise."""
+"""A cell holds at least this many noise scales, so that its edges are not drawn by noise."""
 FALSE_HEAVY_HITTERS = 20.0
 """About how many heavy hitters are there by noise alone: each is one cell more, and one that is missed costs more."""
 NEGLIGIBLE = 0.03
 """If no more than this share of the entities can be outside of where nearly all values are, they go to the edge."""
 MOST_HEAVY_HITTERS = 128
 LEAST_HEAVY_HITTER = 1 / 512
-"""A single value with a smaller share of the entities is no heavy_hitter, however exact its count is."""
+"""A single value with a smaller share of the entities is no heavy hitter, however exact its count is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,10 +21,10 @@ HOPEFUL = 0.25
 COVERED = 0.5
 """A list is worth publishing if it covers at least this share of the entities that have a string."""
 DOUBT = 3
-"""What is missing from a list is seen from so many standard deviations on."""
+"""What is missing from a list is seen from this many standard deviations on."""
 MOST_STRINGS = 1024
 LONGEST = 200
-"""A longer string is nobody's category."""
+"""Longer strings are not listed: they are unlikely to be categories."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,19 +34,20 @@ class Listed:
     place: Place
     type: SqlType
     entities: float
-    found: Mapping[str, float]
+    counts: Mapping[str, float]
+    """By string: about how many entities have it."""
     variance: float
     """Of what the list leaves out."""
 
     @property
     def missing(self) -> float:
         """About how many entities have a string that is not listed."""
-        return self.entities - sum(self.found.values())
+        return self.entities - sum(self.counts.values())
 
     @property
     def incomplete(self) -> bool:
         """Whether more is missing than noise explains, although it is a list."""
-        hopeful = sum(self.found.values()) >= HOPEFUL * self.entities
+        hopeful = sum(self.counts.values()) >= HOPEFUL * self.entities
         return hopeful and self.missing > DOUBT * sqrt(self.variance)
 
 
@@ -60,7 +61,7 @@ def measure_strings(
             place=place,
             type=columns.types[place],
             entities=counts[place].total,
-            found={},
+            counts={},
             variance=counts[place].noise.variance,
         )
         for place in places
@@ -72,17 +73,17 @@ def measure_more(columns: SearchedColumns, listed: Listed, *, amount: Fraction) 
     """Look for strings that are not listed yet, unless too few entities have any for one to come out."""
     if listed.missing + sqrt(listed.variance) < columns.least_count(amount):
         return listed
-    more = columns.frequent_strings(listed.place, without=sorted(listed.found), amount=amount)
+    more = columns.frequent_strings(listed.place, without=sorted(listed.counts), amount=amount)
     return replace(
         listed,
-        found={**listed.found, **dict(zip(more.keys, more.counts.tolist(), strict=True))},
+        counts={**listed.counts, **dict(zip(more.keys, more.counts.tolist(), strict=True))},
         variance=listed.variance + len(more.keys) * more.noise.variance,
     )
 
 
 def list_domain(listed: Listed) -> Domain:
     """The list with OTHER if it covers enough, else strings that are made up."""
-    fitting = {string: count for string, count in listed.found.items() if _fits(string, listed.type)}
+    fitting = {string: count for string, count in listed.counts.items() if _fits(string, listed.type)}
     strings = sorted(sorted(fitting, key=lambda string: -fitting[string])[:MOST_STRINGS])
     if not strings or sum(fitting.values()) < COVERED * listed.entities:
         return coarse_domain(listed.type)

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from privbench.methods.capped import Learnt, Size, implied_by_counts, learn_database, rows_json
+from privbench.methods.capped import Learnt, Size, implied_by_counts, learn_database
 from privbench.methods.method import Implied, Method, Progress, TableModel
 from privbench.methods.paper.network import learn_network
 from privbench.methods.paper.plan import Task, halves_in_order
@@ -15,7 +15,8 @@ from privbench.methods.paper.rowsplit import FEWEST_ROUNDS
 from privbench.methods.paper.settings import PaperSettings, paper_settings
 from privbench.privacy.blocks import Block
 from privbench.privacy.facts import Facts
-from privbench.privacy.queries import SplitChoice
+from privbench.privacy.features import Cluster
+from privbench.privacy.queries import Counts, SplitChoice, histogram_json
 from privbench.privacy.vault import Vault
 from privbench.spn.feature_names import COMPONENT
 from privbench.spn.nodes import Product, Sum, walk
@@ -48,7 +49,8 @@ def implied(facts: Facts, tables: Mapping[str, TableModel], settings: PaperSetti
                 if settings.as_published:
                     kinds["published row split", name] += 1
                 else:
-                    queries += [rows_json(name, (2, {"kind": "cluster", "columns": columns}))] * FEWEST_ROUNDS
+                    sides = {"kind": Cluster.kind, "columns": columns}
+                    queries += [histogram_json(name, Counts.ROWS, [(2, sides)])] * FEWEST_ROUNDS
     return replace(counts, queries=tuple(queries), kinds=kinds, partitions=partitions)
 
 

@@ -113,7 +113,7 @@ def _drawable(vault: Vault, task: Task, own: Fraction, settings: PaperSettings) 
     """Whether the noise of the finest measurement of a split could be drawn at all; public, as it looks at budgets.
 
     A row split parts its share among at most 7 rounds of less than two parts per column. A trial measures scores, which
-    an entity moves 9 times as far as coordinates (twice 2**BITS + 2 against COORDINATE).
+    an entity moves 9 times as far as coordinates (twice 2**SCORE_BITS + 2 against COORDINATE).
     """
     trial = settings.trial_share * min(settings.trial_split_share, 1 - settings.trial_split_share) / 9
     rows = (1 - settings.trial_share) / (14 * len(task.columns))

@@ -75,7 +75,7 @@ def _clusters(
     amount: Fraction,
     rng: np.random.Generator,
 ) -> tuple[CentrePair, NDArray[np.int64]]:
-    """The centres after so many rounds, and the sizes that the last round measured."""
+    """The centres after all rounds, and the sizes that the last round measured."""
     size_parts = Fraction(cbrt(4 * len(columns) * SPREAD**2)).limit_denominator(1000)
     part = amount / rounds / (len(columns) + size_parts)
     centres = CentrePair(columns={name: _random_centres(facts, rng) for name, facts in columns.items()})

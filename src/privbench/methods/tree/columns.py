@@ -1,4 +1,4 @@
-"""What each table is measured by: its columns, and what its keys and the keys that name it make of its rows."""
+"""What each table is measured by: its columns, and what its keys and the keys that reference it make of its rows."""
 
 from collections.abc import Mapping
 
@@ -32,7 +32,7 @@ MOST_BLOCKS = 1024
 
 
 def own_features(facts: Facts, table: str) -> tuple[Feature, ...]:
-    """The features of a table that its network models: columns, keys, fanouts, how often it is named."""
+    """The features of a table that its network models: columns, keys, fanouts, how often it is referenced."""
     return tuple(feature for feature in _features(facts, table) if feature.size > 1)
 
 

@@ -23,17 +23,17 @@ from privbench.schema.derived import Derived
 SCOPE = "derived columns"
 """How the ledger calls all of it."""
 DIFFERING = 0.01
-"""The largest share of entities for which an accepted candidate does not hold,"""
+"""The largest share of entities for which an accepted candidate does not hold."""
 SURE = 3.0
-"""so many standard deviations of the noise away;"""
+"""Standard deviations of the noise that are added to what was measured, to be sure."""
 SLACK = 2.0
-"""and so many more must fit, so that a candidate that always holds is accepted nearly always."""
+"""Standard deviations that must fit besides, so that a candidate that always holds is accepted nearly always."""
 TEST_SHARE = Fraction(1, 100)
-"""Of the budget, for one test at most;"""
+"""The largest part of the budget for one test."""
 CHOICE = Fraction(1, 8)
-"""of a test, for one choice;"""
+"""What a choice costs, as a part of the cost of a test."""
 MOST_SHARE = Fraction(1, 20)
-"""of the budget, for all of them."""
+"""The largest part of the budget for all choices and tests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

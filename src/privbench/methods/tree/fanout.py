@@ -25,12 +25,12 @@ the density of a stretch, and its noise is worth many rows."""
 EXPONENTS = (0.0, 1.0, 2.0, 3.0, 6.0, 20.0)
 ENDS = (*(4.0**power for power in range(7)), np.inf)
 LAWS: Floats = np.array([law for law in product(EXPONENTS, ENDS) if law[0] >= 2 or law[1] <= 64])
-"""A hidden tail may fall by x**-exponent * exp(-x / end): from tails that hold most rows to ends as sharp as that of a
-career. What hardly falls ends soon."""
+"""A hidden tail may fall by x**-exponent * exp(-x / end): from tails that hold most rows to tails that end sharply.
+Laws that hardly fall (exponent below 2) are only used with an early end."""
 ROWS_WEIGHT = 1.5
 """A law counts by the rows of all owners to the power of minus this: tails that noise could have made are short."""
 ROWS_WEIGHTS = (60.0, -60.0)
-"""Between these the price is sought that meets a public mean."""
+"""Between these the weight of rows is sought that gives a public mean."""
 LEAST_TAIL = 0.1
 """A hidden tail weighs at least this many noise scales."""
 INSIDE = 2.0
@@ -63,10 +63,10 @@ def fanout_shares(noisy: Floats, noise: Noise, edges: Edges, *, total: float, me
         if mean is None
         else _meeting(mean, ROWS_WEIGHTS, lambda weight_of_rows: _mean(shares(weight_of_rows), edges))
     )
-    met = shares(weight_of_rows)
-    wanted = _mean(met, edges) if mean is None else mean
-    exponent = _meeting(wanted, SLOPES, lambda exponent: float(met @ bin_means(edges, exponent)))
-    return FanoutShares(shares=met, exponent=exponent)
+    fitted = shares(weight_of_rows)
+    wanted = _mean(fitted, edges) if mean is None else mean
+    exponent = _meeting(wanted, SLOPES, lambda exponent: float(fitted @ bin_means(edges, exponent)))
+    return FanoutShares(shares=fitted, exponent=exponent)
 
 
 def _falling(noisy: Floats, noise: Noise, edges: Edges) -> tuple[Floats, int]:

@@ -1,6 +1,6 @@
 """What will be signal and what noise, before anything is spent: the plan of each table, and what follows from it.
 
-A function of public numbers and guesses, so that it may be printed. All thresholds at which a fit is said to be mostly
+A function of public numbers and guesses, so that it may be printed. All thresholds at which a fit counts as mostly
 noise, or is refused, stand here.
 """
 
@@ -37,6 +37,18 @@ PER_VALUE = 7.0
 """Bytes for each value: its code, its bin, and what reading holds at once."""
 PER_ROW = 100.0
 """Bytes for the keys of each row, its entity and its weight."""
+CLEAR = 4.0
+"""A count stands out if it is this many standard deviations of its noise."""
+FEWEST_CODES = 2
+"""A column of which fewer codes can stand out is noise."""
+MOST_NOISE = 0.5
+"""A table of which more columns than this share are noise is mostly noise."""
+LARGEST_NOISE = 2**14
+"""Noise above this, in entities, could not be drawn for the smallest of a table's queries."""
+LEAST_RATIO = 0.1
+"""With fewer entities per unit of noise in the entity table, nothing can be learnt: a fit is refused."""
+SURE_CHOICE = 3.0
+"""A pair is chosen nearly always if its score is this many noise scales of the choice above that of no pair."""
 
 Rows = Callable[[str], int]
 """The rows of a table by its name."""
@@ -71,22 +83,8 @@ def cells_fitted(plan: PlannedTable) -> float:
     return len(plan.own) * float(each) if plan.settings.pairs else 0.0
 
 
-CLEAR = 4.0
-"""A count stands out if it is so many standard deviations of its noise."""
-FEWEST_CODES = 2
-"""A column of which fewer codes can stand out is noise."""
-MOST_NOISE = 0.5
-"""A table of which more columns than this share are noise is mostly noise."""
-LARGEST_NOISE = 2**14
-"""Noise above this, in entities, could not be drawn for the smallest of a table's queries."""
-LEAST_RATIO = 0.1
-"""With fewer entities per unit of noise in the entity table, nothing can be learnt: a fit is refused."""
-SURE_CHOICE = 3.0
-"""A pair is chosen nearly always if its score is so many noise scales of the choice above that of no pair."""
-
-
 def forecast(plan_input: PlanInput, settings: TreeSettings) -> Forecast:
-    """Forecast a fit of a database of about so many rows."""
+    """Forecast a fit of a database of about the rows of the plan input."""
     facts, entities = plan_input.facts, plan_input.entities
     counted = facts.tables[facts.entity].rows is None
     budget = plan_input.budget * (1 - COUNT_SHARE) if counted else plan_input.budget
@@ -101,7 +99,7 @@ def forecast(plan_input: PlanInput, settings: TreeSettings) -> Forecast:
 
 
 def refusal(plans: Mapping[str, PlannedTable], entity: str, entities: float) -> str | None:
-    """Say why nothing could be learnt of so many entities, if so; an empty database has nothing to be learnt."""
+    """Say why nothing could be learnt of the entities, if so; an empty database has nothing to be learnt."""
     plan = plans.get(entity)
     drowned = [name for name, other in plans.items() if other.noise.scale > LARGEST_NOISE]
     if drowned:

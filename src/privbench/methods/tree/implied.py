@@ -14,7 +14,7 @@ from privbench.methods.tree.network import MOST_CONTEXTS
 from privbench.methods.tree.settings import TreeSettings
 from privbench.privacy.facts import Facts
 from privbench.privacy.features import entity_rows
-from privbench.privacy.queries import Counts, Histogram, PairChoice
+from privbench.privacy.queries import Counts, Histogram, PairChoice, histogram_json
 from privbench.schema.unit import Neighbours
 from privbench.spn.clique import CliqueTree, number_of_bins
 from privbench.spn.count_links import DegreeLink, SlotLink
@@ -77,10 +77,10 @@ def _table_queries(
     facts: Facts, name: str, table: TableModel, described: Mapping[str, Described]
 ) -> Iterator[Described]:
     if name == facts.entity and facts.neighbours is Neighbours.ADD_REMOVE:
-        yield _weights(name)
+        yield histogram_json(name, Counts.WEIGHTS)
     for node in walk(table.network):
         if isinstance(node, Leaf) and not node.constant:
-            yield _weights(name, (len(node.counts), described[node.column]))
+            yield histogram_json(name, Counts.WEIGHTS, [(len(node.counts), described[node.column])])
         if isinstance(node, CliqueTree):
             yield from _clique_queries(name, node, described)
     for link in facts.links_of(name):
@@ -94,13 +94,9 @@ def _clique_queries(name: str, tree: CliqueTree, described: Mapping[str, Describ
     bins |= {column.column: number_of_bins(column) for column in tree.columns}
     for column in tree.columns:
         strata = [(bins[STRATUM], described[STRATUM])] if STRATUM in column.parents else []
-        yield _weights(name, *strata, (len(column.counts), described[column.column]))
+        single = len(column.counts), described[column.column]
+        yield histogram_json(name, Counts.WEIGHTS, [*strata, single])
         for parent in column.parents:
             if parent != STRATUM:
                 pair = (bins[parent], described[parent]), (bins[column.column], described[column.column])
-                yield _weights(name, *pair)
-
-
-def _weights(table: str, *axes: tuple[int, Described]) -> dict[str, Any]:
-    described = [{"bins": bins, "feature": dict(feature)} for bins, feature in axes]
-    return {"kind": "histogram", "table": table, "counts": Counts.WEIGHTS.value, "axes": described}
+                yield histogram_json(name, Counts.WEIGHTS, pair)

@@ -26,7 +26,7 @@ from privbench.spn.reference_link import EVEN, MOST_MORE, Rates, ReferenceLink
 LEAST_SHAPE = 1e-4
 """Nearly all keys reference a few rows."""
 DOUBT = 2.0
-"""Rates are as even as the share of rows without a count lets them be, less so many standard deviations."""
+"""Rates are as even as the share of rows without a count lets them be, less this many standard deviations."""
 ROUNDS = 60
 
 

@@ -27,6 +27,13 @@ ENOUGH = 1e-3
 """Stop when no margin is farther from its table than this part of the mass."""
 STRETCH = 1e3
 """The most that one round changes a factor by: tables that contradict each other do not run away."""
+LIGHTEST = 1e-7
+"""Configurations with less than this share of the mass do not count in a fit."""
+MOST_CONTEXTS = 256
+"""Rows of the sample that a network keeps for inference without the given columns."""
+FITS = 2
+"""How often a column is fitted to first rows, which it says what they are like."""
+SEED = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -83,15 +90,6 @@ def _indicator(bins: Integers, size: int, masses: Floats) -> Floats:
     table = np.zeros((size, len(bins)))
     table[bins, np.arange(len(bins))] = masses
     return table
-
-
-LIGHTEST = 1e-7
-"""Configurations with less than this share of the mass do not count in a fit."""
-MOST_CONTEXTS = 256
-"""Rows of the sample that a network keeps for inference without the given columns."""
-FITS = 2
-"""How often a column is fitted to first rows, which it says what they are like."""
-SEED = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -11,9 +11,9 @@ Floats = NDArray[np.float64]
 Groups = NDArray[np.int64]
 
 LEAST_SHARE = 0.02
-"""A cell keeps at least this part of what is expected of it,"""
+"""A cell keeps at least this part of what is expected of it."""
 LEAST_NOISE = 0.15
-"""and as much as this many standard deviations of its noise, if expectation allows half of it."""
+"""A cell keeps at least this many standard deviations of its noise, if half of its expected value allows it."""
 RAKING_ROUNDS = 30
 
 

@@ -16,6 +16,20 @@ from privbench.privacy.facts import Facts
 from privbench.privacy.features import Feature
 
 STEPS = 2**48
+PLENTY = 2500
+"""About the r at which half of a table's budget goes to single columns."""
+PER_CHOICE = 40.0
+"""Entities per unit of noise that each choice of a pair needs: with fewer, fewer pairs are looked for."""
+MOST_NOISE = 3000.0
+"""With more noise than this, in entities, the smallest queries of pairs could not be drawn, so there are none."""
+FEWEST_CHOICES = 5
+"""No pairs are looked for if fewer than this are affordable: all of the budget then serves single columns."""
+UNOWNED_SHARE = Fraction(1, 5)
+"""The largest part of a table's budget that goes to counting rows without owner."""
+UNOWNED_ENOUGH = Fraction(100)
+"""Budget times entities that is enough to know their number well."""
+UNOWNED_LEAST = Fraction(1, 2**18)
+"""Never less than this, however many entities: noise must stay small enough to be drawn."""
 
 
 def divided(amount: Fraction, weights: Sequence[float]) -> list[Fraction]:
@@ -29,16 +43,6 @@ def divided(amount: Fraction, weights: Sequence[float]) -> list[Fraction]:
     return [amount * Fraction(floor(weight / total * STEPS), STEPS) for weight in exact]
 
 
-PLENTY = 2500
-"""About the r at which half of a table's budget goes to single columns."""
-PER_CHOICE = 40.0
-"""So many noise units are needed for each choice of a pair: with few, few pairs are looked for,"""
-MOST_NOISE = 3000.0
-"""With more noise than this, in entities, the smallest parts of a budget for pairs could not be drawn,"""
-FEWEST_CHOICES = 5
-"""and none if that would be fewer than this: all of the budget then serves single columns."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePlan:
     """How one table is learnt."""
@@ -50,9 +54,9 @@ class TablePlan:
     pairs: int
     """The most pairs that are chosen; with none, columns are independent."""
     single_share: float
-    """Share of the budget for histograms of single columns,"""
+    """Share of the budget for histograms of single columns."""
     choice_share: float
-    """and for the choice of pairs; the rest is for tables of pairs."""
+    """Share of the budget for the choice of pairs; what both leave is for tables of pairs."""
 
 
 def plan_table(
@@ -66,7 +70,7 @@ def plan_table(
     single_share: float = 0.0,
     choice_share: float = 0.0,
 ) -> TablePlan:
-    """Settings for a table of so many own and given columns, with that noise per column; 0 means automatic.
+    """Settings for a table with these numbers of own and given columns, and that noise per column; 0 means automatic.
 
     >>> plan = plan_table(48_842, 8.75, columns=14, given=0)
     >>> plan.parents, plan.bins, plan.pairs, round(plan.single_share, 2)
@@ -109,14 +113,6 @@ def _clip(value: float, low: float, high: float) -> float:
     return min(max(value, low), high)
 
 
-UNOWNED_SHARE = Fraction(1, 5)
-"""The largest part of a table's budget that goes to counting rows without owner."""
-UNOWNED_ENOUGH = Fraction(100)
-"""Budget times entities that is enough to know their number well."""
-UNOWNED_LEAST = Fraction(1, 2**18)
-"""Never less than this, however many entities: noise must stay small enough to be drawn."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTable:
     """A table to be learnt: its own and given columns, what it may spend, and how."""
@@ -140,7 +136,7 @@ class PlannedTable:
 def plan_database(
     facts: Facts, *, entities: float, budget: Fraction, measure: PrivacyMeasure, settings: TreeSettings
 ) -> dict[str, PlannedTable]:
-    """Plan all tables of a database of about so many entities, in owner order; tables without columns are left out."""
+    """Plan all tables, in owner order, for about that many entities; tables without columns are left out."""
     own = {table: own_features(facts, table) for table in facts.tables}
     amounts = _amounts(facts, own, budget - sum(unowned_alone(facts, entities=entities, budget=budget).values()))
     return {

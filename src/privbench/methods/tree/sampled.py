@@ -21,7 +21,7 @@ Codes = NDArray[np.integer]
 
 MOST_ENTITIES = 60_000
 MOST_ROWS = 250_000
-"""A sample of a table has at most about so many rows: fewer owners are taken if theirs are more."""
+"""A sample of a table has at most about this many rows: fewer owners are taken if theirs are more."""
 SEED = 19
 
 
@@ -67,7 +67,7 @@ def sample_entities(network: Node, entities: float, features: tuple[Feature, ...
 
 
 def public_codes(features: tuple[Feature, ...]) -> dict[str, Codes]:
-    """Public features of entities, of so many ids at even steps as a sample has."""
+    """Public features of entities, of as many ids, at even steps, as a sample has rows."""
     codes = {f.name: f.source.codes for f in features if isinstance(f.source, PublicRows)}
     return {name: bins[:: max(1, len(bins) // MOST_ENTITIES)] for name, bins in codes.items() if len(bins)}
 
@@ -86,7 +86,7 @@ def child_rows(above: SampledTable, link: FanoutLink, features: tuple[Feature, .
     alone = min(round(unowned * kept), MOST_ROWS)
     per_owner = float(fanouts.sum() / kept)
     if fanouts.sum() + alone == 0:
-        fanouts[0] = 1  # a row to look at, which does not count
+        fanouts[0] = 1  # one row, so that arrays are not empty; `per_owner` leaves it out
     owners = np.append(np.repeat(np.arange(kept), fanouts), np.full(alone, -1))
     free = int(above.entities.max()) + 1
     entities = np.where(owners >= 0, above.entities[owners], 0)

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.methods.denoise import denoise
+from privbench.methods.denoise import denoise, weighted_mean
 from privbench.methods.tree.fanout import FanoutShares, fanout_shares
 from privbench.methods.tree.plan import divided
 from privbench.methods.tree.weighed import WeighedTable
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 MOST_CODES = 64
 """Columns with more codes than this get no larger part of the budget."""
 FANOUT_PART = 2.0
-"""FanoutLink get this many times the part of another column: rows of other tables follow from them."""
+"""Fanouts get this many times the part of another column: rows of other tables follow from them."""
 LEAST_STRATUM = 0.5
 
 
@@ -78,7 +78,8 @@ def measure_singles(
 
 def averaged(first: Sequence[Single], second: Sequence[Single]) -> list[Single]:
     """Two measurements of the same columns as one, weighted by their precision."""
-    return [_average(a, b) for a, b in zip(first, second, strict=True)]
+    means = [weighted_mean((a.noisy, a.noise), (b.noisy, b.noise)) for a, b in zip(first, second, strict=True)]
+    return [replace(a, noisy=noisy, noise=noise) for a, (noisy, noise) in zip(first, means, strict=True)]
 
 
 def estimate(singles: Sequence[Single], *, entities: float | None, means: Mapping[str, float]) -> Singles:
@@ -129,9 +130,3 @@ def _strata_totals(singles: Sequence[Single]) -> Floats:
     totals = np.stack([single.noisy.sum(axis=1) for single in singles])
     pooled: Floats = np.maximum(precision @ totals / precision.sum(), LEAST_STRATUM)
     return pooled
-
-
-def _average(a: Single, b: Single) -> Single:
-    va, vb = a.noise.variance, b.noise.variance
-    noise = replace(a.noise, scale=a.noise.scale * float(np.sqrt(vb / (va + vb))))
-    return Single(feature=a.feature, noisy=(a.noisy * vb + b.noisy * va) / (va + vb), noise=noise)

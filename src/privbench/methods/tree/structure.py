@@ -68,7 +68,7 @@ class Structure:
         return tuple((parent, column) for column in self.order for parent in self.parents.get(column, ()))
 
     def sequence(self, own: int) -> tuple[int, ...]:
-        """All of so many own columns, those that were not placed last."""
+        """All own columns, those that were not placed last."""
         return (*self.order, *(column for column in range(own) if column not in self.order))
 
 
@@ -78,7 +78,7 @@ INDEPENDENT = Structure(order=(), parents={}, choices=0)
 def choose_structure(
     table: WeighedTable, candidates: Candidates, *, parents: int, choices: int, amount: Fraction
 ) -> Structure:
-    """Grow a k-tree of at most `parents` parents per column by at most so many choices, each for that amount.
+    """Grow a k-tree of at most `parents` parents per column by at most `choices` choices, each for that amount.
 
     Parents of one column alone come on top, with a choice for each.
     """

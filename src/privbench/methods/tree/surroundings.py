@@ -15,12 +15,13 @@ from privbench.privacy.features import Axis, Feature, entity_rows
 from privbench.spn.fanouts import size_edges
 
 FEWEST = 200.0
-"""A stratum has at least so many entities,"""
+"""A stratum has at least this many entities."""
 NOISE_UNITS = 80.0
-"""and so many times the noise that an even split gives to each column,"""
+"""A stratum has at least this many times the noise that an even split gives to each column."""
 LEAST_SHARE = 0.2
-"""and this share of all entities."""
+"""A stratum has at least this share of all entities."""
 NEARLY = 0.8
+"""A stratum is closed only if at least this part of the least stratum is left for the next."""
 
 
 def strata_axis(rows: SampledRows, noise: float) -> Axis | None:

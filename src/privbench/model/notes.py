@@ -1,0 +1,100 @@
+"""What to tell of a model: columns that are not as in the source, and lists of strings that are published.
+
+Columns change where their type has no codec or becomes another one, or where a key may be NULL since some reference no
+row. Commands and the README of a bundle list them. What the publisher dropped is not among them: only the publisher is
+told.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from privbench.methods.domains.budget import STRING_REMEDIES
+from privbench.model.model import Model
+from privbench.schema.domain import Domain, Origin, Values
+from privbench.schema.spec import Spec
+from privbench.schema.types import Kind
+from privbench.spn.infer import marginal
+
+MISSED = 0.1
+"""A list is worth a warning if a larger share of the strings is not in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnChange:
+    """A column that is not in the synthetic database as it is in the source, not by the publisher's choice."""
+
+    table: str
+    column: str
+    source: str
+    """What it is in the source: a type, or NOT NULL."""
+    here: str | None
+    """What it is in the synthetic database; None if it was left out."""
+
+    @property
+    def text(self) -> str:
+        """Both sides in words."""
+        return f"{self.source} in the source, {self.here or 'left out, since no type here holds its values'}"
+
+
+def column_changes(spec: Spec) -> tuple[ColumnChange, ...]:
+    """List the columns whose type has no codec or becomes another, and keys that may be NULL though they may not be."""
+    schema = spec.protection().schema
+    changes = []
+    for table in schema.tables:
+        nullable = {c.name for c in table.columns if c.nullable}
+        for name, column in spec.tables[table.name].columns.items():
+            place = {"table": table.name, "column": name}
+            if column.source_type is not None:
+                here = None if column.drop else f"{column.type} here"
+                changes.append(ColumnChange(**place, source=column.source_type, here=here))
+            if not column.null and name in nullable:
+                here = "may be NULL here, as keys to missing rows are"
+                changes.append(ColumnChange(**place, source="NOT NULL", here=here))
+    return tuple(changes)
+
+
+def change_lines(spec: Spec) -> list[str]:
+    """Say which columns are not as in the source, a line for each kind of change."""
+    kinds: dict[str, list[str]] = {}
+    for change in column_changes(spec):
+        kinds.setdefault(change.text, []).append(f"{change.table}.{change.column}")
+    return [f"{kind}: {', '.join(columns)}" for kind, columns in kinds.items()]
+
+
+def found_lists(model: Model) -> dict[str, int]:
+    """How many strings each list has (by `table.column`) that was found with budget, and is published as it is."""
+    return {f"{t}.{c}": len(domain.values) for t, c, domain in _searched_strings(model) if isinstance(domain, Values)}
+
+
+def list_warnings(model: Model) -> list[str]:
+    """Say for which columns no list was found, and which lists leave out a good part."""
+    made_up = [f"{t}.{c}" for t, c, domain in _searched_strings(model) if not isinstance(domain, Values)]
+    shares = {
+        f"{t}.{c}": _unlisted(model, t, c) for t, c, domain in _searched_strings(model) if isinstance(domain, Values)
+    }
+    poor = [f"{name} ({share:.0%} of its texts)" for name, share in shares.items() if share > MISSED]
+    lines = []
+    if made_up:
+        lines.append(f"Too few entities share a text for a list of {', '.join(made_up)}: texts there are made up.")
+    if poor:
+        lines.append(f"Lists that were found leave out a good part, for which texts are made up: {', '.join(poor)}.")
+    return [*lines, STRING_REMEDIES] if lines else []
+
+
+def _searched_strings(model: Model) -> Iterator[tuple[str, str, Domain]]:
+    """Table, column and domain of the columns of strings whose domain was found with budget."""
+    for table in model.protection.order:
+        for column in model.protection.attributes(table):
+            column_spec = model.spec.column(table, column)
+            kind = model.protection.schema.table(table).column(column).type.kind
+            if kind is Kind.TEXT and column_spec.origin is Origin.PRIVATE and column_spec.domain is not None:
+                yield table, column, column_spec.domain
+
+
+def _unlisted(model: Model, table: str, column: str) -> float:
+    """The share of strings that are not in the list, by the model."""
+    codec, shares = model.codecs[table][column], marginal(model.tables[table].network, column)
+    if codec.other_code is None:
+        return 0.0
+    nulls = 0.0 if codec.null_code is None else float(shares[codec.null_code])
+    return float(shares[codec.other_code]) / max(1 - nulls, 1e-9)
