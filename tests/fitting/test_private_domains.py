@@ -108,11 +108,7 @@ def test_a_model_whose_domains_nobody_paid_for_is_refused(shop: Path, tmp_path: 
     [domain] = [d for d in model.receipt["public"]["domains"] if d["column"] == "mail"]
     domain["origin"] = "private"
     save_model(replace(model, spec=spec), tmp_path / "model")
-<<<<<<< HEAD
     assert any("person.mail:" in problem for problem in verify(tmp_path / "model").problems)
-=======
-    assert any("person.mail: the origin of its domain" in problem for problem in verify(tmp_path / "model").problems)
->>>>>>> w2
 
 
 def test_a_search_of_fewer_cells_than_the_type_has_is_refused(shop: Path, tmp_path: Path) -> None:
