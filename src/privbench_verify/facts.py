@@ -32,8 +32,8 @@ ENTITY_WEIGHT = 2**20
 NEIGHBOURS = {"replace": 2, "add-remove": 1}
 """What an epsilon for adding or removing one entity costs in their terms: replacing is removing and adding."""
 PRIVATE, DATA, EARLIER = "private", "data", "earlier release"
-DECLARED, FOUND = "declared", "found"
-_DOMAIN_ORIGINS = (DECLARED, "schema", PRIVATE, DATA, EARLIER)
+DECLARED, FOUND, SCHEMA = "declared", "found", "schema"
+_DOMAIN_ORIGINS = (DECLARED, SCHEMA, PRIVATE, DATA, EARLIER)
 _DERIVED_ORIGINS = (DECLARED, FOUND, EARLIER)
 _LIMITS = (DECLARED, "chosen", "derived", "none")
 _ROLES = ("entity", "owned", "lookup")
@@ -353,6 +353,8 @@ def _check_public(facts: Facts) -> None:
     used = {*facts.sizes, *(table for table, _ in facts.public_keys), *(table for table, _ in facts.domains)}
     if wrong := sorted(used - facts.tables.keys()):
         raise ReceiptError(f"public: {listed(map(shown, wrong))} is no table of the unit")
+    if copied := [name for name in facts.sizes if name in facts.tables and facts.tables[name].role == "lookup"]:
+        raise ReceiptError(f"public.sizes: {shown(copied[0])} is a lookup, whose rows an entity moves by its keys")
     if facts.neighbours == "add-remove" and (facts.sizes or facts.public_keys):
         raise ReceiptError("public: sizes and keys must be empty, for add-remove protects which entities there are")
 

@@ -13,7 +13,18 @@ from fractions import Fraction
 from typing import Literal
 
 from privbench_verify.costs import MAX_RHO, epsilon_of
-from privbench_verify.facts import DATA, DECLARED, EARLIER, FOUND, NEIGHBOURS, PRIVATE, Facts, Release, read_facts
+from privbench_verify.facts import (
+    DATA,
+    DECLARED,
+    EARLIER,
+    FOUND,
+    NEIGHBOURS,
+    PRIVATE,
+    SCHEMA,
+    Facts,
+    Release,
+    read_facts,
+)
 from privbench_verify.read import (
     Json,
     Place,
@@ -330,6 +341,8 @@ def _assumptions(facts: Facts) -> Iterator[str]:
         yield "Keys to missing rows were counted as NULL; rows with the same missing owner are one entity together."
     if places := _from(facts, DECLARED):
         yield f"The publisher declared these domains, which count as public: {listed(map(shown_place, places))}."
+    if places := _from(facts, SCHEMA):
+        yield f"The schema is public, and gives these domains: {listed(map(shown_place, places))}."
     if places := _from(facts, DATA):
         yield f"These domains were taken from the data and count as public: {listed(map(shown_place, places))}."
     if declared := [place for place, column in facts.derived.items() if column.origin == DECLARED]:

@@ -90,11 +90,9 @@ def test_a_method_that_splits_no_rows_charges_no_partition(models: dict[str, Mod
 
     def part(receipt: Receipt) -> None:
         nodes = receipt["ledger"]["nodes"]
-        at = next(
-            i
-            for i, n in enumerate(nodes)
-            if n["kind"] == "event" and n["query"].get("axes") and n["query"]["table"] == "visit"
-        )
+        queries = {i: node["query"] for i, node in enumerate(nodes) if node["kind"] == "event"}
+        at = next(i for i, query in queries.items() if query["table"] == "visit" and query.get("axes"))
+        receipt["epsilon"], receipt["budget"]["amount"] = "40000/1", "20000/1"
         columns = {"c": [0]}, {"c": [9]}
         centres = [{"label": str(i), "at": at_} for i, at_ in enumerate(columns)]
         start = len(nodes)
