@@ -12,7 +12,7 @@ from privbench.cli.flags import json_flag
 if TYPE_CHECKING:
     from privbench.fitting.budget_record import BudgetRecord, SourceBudget
 
-SHOWN_DIGITS = 12
+SHOWN_DIGITS = 8
 """So many digits of a hash are shown: enough to tell sources and receipts apart."""
 
 
@@ -73,7 +73,7 @@ def _totals(spent: "SourceBudget") -> Iterator[tuple[object, ...]]:
     last = spent.entries[-1]
     for total in spent.totals():
         names = (spent.source[:SHOWN_DIGITS], last.tables[:SHOWN_DIGITS], total.unit, total.neighbours.value)
-        yield (*names, total.releases, float(total.epsilon), float(total.delta), last.time)
+        yield (*names, total.releases, float(total.epsilon), float(total.delta), last.time[:10])
 
 
 def _releases(spent: "SourceBudget") -> Iterator[tuple[object, ...]]:
