@@ -137,6 +137,7 @@ CASES: dict[Mutant, tuple[str, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", CASES, ids=lambda m: m.__name__)
 def test_replay_catches(mutant: Mutant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     method, delta = CASES[mutant]
@@ -151,6 +152,7 @@ def test_replay_catches(mutant: Mutant, tmp_path: Path, monkeypatch: pytest.Monk
     assert caught
 
 
+@pytest.mark.slow
 def test_without_a_mutant_nothing_is_caught(tmp_path: Path) -> None:
     for seed, delta in ((4, "0"), (7, "1e-6"), (8, "0"), (13, "0")):
         run = check(tmp_path, "tree", Neighbours.REPLACE, delta, seed=seed)

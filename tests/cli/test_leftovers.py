@@ -34,6 +34,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_generate(model: Path, run: Run, tmp_path: Path, temporary: Path) -> None:
     before = everything(tmp_path)
     arguments = ("generate", model, "-o", tmp_path / "b", "--scale", "1000")

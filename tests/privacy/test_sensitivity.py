@@ -72,7 +72,7 @@ def test_counts_of_rows(caps: dict[str, int]) -> None:
     assert queries["notes"].sensitivity == caps["note"]
 
 
-@pytest.mark.parametrize("caps", [slow(CAPS[0]), CAPS[1]], ids=str)
+@pytest.mark.parametrize("caps", [CAPS[0], slow(CAPS[1])], ids=str)
 def test_counts_of_keys(caps: dict[str, int]) -> None:
     queries = key_queries(open_vault(None, caps))
     worst = worst_moves(families(by_keys(), caps), queries)
