@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from fractions import Fraction
 from pathlib import Path
 
+from privbench.errors import SpecError
 from privbench.fitting.draft import PRIVATE, draft
 from privbench.fitting.fit import fit
 from privbench.fitting.promise import parse_delta, parse_epsilon
@@ -58,6 +59,8 @@ def synth(
     format = format_of(format)  # noqa: A001
     check_request(scale, seed)
     kept = model_beside(out) if model is None else Path(model)
+    if os.path.abspath(kept) == os.path.abspath(out):
+        raise SpecError(f"{out}: is the place of the bundle and of its model. Give `--model` another path.")
     check_target(Path(out), force=force)
     check_target(kept, force=force, is_file=True)
     spec = draft(

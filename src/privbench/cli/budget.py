@@ -3,11 +3,13 @@
 # ruff: noqa: D301  (click reads the \b in docstrings as a character, which a raw string has not)
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from privbench.cli.flags import json_flag
+from privbench.errors import SpecError
 
 if TYPE_CHECKING:
     from privbench.fitting.budget_record import BudgetRecord, SourceBudget
@@ -53,6 +55,8 @@ def budget(source: str | None, as_json: bool) -> None:
         return
     _warn_damaged(record)
     if not record.sources:
+        if source is not None and "://" not in source and not Path(source).exists():
+            raise SpecError(f"{source}: there is no such file or folder, and no release of it is recorded.")
         echo(f"No release{' of this source' if source else ''} is recorded in {record.path}.")
         return
     if source is not None:
@@ -81,7 +85,14 @@ def _releases(spent: "SourceBudget") -> Iterator[tuple[object, ...]]:
 
     for entry in spent.entries:
         cost = (float(Fraction(entry.epsilon)), float(Fraction(entry.delta)))
-        yield entry.time, *cost, entry.neighbours.value, entry.unit, entry.receipt[:SHOWN_DIGITS], entry.out or ""
+        yield (
+            entry.time[:16].replace("T", " "),
+            *cost,
+            entry.neighbours.value,
+            entry.unit,
+            entry.receipt[:SHOWN_DIGITS],
+            entry.out or "",
+        )
 
 
 def _notes(record: "BudgetRecord") -> Iterator[str]:

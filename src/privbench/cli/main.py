@@ -11,7 +11,9 @@ from types import FrameType
 
 from privbench.errors import PrivBenchError
 
-NOTHING_LEFT = "nothing half-written was left behind."
+NOTHING_LEFT = (
+    "nothing half-written was left behind. What was finished before stays, and `privbench budget` shows what was spent."
+)
 AGAIN = 0.2
 """Seconds after which a lost interrupt is raised again."""
 

@@ -170,7 +170,7 @@ def _show_generated(made: "Workload", out: Path, *, as_json: bool) -> None:
         count = len(made.statements)
         print_json({"queries": str(out), "count": count, "literals": literals, "warnings": warnings})
         return
-    whose = "real rows" if is_private else "the model"
+    whose = "real rows" if is_private else "the model or its synthetic data"
     echo(f"Wrote {out}: {len(made.statements)} queries, literals from {whose}.")
     warn(warnings)
 
@@ -207,7 +207,7 @@ def _show_translation(
         echo(f"and {len(original.statements) - len(shown)} more, which `--json` lists")
     echo("before, after: rows of the query with the old and the new literals, by the model")
     left_out = [c for c in translation.changes if c.outcome is Outcome.LEFT_OUT]
-    warn(f"query {c.statement} was left out: it {_one_line(c.reason)}" for c in left_out)
+    warn(f"query {c.statement} was left out: {_one_line(c.reason)}" for c in left_out)
     echo(
         f"literals translated: {counts[Outcome.TRANSLATED.value]}, kept: {counts[Outcome.KEPT.value]}; "
         f"queries left out: {len(left_out)}\nWrote {out}: {len(translation.workload.statements)} queries."

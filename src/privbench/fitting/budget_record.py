@@ -206,8 +206,8 @@ def _refuse_excess(entries: Iterable[Entry], *, epsilon: Fraction, neighbours: N
     if sum(costs) > limit:
         before = float(sum(costs[:-1], Fraction(0)))
         raise BudgetError(
-            f"{len(spent)} releases of this source have spent epsilon {before:g}, and {float(costs[-1]):g} more "
-            f"would go beyond the limit of {float(limit):g}. Nothing was released. Spend less, raise the limit "
+            f"{len(spent)} releases of this source have spent epsilon {before:g}, and epsilon {float(costs[-1]):g} "
+            f"more would go beyond the limit of {float(limit):g}. Nothing was released. Spend less, raise the limit "
             "(`--budget-limit`), or build on a model that is there: `privbench generate` costs nothing."
         )
 

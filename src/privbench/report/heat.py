@@ -27,6 +27,7 @@ from privbench.model.model import Model
 from privbench.report.page import rounded
 from privbench.report.summary import worst_first
 from privbench.spn.clique import CliqueTree, own_parents
+from privbench.spn.feature_names import shown
 from privbench.spn.infer import marginal, tree_probability
 from privbench.spn.nodes import Leaf, Node, Product, Sum, children, distribution, fold, walk
 from privbench.workload.estimate import estimate_cardinality
@@ -111,9 +112,9 @@ def network(node: Node) -> list[dict[str, Any]]:
     for item in items:
         under = [place[child] for child in below(item) if child in place]
         if isinstance(item, Leaf):
-            nodes.append({"k": "leaf", "t": item.column})
+            nodes.append({"k": "leaf", "t": shown(item.column)})
         elif isinstance(item, Placed):
-            nodes.append({"k": "column", "t": item.column, "p": list(item.parents), "c": under})
+            nodes.append({"k": "column", "t": shown(item.column), "p": list(map(shown, item.parents)), "c": under})
         elif not under:
             nodes.append({"k": "cut", "t": f"{_hidden(item)} more nodes"})
         elif isinstance(item, Sum):

@@ -9,7 +9,7 @@ from typing import Any
 
 from privbench.methods.method import Implied, TableModel
 from privbench.methods.tree.columns import first_features, given_features, own_features
-from privbench.methods.tree.entities import unowned_axes
+from privbench.methods.tree.entities import unowned_queries
 from privbench.methods.tree.network import MOST_CONTEXTS
 from privbench.methods.tree.settings import TreeSettings
 from privbench.privacy.facts import Facts
@@ -86,7 +86,7 @@ def _table_queries(
     for link in facts.links_of(name):
         released = table.links[link.name]
         if isinstance(released, FanoutLink) and released.unowned:
-            yield Histogram(table=name, axes=unowned_axes(facts, link)).to_json()
+            yield from (Histogram(table=name, axes=axes).to_json() for axes in unowned_queries(facts, link))
 
 
 def _clique_queries(name: str, tree: CliqueTree, described: Mapping[str, Described]) -> Iterator[Described]:
