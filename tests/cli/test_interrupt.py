@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from privbench.cli.main import NOTHING_LEFT
+
 from .conftest import DRAFT, Run, everything
 
 HEARS = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
@@ -65,7 +67,7 @@ def test_generate(
     flags = ("--scale", "1000", "--to", form)
     arguments = ("generate", model, "-o", tmp_path / "b", *flags)
     code, message = _interrupt(*arguments, temporary=temporary, after=after, how=how)
-    assert (code, message) == (expected, "interrupted: nothing half-written was left behind.")
+    assert (code, message) == (expected, f"interrupted: {NOTHING_LEFT}")
     assert everything(tmp_path) == before
 
 
@@ -109,7 +111,7 @@ def test_fit(after: float, tmp_path: Path, run: Run) -> None:
     assert code == 130
     assert message in (  # on a busy machine the signal comes before the fit begins
         "interrupted: no model was written, so nothing was released.",
-        "interrupted: nothing half-written was left behind.",
+        f"interrupted: {NOTHING_LEFT}",
     )
     assert everything(tmp_path) == before
 
@@ -158,4 +160,4 @@ def test_while_modules_are_loaded(how: signal.Signals, expected: int, place: str
     (tmp_path / "slow" / "click.py").write_text(place + WORKED_ON)
     first = f"import sys; sys.path.insert(0, {str(tmp_path / 'slow')!r})\n"
     code, message = _interrupt("verify", tmp_path / "no", temporary=tmp_path, after=0.2, how=how, first=first)
-    assert (code, message) == (expected, "interrupted: nothing half-written was left behind.")
+    assert (code, message) == (expected, f"interrupted: {NOTHING_LEFT}")

@@ -183,7 +183,7 @@ def test_a_limit_refuses_before_anything_is_read(record: Path, shop: Path, monke
     spec = draft(shop)
     spend(spec, budget_limit="3.2")
     monkeypatch.setattr("privbench.fitting.fit.read_database", lambda *_, **__: pytest.fail("the source was read"))
-    with pytest.raises(BudgetError, match=r"1 releases of this source have spent epsilon 3\.2, and 3\.2 more"):
+    with pytest.raises(BudgetError, match=r"1 releases of this source have spent epsilon 3\.2, and epsilon 3\.2 more"):
         spend(spec, budget_limit="6.3")
     assert record.read_bytes().count(b"\n") == 1
 
