@@ -22,6 +22,7 @@ MAX_RATIONAL = 400
 _LARGEST = 10**MAX_RATIONAL
 _RATIONAL = re.compile(r"(?:0|[1-9][0-9]*)/[1-9][0-9]*")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_IDENTIFIER = re.compile(r"[0-9a-f]{32}")
 _LONGEST_NAME = 80
 _PLAIN = re.compile(r"[\w -]+")
 
@@ -172,6 +173,13 @@ def digest_of(value: object, where: str) -> str:
     """A SHA-256 digest in lower case."""
     if not isinstance(value, str) or not _DIGEST.fullmatch(value):
         raise ReceiptError(f"{where} is {brief(value)}, not a SHA-256 digest")
+    return value
+
+
+def identifier_of(value: object, where: str) -> str:
+    """32 hexadecimal digits in lower case."""
+    if not isinstance(value, str) or not _IDENTIFIER.fullmatch(value):
+        raise ReceiptError(f"{where} is {brief(value)}, not 32 hexadecimal digits")
     return value
 
 

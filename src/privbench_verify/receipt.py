@@ -32,6 +32,7 @@ from privbench_verify.read import (
     brief,
     check_values,
     fields_of,
+    identifier_of,
     listed,
     one_of,
     optional_text_of,
@@ -55,6 +56,7 @@ _OLD = (
 )
 _FIELDS = (
     "version",
+    "id",
     "software",
     "condition",
     "stamp",
@@ -225,6 +227,7 @@ def _head(value: object) -> Json:
     if type(version) is not int or version != VERSION:
         raise ReceiptError(f"version is {brief(version)}, not {VERSION}, which is the one that this verifier reads")
     receipt = fields_of(value, "receipt", _FIELDS)
+    identifier_of(receipt["id"], "id")
     text_of(receipt["software"], "software")
     return receipt
 

@@ -79,15 +79,23 @@ def test_a_third_fit_keeps_what_the_second_cites(first: Model, second: Model) ->
     assert [release.receipt for release in third.earlier_releases()] == [receipt_digest(first.receipt)]
 
 
-def _refused(model: Model, path: Path) -> None:
+def test_two_fits_that_spend_the_same_are_two_releases(source: Path) -> None:
+    spec = draft(source, unit="person", domains="data")
+    one, two = (fit(spec, epsilon=1, method="independent", entropy=SeededEntropy(seed)).receipt for seed in (1, 2))
+    assert {**one, "id": two["id"]} == two
+    assert receipt_digest(one) != receipt_digest(two)
+
+
+def refused(model: Model, path: Path) -> bool:
+    """Whether neither the verifier nor a reader takes a model."""
     save_model(model, path)
-    assert verify(path).status == "failed"
     with pytest.raises(ModelError):
         load_model(path)
+    return verify(path).status == "failed"
 
 
 def test_a_receipt_that_leaves_the_release_out_is_refused(second: Model, tmp_path: Path) -> None:
-    _refused(replace(second, receipt={**second.receipt, "earlier": []}), tmp_path / "model")
+    assert refused(replace(second, receipt={**second.receipt, "earlier": []}), tmp_path / "model")
 
 
 @pytest.mark.parametrize("where", ["spec", "receipt"])
@@ -102,4 +110,4 @@ def test_what_was_found_before_cannot_be_called_declared(second: Model, tmp_path
             del column["release"]
     receipt: dict[str, Any] = {**second.receipt, "public": {**second.receipt["public"], "domains": domains}}
     forged = replace(second, spec=spec) if where == "spec" else replace(second, receipt=receipt)
-    _refused(forged, tmp_path / "model")
+    assert refused(forged, tmp_path / "model")

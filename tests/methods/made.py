@@ -231,6 +231,7 @@ def receipt(vault: Vault, *, public: Facts | None = None) -> dict[str, Any]:
         ledger=vault.ledger,
         private_noise=vault.noise_is_private,
         software="privbench 0",
+        coins=(1, 2),
     )
     read: dict[str, Any] = json.loads(json.dumps(made))
     return read

@@ -45,6 +45,7 @@ def test_a_ledger_keeps_a_promise_in_its_own_measure() -> None:
                 ledger=ledger,
                 private_noise=True,
                 software="privbench 0",
+                coins=(1, 2),
             )
 
 

@@ -183,6 +183,7 @@ def receipt(
         ledger=ledger,
         private_noise=private_noise,
         software="privbench 0.2.0",
+        coins=(1, 2),
     )
 
 

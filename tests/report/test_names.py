@@ -96,7 +96,7 @@ def test_the_comparison_shows_names_as_text(name: str, tmp_path: Path) -> None:
         if (!text("#plot-kld_2 g title").startsWith(name)) problems.push("svg");
         if (document.querySelectorAll("img").length) problems.push("img");
     """
-    open_page(watched, tmp_path, script)
+    assert "<img" not in open_page(watched, tmp_path, script)
 
 
 @pytest.mark.parametrize("name", LABELS, ids=NAMES)

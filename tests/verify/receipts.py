@@ -163,6 +163,7 @@ def receipt(nodes: Nodes) -> Json:
         budget = {"measure": "rho", "amount": rational(RHO - Fraction(1, 100)), "thresholds": rational(THRESHOLDS)}
     return {
         "version": 2,
+        "id": "0123456789abcdef" * 2,
         "software": "privbench 0.2.0",
         "condition": None,
         "stamp": None,

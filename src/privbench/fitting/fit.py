@@ -128,6 +128,7 @@ def receipt_of(
         ledger=vault.ledger,
         private_noise=vault.noise_is_private,
         software=f"privbench {__version__}",
+        coins=vault.coins(2).tolist(),
     )
 
 

@@ -54,7 +54,7 @@ DAMAGE = (
     ArithmeticError,
     OSError,
     EOFError,
-    RuntimeError,  # an encrypted or nested entry; NotImplementedError and RecursionError are such
+    RuntimeError,  # entries that are encrypted, packed in an unknown way, or nested too deeply
     MemoryError,
 )
 """What the standard library and Arrow raise on a file that is not what it says."""

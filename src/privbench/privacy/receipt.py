@@ -5,7 +5,7 @@ checked by `privbench_verify`, which shares no code with what writes it.
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -83,14 +83,19 @@ def make_receipt(
     ledger: Ledger,
     private_noise: bool,
     software: str,
+    coins: Sequence[int],
 ) -> dict[str, Any]:
-    """Write the receipt of a finished fit. `software` is name and version; test noise is not `private_noise`."""
+    """Write the receipt of a finished fit. `software` is name and version; test noise is not `private_noise`.
+
+    Two random words, `coins`, tell it from the receipt of another fit that drew and spent the same.
+    """
     if (delta == 0) != (ledger.measure is PrivacyMeasure.EPSILON):
         raise ValueError(f"a ledger that counts {ledger.measure.value} cannot keep a promise with delta {delta}")
     charges = ledger.to_json()
     claimed = claims(protection, facts, charges["nodes"])
     return {
         "version": VERSION,
+        "id": "".join(f"{coin:016x}" for coin in coins),
         "software": software,
         "condition": claimed["condition"],
         "stamp": _stamp(ledger, facts, private_noise=private_noise),
