@@ -1,0 +1,109 @@
+"""SQL expressions over the columns of a row: of a rule that every row keeps, or of a column that is computed.
+
+An expression is parsed once, with sqlglot, in the dialect of its source, and is kept in DuckDB's words, in which it is
+also worked out (`rules.evaluate`). A bare name is a column of the row itself, `table.column` one of another table:
+of a row above it, which owns it, or, inside an aggregate, of the rows that it owns.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from privbench.errors import SpecError, first_line
+
+MAX_TEXT = 10_000
+"""No expression is longer; what an untrusted file says is not parsed beyond this."""
+MAX_NODES = 2_000
+DIALECT = "duckdb"
+_REFUSED = (exp.Query, exp.Subquery, exp.Window, exp.Placeholder, exp.Parameter, exp.Star)
+"""What looks beyond the rows that an expression may see. `COUNT(table.*)` is let through."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ColumnName:
+    """A column as an expression names it; `table` is None for the row's own."""
+
+    table: str | None
+    column: str
+
+    def __str__(self) -> str:
+        return self.column if self.table is None else f"{self.table}.{self.column}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expression:
+    """A parsed expression. Two are equal if their text is."""
+
+    sql: str
+
+    @cached_property
+    def tree(self) -> exp.Expr:
+        """The expression, parsed; not to be changed."""
+        return _parsed(self.sql, DIALECT)
+
+    @cached_property
+    def columns(self) -> tuple[ColumnName, ...]:
+        """The columns that it names outside aggregates, each once, in order."""
+        return _columns(node for node in self.tree.find_all(exp.Column) if node.find_ancestor(exp.AggFunc) is None)
+
+    @cached_property
+    def aggregated(self) -> tuple[ColumnName, ...]:
+        """The columns that it names inside aggregates; `COUNT(table.*)` names the column ``*``."""
+        return _columns(node for node in self.tree.find_all(exp.Column) if node.find_ancestor(exp.AggFunc) is not None)
+
+    def renamed(self, name: Callable[[ColumnName], str]) -> exp.Expr:
+        """The expression with each column under another, bare name."""
+
+        def rename(node: exp.Expr) -> exp.Expr:
+            return exp.column(name(_name(node)), quoted=True) if isinstance(node, exp.Column) else node
+
+        return self.tree.copy().transform(rename)
+
+    def __str__(self) -> str:
+        return self.sql
+
+
+def parse_expression(sql: str, *, where: str, dialect: str = DIALECT) -> Expression:
+    """Read an expression; `where` names it in messages. Raises SpecError.
+
+    >>> parse_expression("a + Orders.b", where="rules").columns
+    (ColumnName(table=None, column='a'), ColumnName(table='Orders', column='b'))
+    """
+    if len(sql) > MAX_TEXT:
+        raise SpecError(f"{where}: longer than {MAX_TEXT} characters. Split it into several.")
+    try:
+        tree = _parsed(sql, dialect)
+    except (SqlglotError, RecursionError) as error:
+        raise SpecError(f"{where}: cannot be read as a SQL expression: {first_line(error)}") from None
+    return expression_of(tree, where=where)
+
+
+def expression_of(tree: exp.Expr, *, where: str) -> Expression:
+    """Make an expression of a parsed tree. Raises SpecError where it looks beyond the rows that it may see."""
+    refused = next((n for n in tree.find_all(*_REFUSED) if not _is_counted(n)), None)
+    if refused is not None:
+        raise SpecError(f"{where}: {refused.sql(DIALECT)[:80]} is not an expression over the columns of a row.")
+    if sum(1 for _ in tree.walk()) > MAX_NODES:
+        raise SpecError(f"{where}: has more than {MAX_NODES} parts. Split it into several.")
+    return Expression(sql=tree.sql(DIALECT))
+
+
+def _parsed(sql: str, dialect: str) -> exp.Expr:
+    return sqlglot.parse_one(sql, dialect=dialect, into=exp.Condition)
+
+
+def _is_counted(node: exp.Expr) -> bool:
+    """Whether this is the star of `COUNT(table.*)`."""
+    return isinstance(node, exp.Star) and isinstance(node.parent, exp.Column) and bool(node.parent.table)
+
+
+def _name(node: exp.Column) -> ColumnName:
+    return ColumnName(node.table or None, "*" if isinstance(node.this, exp.Star) else node.name)
+
+
+def _columns(nodes: Iterable[exp.Column]) -> tuple[ColumnName, ...]:
+    return tuple(dict.fromkeys(map(_name, nodes)))
