@@ -1,0 +1,234 @@
+"""Find in the data which columns are computed from others: copies, products, and aggregates of child rows.
+
+Candidates follow from the schema: what a row can see of the rows above it and of the public rows it references, and
+what it can add up of the rows it owns. They are tried on a sample, and those that hold there on all rows. A column that
+agrees with a candidate hardly better than chance would have it (flags that are nearly always false) is left alone.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from sqlglot import exp
+
+from privbench.fitting.tables_in_sql import TablesInSql
+from privbench.schema.expression import Expression, expression_of
+from privbench.schema.tables import Column, Table
+from privbench.schema.types import Kind, SqlType
+from privbench.schema.unit import LinkKind, Protection
+
+AGREEING = 0.995
+"""The share of rows that must agree with a formula, which will hold in all synthetic rows."""
+OF_CHANCE = 0.1
+"""Rows that disagree may be at most this part of those that would disagree with the formula's value in another row."""
+MOST_FACTORS = 8
+"""Of tables with more numbers than this no products are tried: there would be too many."""
+DECIMALS = 2
+"""Sums and products of floats are rounded to cents where the column is."""
+_NUMBERS = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT)
+_AMOUNTS = (Kind.DECIMAL, Kind.FLOAT)
+_TIMES = (Kind.DATE, Kind.TIMESTAMP)
+_UPWARDS = (LinkKind.OWNER, LinkKind.CATEGORY, LinkKind.COPIED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Computed:
+    """A column that equals an expression in nearly all rows."""
+
+    table: str
+    column: str
+    expression: Expression
+    rows: int
+    disagreeing: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """A column as a row sees it: what its name is in the spec, and in the joined tables here."""
+
+    type: SqlType
+    written: exp.Expr
+    sql: str
+
+    @property
+    def is_number(self) -> bool:
+        return self.type.kind in _NUMBERS
+
+    @property
+    def is_amount(self) -> bool:
+        """Whether it may be a price or a quantity with decimals: counts are rarely multiplied."""
+        return self.type.kind in _AMOUNTS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidate:
+    """A column, and what it may equal."""
+
+    column: Column
+    own: str
+    written: exp.Expr
+    sql: str
+
+    @property
+    def holds(self) -> str:
+        """The condition under which a row agrees."""
+        if self.column.type.kind is Kind.FLOAT:
+            near = f"ABS({self.own} - {self.sql}) <= 1e-6 * GREATEST(ABS({self.own}), 1)"
+            return f"(COALESCE({near}, {self.own} IS NULL AND {self.sql} IS NULL))"
+        return f"({self.own} IS NOT DISTINCT FROM TRY_CAST({self.sql} AS {self.column.type.sql}))"
+
+
+def find_computed(tables: TablesInSql, protection: Protection) -> Iterator[Computed]:
+    """The columns of private tables that are computed, each with the first formula that holds, plain ones first."""
+    for name in protection.order:
+        table = protection.schema.table(name)
+        columns = [table.column(c) for c in protection.attributes(name)]
+        above, seen = _joins_above(tables, protection, table)
+        for found in _holding(tables, table, above, [f for c in columns for f in _of_row(tables, table, c, seen)]):
+            columns = [c for c in columns if c.name != found.column]
+            yield found
+        below, added = _joins_below(tables, protection, table)
+        yield from _holding(tables, table, below, [f for c in columns for f in _of_children(tables, table, c, added)])
+
+
+def _holding(tables: TablesInSql, table: Table, joins: str, candidates: Sequence[_Candidate]) -> Iterator[Computed]:
+    done: set[str] = set()
+    for candidate, _, _ in _agreeing(tables, tables.sample(table.name), joins, candidates):
+        column = candidate.column.name
+        if column in done or _by_chance(tables, table, joins, candidate):
+            continue
+        for _, rows, agreeing in _agreeing(tables, tables.name(table.name), joins, [candidate]):
+            done.add(column)
+            expression = expression_of(candidate.written, where=f"{table.name}.{column}")
+            yield Computed(
+                table=table.name, column=column, expression=expression, rows=rows, disagreeing=rows - agreeing
+            )
+
+
+def _agreeing(
+    tables: TablesInSql, rows: str, joins: str, candidates: Sequence[_Candidate]
+) -> list[tuple[_Candidate, int, int]]:
+    """The candidates that hold, with how many rows there are and how many agree."""
+    if not candidates:
+        return []
+    sums = ", ".join(f"COUNT(*) FILTER (WHERE {c.holds})" for c in candidates)
+    total, *agreeing = tables.ask(f"SELECT COUNT(*), {sums} FROM {rows} r {joins.format(rows=rows)}")  # noqa: S608  plain names
+    counted = zip(candidates, agreeing, strict=True)
+    return [(c, total, n) for c, n in counted if total and n >= AGREEING * total]
+
+
+def _by_chance(tables: TablesInSql, table: Table, joins: str, candidate: _Candidate) -> bool:
+    """Whether rows agree with the formula's value in the row before hardly less often."""
+    rows = tables.sample(table.name)
+    shifted = f"LAG({candidate.sql}) OVER (ORDER BY r.row)"
+    pairs = (
+        f"SELECT {candidate.own} AS a, {candidate.sql} AS b, {shifted} AS c, r.row AS row "  # noqa: S608  plain names
+        f"FROM {rows} r {joins.format(rows=rows)}"
+    )
+    same, by_chance, count = tables.ask(
+        "SELECT COUNT(*) FILTER (WHERE a IS NOT DISTINCT FROM b), COUNT(*) FILTER (WHERE a IS NOT DISTINCT FROM c), "  # noqa: S608
+        f"COUNT(*) FROM ({pairs}) WHERE row > 1"
+    )
+    return bool(count == by_chance or count - same > OF_CHANCE * (count - by_chance))
+
+
+def _joins_above(tables: TablesInSql, protection: Protection, table: Table) -> tuple[str, list[_Seen]]:
+    """Joins to the rows above a row and to the public rows it leads to, and the columns that it sees there."""
+    joins, seen = [], []
+    steps = [("r", link) for link in protection.links_of(table.name) if link.kind in _UPWARDS]
+    for left, link in steps:
+        alias, target = f"a{len(joins)}", protection.schema.table(link.target)
+        joined = tables.joined(left, alias, link.table, link.key)
+        joins.append(f"LEFT JOIN {tables.name(target.name)} {alias} ON {joined}")
+        if [step.target for _, step in steps].count(target.name) == 1:
+            plain = [c for c in target.columns if c.name not in target.surrogate_columns]
+            seen += [_seen(tables, target, c, alias) for c in plain]
+        reached = {table.name, *(step.target for _, step in steps)}
+        onwards = protection.links_of(target.name)
+        steps += [(alias, up) for up in onwards if up.kind in _UPWARDS and up.target not in reached]
+    return " ".join(joins), seen
+
+
+def _seen(tables: TablesInSql, table: Table, column: Column, alias: str, *, own: bool = False) -> _Seen:
+    written = exp.column(column.name, table=None if own else table.name, quoted=True)
+    return _Seen(type=column.type, written=written, sql=f"{alias}.{tables.column(table.name, column.name)}")
+
+
+def _of_row(tables: TablesInSql, table: Table, column: Column, seen: Sequence[_Seen]) -> Iterator[_Candidate]:
+    own = _seen(tables, table, column, "r", own=True).sql
+    for other in seen:
+        if other.type == column.type:
+            yield _Candidate(column=column, own=own, written=other.written, sql=other.sql)
+    if column.type.kind not in _AMOUNTS:
+        return
+    mine = [table.column(c) for c in table.attributes if c != column.name]
+    factors = [s for s in (_seen(tables, table, c, "r", own=True) for c in mine) if s.is_number]
+    others = [s for s in seen if s.is_number]
+    if len(factors) <= MOST_FACTORS and len(others) <= 2 * MOST_FACTORS:
+        for a, b in [*combinations(factors, 2), *((a, b) for a in factors for b in others)]:
+            yield _number(
+                column, own, exp.Mul(this=a.written.copy(), expression=b.written.copy()), f"TRY({a.sql} * {b.sql})"
+            )
+
+
+def _number(column: Column, own: str, written: exp.Expr, sql: str) -> _Candidate:
+    if column.type.kind is Kind.FLOAT:
+        written, sql = exp.func("ROUND", written, exp.Literal.number(DECIMALS)), f"ROUND({sql}, {DECIMALS})"
+    return _Candidate(column=column, own=own, written=written, sql=f"({sql})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Added:
+    """A column of aggregates over the rows of a child table."""
+
+    type: SqlType | None
+    """Of the values; None for a count."""
+    number: bool
+    written: exp.Expr
+    sql: str
+
+
+def _joins_below(tables: TablesInSql, protection: Protection, table: Table) -> tuple[str, list[_Added]]:
+    """Joins to the aggregates of each child table of some `{rows}`, and which these are."""
+    joins, added = [], []
+    for child in (protection.schema.table(t) for t, key in protection.owners.items() if key.table == table.name):
+        alias, key = f"b{len(joins)}", protection.owners[child.name]
+        aggregates = list(_aggregated(tables, child))
+        columns = [tables.column(child.name, c) for c in key.columns]
+        terms = ", ".join([*columns, *(f"{a.sql} AS x{i}" for i, a in enumerate(aggregates))])
+        on = tables.joined(alias, "r", child.name, key)
+        rows = f"{tables.name(child.name)} d SEMI JOIN {{rows}} p ON {tables.joined('d', 'p', child.name, key)}"
+        grouped = f"(SELECT {terms} FROM {rows} GROUP BY {', '.join(columns)})"  # noqa: S608  plain names
+        joins.append(f"LEFT JOIN {grouped} {alias} ON {on}")
+        for i, a in enumerate(aggregates):
+            sql = f"COALESCE({alias}.x{i}, 0)" if a.number else f"{alias}.x{i}"
+            added.append(_Added(type=a.type, number=a.number, written=a.written, sql=sql))
+    return " ".join(joins), added
+
+
+def _aggregated(tables: TablesInSql, child: Table) -> Iterator[_Added]:
+    star = exp.Column(this=exp.Star(), table=exp.to_identifier(child.name, quoted=True))
+    yield _Added(type=None, number=True, written=exp.Count(this=star), sql="COUNT(*)")
+    columns = [_seen(tables, child, child.column(c), "d") for c in child.attributes]
+    numbers = [s for s in columns if s.is_number]
+    for one in numbers:
+        yield _Added(type=None, number=True, written=exp.Sum(this=one.written.copy()), sql=f"SUM({one.sql})")
+    if len(numbers) <= MOST_FACTORS:
+        for a, b in ((a, b) for a, b in combinations(numbers, 2) if a.is_amount or b.is_amount):
+            product = exp.Mul(this=a.written.copy(), expression=b.written.copy())
+            yield _Added(type=None, number=True, written=exp.Sum(this=product), sql=f"SUM(TRY({a.sql} * {b.sql}))")
+    for one in columns:
+        if one.is_number or one.type.kind in _TIMES:
+            for name, kind in (("MIN", exp.Min), ("MAX", exp.Max)):
+                yield _Added(
+                    type=one.type, number=False, written=kind(this=one.written.copy()), sql=f"{name}({one.sql})"
+                )
+
+
+def _of_children(tables: TablesInSql, table: Table, column: Column, added: Sequence[_Added]) -> Iterator[_Candidate]:
+    own = _seen(tables, table, column, "r", own=True).sql
+    for aggregate in added:
+        if aggregate.type == column.type:
+            yield _Candidate(column=column, own=own, written=aggregate.written, sql=aggregate.sql)
+        elif aggregate.type is None and column.type.kind in _NUMBERS:
+            yield _number(column, own, aggregate.written.copy(), aggregate.sql)
