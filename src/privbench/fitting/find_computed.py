@@ -11,11 +11,11 @@ from itertools import combinations
 
 from sqlglot import exp
 
-from privbench.fitting.tables_in_sql import TablesInSql
+from privbench.fitting.tables_in_sql import AMOUNTS, NUMBERS, Seen, TablesInSql
 from privbench.schema.expression import Expression, expression_of
 from privbench.schema.tables import Column, Table
 from privbench.schema.types import Kind, SqlType
-from privbench.schema.unit import LinkKind, Protection
+from privbench.schema.unit import Protection
 
 AGREEING = 0.995
 """The share of rows that must agree with a formula, which will hold in all synthetic rows."""
@@ -25,10 +25,7 @@ MOST_FACTORS = 8
 """Of tables with more numbers than this no products are tried: there would be too many."""
 DECIMALS = 2
 """Sums and products of floats are rounded to cents where the column is."""
-_NUMBERS = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT)
-_AMOUNTS = (Kind.DECIMAL, Kind.FLOAT)
 _TIMES = (Kind.DATE, Kind.TIMESTAMP)
-_UPWARDS = (LinkKind.OWNER, LinkKind.CATEGORY, LinkKind.COPIED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,24 +37,6 @@ class Computed:
     expression: Expression
     rows: int
     disagreeing: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
-    """A column as a row sees it: what its name is in the spec, and in the joined tables here."""
-
-    type: SqlType
-    written: exp.Expr
-    sql: str
-
-    @property
-    def is_number(self) -> bool:
-        return self.type.kind in _NUMBERS
-
-    @property
-    def is_amount(self) -> bool:
-        """Whether it may be a price or a quantity with decimals: counts are rarely multiplied."""
-        return self.type.kind in _AMOUNTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +62,7 @@ def find_computed(tables: TablesInSql, protection: Protection) -> Iterator[Compu
     for name in protection.order:
         table = protection.schema.table(name)
         columns = [table.column(c) for c in protection.attributes(name)]
-        above, seen = _joins_above(tables, protection, table)
+        above, seen = tables.above(protection, table)
         for found in _holding(tables, table, above, [f for c in columns for f in _of_row(tables, table, c, seen)]):
             columns = [c for c in columns if c.name != found.column]
             yield found
@@ -132,37 +111,15 @@ def _by_chance(tables: TablesInSql, table: Table, joins: str, candidate: _Candid
     return bool(count == by_chance or count - same > OF_CHANCE * (count - by_chance))
 
 
-def _joins_above(tables: TablesInSql, protection: Protection, table: Table) -> tuple[str, list[_Seen]]:
-    """Joins to the rows above a row and to the public rows it leads to, and the columns that it sees there."""
-    joins, seen = [], []
-    steps = [("r", link) for link in protection.links_of(table.name) if link.kind in _UPWARDS]
-    for left, link in steps:
-        alias, target = f"a{len(joins)}", protection.schema.table(link.target)
-        joined = tables.joined(left, alias, link.table, link.key)
-        joins.append(f"LEFT JOIN {tables.name(target.name)} {alias} ON {joined}")
-        if [step.target for _, step in steps].count(target.name) == 1:
-            plain = [c for c in target.columns if c.name not in target.surrogate_columns]
-            seen += [_seen(tables, target, c, alias) for c in plain]
-        reached = {table.name, *(step.target for _, step in steps)}
-        onwards = protection.links_of(target.name)
-        steps += [(alias, up) for up in onwards if up.kind in _UPWARDS and up.target not in reached]
-    return " ".join(joins), seen
-
-
-def _seen(tables: TablesInSql, table: Table, column: Column, alias: str, *, own: bool = False) -> _Seen:
-    written = exp.column(column.name, table=None if own else table.name, quoted=True)
-    return _Seen(type=column.type, written=written, sql=f"{alias}.{tables.column(table.name, column.name)}")
-
-
-def _of_row(tables: TablesInSql, table: Table, column: Column, seen: Sequence[_Seen]) -> Iterator[_Candidate]:
-    own = _seen(tables, table, column, "r", own=True).sql
+def _of_row(tables: TablesInSql, table: Table, column: Column, seen: Sequence[Seen]) -> Iterator[_Candidate]:
+    own = tables.seen(table, column, "r", own=True).sql
     for other in seen:
         if other.type == column.type:
             yield _Candidate(column=column, own=own, written=other.written, sql=other.sql)
-    if column.type.kind not in _AMOUNTS:
+    if column.type.kind not in AMOUNTS:
         return
     mine = [table.column(c) for c in table.attributes if c != column.name]
-    factors = [s for s in (_seen(tables, table, c, "r", own=True) for c in mine) if s.is_number]
+    factors = [s for s in (tables.seen(table, c, "r", own=True) for c in mine) if s.is_number]
     others = [s for s in seen if s.is_number]
     if len(factors) <= MOST_FACTORS and len(others) <= 2 * MOST_FACTORS:
         for a, b in [*combinations(factors, 2), *((a, b) for a in factors for b in others)]:
@@ -190,7 +147,8 @@ class _Added:
 
 def _joins_below(tables: TablesInSql, protection: Protection, table: Table) -> tuple[str, list[_Added]]:
     """Joins to the aggregates of each child table of some `{rows}`, and which these are."""
-    joins, added = [], []
+    joins: list[str] = []
+    added: list[_Added] = []
     for child in (protection.schema.table(t) for t, key in protection.owners.items() if key.table == table.name):
         alias, key = f"b{len(joins)}", protection.owners[child.name]
         aggregates = list(_aggregated(tables, child))
@@ -209,7 +167,7 @@ def _joins_below(tables: TablesInSql, protection: Protection, table: Table) -> t
 def _aggregated(tables: TablesInSql, child: Table) -> Iterator[_Added]:
     star = exp.Column(this=exp.Star(), table=exp.to_identifier(child.name, quoted=True))
     yield _Added(type=None, number=True, written=exp.Count(this=star), sql="COUNT(*)")
-    columns = [_seen(tables, child, child.column(c), "d") for c in child.attributes]
+    columns = [tables.seen(child, child.column(c), "d") for c in child.attributes]
     numbers = [s for s in columns if s.is_number]
     for one in numbers:
         yield _Added(type=None, number=True, written=exp.Sum(this=one.written.copy()), sql=f"SUM({one.sql})")
@@ -226,9 +184,9 @@ def _aggregated(tables: TablesInSql, child: Table) -> Iterator[_Added]:
 
 
 def _of_children(tables: TablesInSql, table: Table, column: Column, added: Sequence[_Added]) -> Iterator[_Candidate]:
-    own = _seen(tables, table, column, "r", own=True).sql
+    own = tables.seen(table, column, "r", own=True).sql
     for aggregate in added:
         if aggregate.type == column.type:
             yield _Candidate(column=column, own=own, written=aggregate.written, sql=aggregate.sql)
-        elif aggregate.type is None and column.type.kind in _NUMBERS:
+        elif aggregate.type is None and column.type.kind in NUMBERS:
             yield _number(column, own, aggregate.written.copy(), aggregate.sql)

@@ -4,16 +4,41 @@ It holds private rows: what is found by it is for the publisher to review, marke
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import duckdb
 import pyarrow as pa
+from sqlglot import exp
 
 from privbench.io.base import Source, arrow_schema
-from privbench.schema.tables import ForeignKey, Schema, Table
+from privbench.schema.tables import Column, ForeignKey, Schema, Table
+from privbench.schema.types import Kind, SqlType
+from privbench.schema.unit import LinkKind, Protection
 
+NUMBERS = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT)
+AMOUNTS = (Kind.DECIMAL, Kind.FLOAT)
+_UPWARDS = (LinkKind.OWNER, LinkKind.CATEGORY, LinkKind.COPIED)
 SAMPLE_ROWS = 1_000
 """Rows on which candidates are tried before those that hold are checked on all rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A column as a row sees it: what its name is in the spec, and in the joined tables here."""
+
+    type: SqlType
+    written: exp.Expr
+    sql: str
+
+    @property
+    def is_number(self) -> bool:
+        return self.type.kind in NUMBERS
+
+    @property
+    def is_amount(self) -> bool:
+        """Whether it may be a price or a quantity with decimals: counts are rarely multiplied."""
+        return self.type.kind in AMOUNTS
 
 
 class TablesInSql:
@@ -48,6 +73,32 @@ class TablesInSql:
         """The condition that a row `right` is the one that a key of the row `left` of a table references."""
         pairs = zip(key.columns, key.references, strict=True)
         return " AND ".join(f"{left}.{self.column(table, a)} = {right}.{self.column(key.table, b)}" for a, b in pairs)
+
+    def seen(self, table: Table, column: Column, alias: str, *, own: bool = False) -> Seen:
+        """A column of the rows that `alias` stands for, as the rows of some table see it, or of those themselves."""
+        written = exp.column(column.name, table=None if own else table.name, quoted=True)
+        return Seen(type=column.type, written=written, sql=f"{alias}.{self.column(table.name, column.name)}")
+
+    def above(self, protection: Protection, table: Table, *, public: bool = True) -> tuple[str, list[Seen]]:
+        """Joins from rows `r` to the rows above and the public rows they lead to, and the columns seen there.
+
+        Of a table that is reached in two ways no column is seen: its name would not say which row is meant.
+        """
+        joins: list[str] = []
+        seen: list[Seen] = []
+        kinds = _UPWARDS if public else (LinkKind.OWNER,)
+        steps = [("r", link) for link in protection.links_of(table.name) if link.kind in kinds]
+        for left, link in steps:
+            alias, target = f"a{len(joins)}", protection.schema.table(link.target)
+            joined = self.joined(left, alias, link.table, link.key)
+            joins.append(f"LEFT JOIN {self.name(target.name)} {alias} ON {joined}")
+            if [step.target for _, step in steps].count(target.name) == 1:
+                plain = [c for c in target.columns if c.name not in target.surrogate_columns]
+                seen += [self.seen(target, c, alias) for c in plain]
+            reached = {table.name, *(step.target for _, step in steps)}
+            onwards = protection.links_of(target.name)
+            steps += [(alias, up) for up in onwards if up.kind in kinds and up.target not in reached]
+        return " ".join(joins), seen
 
     def sample(self, table: str) -> str:
         """The name of a table of some of its rows, the same each time; a number `row` tells them apart."""

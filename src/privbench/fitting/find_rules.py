@@ -1,0 +1,135 @@
+"""Find in the data which column of a row is never above another: hits and at bats, rented and returned.
+
+Pairs are of one kind: numbers of one row; dates, times and years of one row or of it and a row above. They are tried on
+a sample and then on all rows; one row that breaks a rule is enough to drop it. A rule that would hold anyway,
+because one column lies above the other whatever the row, says nothing and is left out, as is one that follows from two
+others.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from sqlglot import exp
+
+from privbench.fitting.tables_in_sql import Seen, TablesInSql
+from privbench.schema.expression import Expression, expression_of
+from privbench.schema.tables import Table
+from privbench.schema.types import Kind
+from privbench.schema.unit import Protection
+
+BROKEN_BY_CHANCE = 0.1
+"""A rule is worth stating if at least this share of rows would break it with the other column of another row."""
+FEWEST_ROWS = 200
+"""Rows in which both columns have a value: fewer say little about the next one."""
+FEWEST_STRICT = 1_000
+"""Rows without a single tie that make a rule strict."""
+YEARS = (1500, 2200)
+"""A column of whole numbers between these may hold years."""
+MOST_RULES = 12
+"""Of one table, those first that chance breaks most often."""
+_KINDS = ((Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT), (Kind.DATE, Kind.TIMESTAMP))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundRule:
+    """A rule that no row of a table breaks."""
+
+    table: str
+    expression: Expression
+
+
+def find_rules(tables: TablesInSql, protection: Protection) -> Iterator[FoundRule]:
+    """The rules of private tables."""
+    for name in protection.order:
+        table = protection.schema.table(name)
+        own = [tables.seen(table, table.column(c), "r", own=True) for c in protection.attributes(name)]
+        joins, above = tables.above(protection, table, public=False)
+        pairs = [*_pairs(own, above), *_year_pairs(tables, table, own, above)]
+        for rule in _reduced(_held(tables, table, joins, pairs)):
+            comparison = exp.LT if rule.strict else exp.LTE
+            written = comparison(this=rule.low.written.copy(), expression=rule.high.written.copy())
+            yield FoundRule(table=name, expression=expression_of(written, where=name))
+
+
+Pair = tuple[Seen, Seen]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rule:
+    low: Seen
+    high: Seen
+    strict: bool
+
+
+def _pairs(own: Sequence[Seen], above: Sequence[Seen]) -> Iterator[Pair]:
+    for kinds in _KINDS:
+        mine = [s for s in own if s.type.kind in kinds]
+        yield from permutations(mine, 2)
+        if kinds == _KINDS[1]:
+            for other in (s for s in above if s.type.kind in kinds):
+                yield from ((other, s) for s in mine)
+                yield from ((s, other) for s in mine)
+
+
+def _year_pairs(tables: TablesInSql, table: Table, own: Sequence[Seen], above: Sequence[Seen]) -> Iterator[Pair]:
+    """Columns that hold years against the years of dates, and against years of the rows above."""
+    numbers = [s for s in own if s.type.kind is Kind.INTEGER]
+    if not numbers:
+        return
+    ranges = ", ".join(
+        f"COUNT({s.sql}) > 0 AND MIN({s.sql}) >= {YEARS[0]} AND MAX({s.sql}) <= {YEARS[1]}" for s in numbers
+    )
+    answers = tables.ask(f"SELECT {ranges} FROM {tables.sample(table.name)} r")  # noqa: S608  plain names
+    years = [s for s, is_year in zip(numbers, answers, strict=True) if is_year]
+    dates = [s for s in (*own, *above) if s.type.kind in _KINDS[1]]
+    for year in years:
+        for other in map(_year_of, dates):
+            yield from permutations((year, other), 2)
+        for other in (s for s in above if s.type == year.type and "year" in s.written.name.lower()):
+            yield from permutations((year, other), 2)
+
+
+def _year_of(date: Seen) -> Seen:
+    return Seen(type=date.type, written=exp.Year(this=date.written.copy()), sql=f"YEAR({date.sql})")
+
+
+def _held(tables: TablesInSql, table: Table, joins: str, pairs: Sequence[Pair]) -> list[_Rule]:
+    """The pairs that keep their order in all rows, those first that chance would break most often."""
+    if not pairs:
+        return []
+    terms = ", ".join(f"{a.sql} AS a{i}, {b.sql} AS b{i}" for i, (a, b) in enumerate(pairs))
+    sample = f"SELECT r.row AS row, {terms} FROM {tables.sample(table.name)} r {joins}"  # noqa: S608  plain names
+    counts = ", ".join(
+        f"COUNT(*) FILTER (WHERE a{i} > b{i}), COUNT(*) FILTER (WHERE a{i} > s{i}), COUNT(s{i})"
+        for i in range(len(pairs))
+    )
+    shifted = ", ".join(f"LAG(b{i}) OVER (ORDER BY row) AS s{i}" for i in range(len(pairs)))
+    answers = tables.ask(f"SELECT {counts} FROM (SELECT *, {shifted} FROM ({sample}))")  # noqa: S608  plain names
+    broken, by_chance, rows = answers[::3], answers[1::3], answers[2::3]
+    places = [i for i in range(len(pairs)) if not broken[i] and by_chance[i] > BROKEN_BY_CHANCE * rows[i]]
+    places = sorted(places, key=lambda i: -by_chance[i] / rows[i])[: 4 * MOST_RULES]
+    whole = ", ".join(
+        f"COUNT(*) FILTER (WHERE {a} > {b}), COUNT(*) FILTER (WHERE {a} = {b}), COUNT(*) FILTER (WHERE {a} < {b})"
+        for a, b in ((pairs[i][0].sql, pairs[i][1].sql) for i in places)
+    )
+    if not whole:
+        return []
+    sure = tables.ask(f"SELECT {whole} FROM {tables.name(table.name)} r {joins}")  # noqa: S608  plain names
+    return [
+        _Rule(low=pairs[i][0], high=pairs[i][1], strict=not equal and below >= FEWEST_STRICT)
+        for i, above, equal, below in zip(places, sure[::3], sure[1::3], sure[2::3], strict=True)
+        if not above and equal + below >= FEWEST_ROWS
+    ]
+
+
+def _reduced(rules: Sequence[_Rule]) -> list[_Rule]:
+    """Without those that follow from two others."""
+    held = {(rule.low.sql, rule.high.sql) for rule in rules}
+    middles = {name for pair in held for name in pair}
+
+    def follows(rule: _Rule) -> bool:
+        low, high = rule.low.sql, rule.high.sql
+        return any((low, m) in held and (m, high) in held and (m, low) not in held for m in middles)
+
+    return [rule for rule in rules if not follows(rule)][:MOST_RULES]
