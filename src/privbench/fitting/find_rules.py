@@ -1,7 +1,7 @@
 """Find in the data which column of a row is never above another: hits and at bats, rented and returned.
 
 Pairs are of one kind: numbers of one row; dates, times and years of one row or of it and a row above. They are tried on
-a sample and then on all rows; one row that breaks a rule is enough to drop it. A rule that would hold anyway,
+a sample and then on all rows; a rule may have few exceptions, as real data do. One that would hold anyway,
 because one column lies above the other whatever the row, says nothing and is left out, as is one that follows from two
 others.
 """
@@ -22,6 +22,8 @@ BROKEN_BY_CHANCE = 0.1
 """A rule is worth stating if at least this share of rows would break it with the other column of another row."""
 FEWEST_ROWS = 200
 """Rows in which both columns have a value: fewer say little about the next one."""
+EXCEPTIONS = 0.001
+"""The share of rows that may break a rule, which will hold in all synthetic rows."""
 FEWEST_STRICT = 1_000
 """Rows without a single tie that make a rule strict."""
 YEARS = (1500, 2200)
@@ -33,10 +35,11 @@ _KINDS = ((Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT), (Kind.DATE, Kind.TIMESTAMP))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRule:
-    """A rule that no row of a table breaks."""
+    """A rule that hardly any row of a table breaks, and how many do."""
 
     table: str
     expression: Expression
+    breaking: int
 
 
 def find_rules(tables: TablesInSql, protection: Protection) -> Iterator[FoundRule]:
@@ -49,7 +52,7 @@ def find_rules(tables: TablesInSql, protection: Protection) -> Iterator[FoundRul
         for rule in _reduced(_held(tables, table, joins, pairs)):
             comparison = exp.LT if rule.strict else exp.LTE
             written = comparison(this=rule.low.written.copy(), expression=rule.high.written.copy())
-            yield FoundRule(table=name, expression=expression_of(written, where=name))
+            yield FoundRule(table=name, expression=expression_of(written, where=name), breaking=rule.breaking)
 
 
 Pair = tuple[Seen, Seen]
@@ -60,6 +63,7 @@ class _Rule:
     low: Seen
     high: Seen
     strict: bool
+    breaking: int
 
 
 def _pairs(own: Sequence[Seen], above: Sequence[Seen]) -> Iterator[Pair]:
@@ -107,7 +111,7 @@ def _held(tables: TablesInSql, table: Table, joins: str, pairs: Sequence[Pair]) 
     shifted = ", ".join(f"LAG(b{i}) OVER (ORDER BY row) AS s{i}" for i in range(len(pairs)))
     answers = tables.ask(f"SELECT {counts} FROM (SELECT *, {shifted} FROM ({sample}))")  # noqa: S608  plain names
     broken, by_chance, rows = answers[::3], answers[1::3], answers[2::3]
-    places = [i for i in range(len(pairs)) if not broken[i] and by_chance[i] > BROKEN_BY_CHANCE * rows[i]]
+    places = [i for i in range(len(pairs)) if broken[i] <= 1 and by_chance[i] > BROKEN_BY_CHANCE * rows[i]]
     places = sorted(places, key=lambda i: -by_chance[i] / rows[i])[: 4 * MOST_RULES]
     whole = ", ".join(
         f"COUNT(*) FILTER (WHERE {a} > {b}), COUNT(*) FILTER (WHERE {a} = {b}), COUNT(*) FILTER (WHERE {a} < {b})"
@@ -117,9 +121,9 @@ def _held(tables: TablesInSql, table: Table, joins: str, pairs: Sequence[Pair]) 
         return []
     sure = tables.ask(f"SELECT {whole} FROM {tables.name(table.name)} r {joins}")  # noqa: S608  plain names
     return [
-        _Rule(low=pairs[i][0], high=pairs[i][1], strict=not equal and below >= FEWEST_STRICT)
+        _Rule(low=pairs[i][0], high=pairs[i][1], strict=not equal and below >= FEWEST_STRICT, breaking=above)
         for i, above, equal, below in zip(places, sure[::3], sure[1::3], sure[2::3], strict=True)
-        if not above and equal + below >= FEWEST_ROWS
+        if equal + below >= FEWEST_ROWS and above <= EXCEPTIONS * (equal + below)
     ]
 
 
