@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from privbench.errors import SpecError
-from privbench.schema.types import Kind
+from privbench.schema.types import DIFFERENCE_DIGITS, Kind
 
 if TYPE_CHECKING:  # tables and the unit are built from columns that have a base
     from privbench.schema.tables import Column, Table
@@ -17,8 +17,6 @@ if TYPE_CHECKING:  # tables and the unit are built from columns that have a base
 
 PREVIOUS = "previous"
 """The word for the row before: of the rows of one owner, in the order of the column's own values."""
-MOST_DIGITS = 18
-"""Decimals with more digits have differences that do not fit 64 bits."""
 _DATES = frozenset({Kind.DATE, Kind.TIMESTAMP})
 RELATIVE = frozenset({Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL, Kind.DATE, Kind.TIME, Kind.TIMESTAMP})
 """The kinds of types that have differences."""
@@ -85,6 +83,11 @@ def relative_columns(protection: "Protection", table: str) -> dict[str, Base]:
     return ordered
 
 
+def sequence_columns(protection: "Protection", table: str) -> tuple[str, ...]:
+    """The columns that are relative to the row before. The first of them says in which order an owner's rows come."""
+    return tuple(name for name, base in relative_columns(protection, table).items() if base.previous)
+
+
 def check_relative(protection: "Protection") -> None:
     """Refuse a relative column whose base cannot be one. Raises SpecError naming its path in the spec."""
     for table in protection.schema.tables:
@@ -104,10 +107,10 @@ def check_relative(protection: "Protection") -> None:
 
 
 def _check_type(where: str, column: "Column") -> None:
-    if column.type.kind not in RELATIVE or column.type.precision > MOST_DIGITS:
+    if column.type.kind not in RELATIVE or column.type.precision > DIFFERENCE_DIGITS:
         raise SpecError(
             f"{where}: {column.type.sql} has no differences. Dates, times, timestamps and numbers (decimals of at "
-            f"most {MOST_DIGITS} digits) have. Take this out."
+            f"most {DIFFERENCE_DIGITS} digits) have. Take this out."
         )
 
 
@@ -118,6 +121,8 @@ def _check_base(where: str, protection: "Protection", table: "Table", column: "C
                 f"{where}: the rows before are those of the same owner, and rows of {table.name} have none. Name a "
                 "column, or take this out."
             )
+        if column.type.kind is Kind.FLOAT:
+            raise SpecError(f"{where}: steps of {column.type.sql} would not add up exactly. Make it DECIMAL.")
         return
     other = protection.schema.table(base.table).column(base.column)
     if base == Base(table.name, column.name):
@@ -137,7 +142,7 @@ def _comparable(column: "Column", other: "Column") -> bool:
     """Whether the difference of two columns is a number of steps of the first; types of other widths do."""
     kinds = {column.type.kind, other.type.kind}
     alike = len(kinds) == 1 or kinds == _DATES
-    return alike and column.type.scale == other.type.scale and other.type.precision <= MOST_DIGITS
+    return alike and column.type.scale == other.type.scale and other.type.precision <= DIFFERENCE_DIGITS
 
 
 def _quoted(*names: str) -> str:

@@ -20,6 +20,7 @@ from privbench.errors import SpecError, TargetError
 from privbench.schema.choices import closest, leave_out
 from privbench.schema.derived import Derived, DerivedOrigin, check_derived
 from privbench.schema.domain import Domain, Origin, Scalar, domain_json, implied_by_type, never_repeats
+from privbench.schema.relative import check_relative
 from privbench.schema.release import MOST_RELEASES, Release, release_of
 from privbench.schema.spec_errors import NAMES, explain, wrong_names
 from privbench.schema.table_spec import PRIVATE, ColumnSpec, ForeignKeySpec, IndexSpec, Name, TableSpec, Words
@@ -103,6 +104,7 @@ class Spec(Words):
             strict_references=self.strict_references,
         )
         check_derived(protection)
+        check_relative(protection)
         self._check_domains(protection)
         return protection
 
@@ -377,6 +379,10 @@ def _column_words(column: ColumnSpec) -> dict[str, Plain]:
         words["derived"] = column.derived.words()
     if column.derived_origin is not DerivedOrigin.DECLARED:
         words["derived_from"] = column.derived_origin.value
+    if column.relative_to is not None:
+        words["relative_to"] = column.relative_to
+    if column.first is not None:
+        words["first"] = domain_json(column.first)
     if column.release is not None:
         words["release"] = column.release
     if column.source_type is not None:
