@@ -49,19 +49,24 @@ def base_of(protection: "Protection", table: str, name: str) -> Base | None:
         return None
     if column.relative_to == PREVIOUS:
         return Base(table, name, previous=True)
-    tables = [protection.schema.table(t) for t in (table, *owners_above(protection, table))]
-    places = [(t.name, c.name) for t in tables for c in t.columns]
-    spellings = {_quoted(*place): place for place in places}
-    spellings |= {f"{t}.{c}": (t, c) for t, c in reversed(places)}
-    spellings |= {c.name: (table, c.name) for c in tables[0].columns}
+    spellings = _spellings(protection, table)
     if column.relative_to not in spellings:
-        above = ", ".join(t.name for t in tables[1:]) or "none"
+        above = ", ".join(owners_above(protection, table)) or "none"
         raise SpecError(
             f"tables.{table}.columns.{name}.relative_to: there is no column {column.relative_to!r} in the row itself "
             f"or in a row that owns it (owners of {table}: {above}). Write the name of a column of {table}, "
             f"`TABLE.COLUMN` for one of an owner, or `{PREVIOUS}`."
         )
     return Base(*spellings[column.relative_to])
+
+
+def base_words(protection: "Protection", table: str, base: Base) -> str:
+    """How a spec names a base of a table's rows; with quotes where the plain name would mean another column."""
+    if base.previous:
+        return PREVIOUS
+    plain = base.column if base.table == table else f"{base.table}.{base.column}"
+    meant = _spellings(protection, table).get(plain)
+    return plain if plain != PREVIOUS and meant == (base.table, base.column) else _quoted(base.table, base.column)
 
 
 def relative_columns(protection: "Protection", table: str) -> dict[str, Base]:
@@ -131,18 +136,27 @@ def _check_base(where: str, protection: "Protection", table: "Table", column: "C
         raise SpecError(
             f"{where}: {base.table}.{base.column} is a key, or derived, and not learnt. Name another column."
         )
-    if not _comparable(column, other):
+    if not comparable(column, other):
         raise SpecError(
             f"{where}: {base.table}.{base.column} is {other.type.sql}, and {column.type.sql} minus {other.type.sql} is "
             f"no number of steps of {column.type.sql}. Name a column of the same type, or change the types."
         )
 
 
-def _comparable(column: "Column", other: "Column") -> bool:
+def comparable(column: "Column", other: "Column") -> bool:
     """Whether the difference of two columns is a number of steps of the first; types of other widths do."""
     kinds = {column.type.kind, other.type.kind}
     alike = len(kinds) == 1 or kinds == _DATES
     return alike and column.type.scale == other.type.scale and other.type.precision <= DIFFERENCE_DIGITS
+
+
+def _spellings(protection: "Protection", table: str) -> dict[str, tuple[str, str]]:
+    """What each way to name a column of a row, or of the rows above it, means."""
+    tables = [protection.schema.table(t) for t in (table, *owners_above(protection, table))]
+    places = [(t.name, c.name) for t in tables for c in t.columns]
+    spellings = {f"{t}.{c}": (t, c) for t, c in reversed(places)}
+    spellings |= {c.name: (table, c.name) for c in tables[0].columns}
+    return spellings | {_quoted(*place): place for place in places}
 
 
 def _quoted(*names: str) -> str:
