@@ -12,6 +12,7 @@ from privbench.model.facts import link_facts
 from privbench.model.order import generation_order, referenced_ahead
 from privbench.privacy.vault import Vault
 from privbench.schema.derived import Derived, possible
+from privbench.schema.relative import relative_columns
 from privbench.schema.spec import Spec
 from privbench.schema.types import Kind
 from privbench.schema.unit import Neighbours, Protection
@@ -45,13 +46,26 @@ def candidates_to_test(spec: Spec, protection: Protection, chosen: Chosen) -> tu
     if not tested or protection.neighbours is Neighbours.ADD_REMOVE:
         return ()
     ahead = referenced_ahead(protection, generation_order(spec, protection, owners_first=True))
+    relative = _in_differences(protection)
     return tuple(
         _candidate(protection, table, column, derived)
         for table in protection.order
         for column in protection.attributes(table)
         for derived in possible(protection, table, column)
-        if derived.rows not in ahead and _is_likely(protection, table, column, derived)
+        if derived.rows not in ahead
+        and (table, column) not in relative
+        and (derived.owner is None or (protection.owners[table].table, derived.owner) not in relative)
+        and _is_likely(protection, table, column, derived)
     )
+
+
+def _in_differences(protection: Protection) -> set[Place]:
+    """Relative columns, of which there are no values to compare, and their bases, which must be learnt."""
+    places: set[Place] = set()
+    for table in protection.order:
+        for column, base in relative_columns(protection, table).items():
+            places |= {(table, column), (base.table, base.column)}
+    return places
 
 
 def places_of(candidates: Iterable[Candidate]) -> set[Place]:
