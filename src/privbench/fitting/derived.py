@@ -6,10 +6,11 @@ Which columns are looked at follows from the schema; whether they agree is asked
 from collections.abc import Iterable, Sequence
 
 from privbench.errors import SpecError
-from privbench.methods.tree.derived import Candidate, find_derived
+from privbench.methods.tree.finding import Candidate, find_dependencies
 from privbench.model.chosen import Chosen
 from privbench.model.facts import link_facts
 from privbench.model.order import generation_order, referenced_ahead
+from privbench.privacy.features import Agreement, Nearness, agreement
 from privbench.privacy.vault import Vault
 from privbench.schema.derived import Derived, possible
 from privbench.schema.spec import Spec
@@ -41,7 +42,7 @@ def check_counted(spec: Spec, protection: Protection) -> None:
 
 def candidates_to_test(spec: Spec, protection: Protection, chosen: Chosen) -> tuple[Candidate, ...]:
     """What columns might equal, by the schema; none where the spec wants no tests, or entities may come and go."""
-    tested = chosen.method.derives_columns and getattr(chosen.settings, "derived", False)
+    tested = chosen.method.derives_columns and getattr(chosen.settings, "find", False)
     if not tested or protection.neighbours is Neighbours.ADD_REMOVE:
         return ()
     ahead = referenced_ahead(protection, generation_order(spec, protection, owners_first=True))
@@ -59,15 +60,19 @@ def places_of(candidates: Iterable[Candidate]) -> set[Place]:
     places = set()
     for candidate in candidates:
         places.add((candidate.table, candidate.column))
-        if candidate.derived.owner is not None:
-            places.add((candidate.link.target, candidate.derived.owner))
+        source = candidate.feature.source
+        if isinstance(source, Agreement) and source.derived.owner is not None:
+            places.add((source.link.target, source.derived.owner))
+        if isinstance(source, Nearness):
+            places.add((source.base.table(candidate.table), source.base.column))
     return places
 
 
-def with_tested(spec: Spec, candidates: Sequence[Candidate], vault: Vault, *, entities: int) -> Spec:
+def with_tested(spec: Spec, candidates: Sequence[Candidate], vault: Vault, *, entity: str, entities: int) -> Spec:
     """The spec in which the columns are derived whose candidates hold. Sees noisy answers alone."""
-    held = find_derived(vault, candidates, entities=entities)
-    return spec.with_derived({(candidate.table, candidate.column): candidate.derived for candidate in held})
+    held = find_dependencies(vault, candidates, entity=entity, entities=entities)
+    sources = {(candidate.table, candidate.column): candidate.feature.source for candidate in held}
+    return spec.with_derived({place: s.derived for place, s in sources.items() if isinstance(s, Agreement)})
 
 
 def _candidate(protection: Protection, table: str, column: str, derived: Derived) -> Candidate:
@@ -75,9 +80,8 @@ def _candidate(protection: Protection, table: str, column: str, derived: Derived
     if link is None:
         raise ValueError(f"{table}.{column}: equals something of an owner that is not there")
     kind = protection.schema.table(table).column(column).type.kind
-    return Candidate(
-        table=table, column=column, derived=derived, link=link_facts(link, slots=None), plain=_plain(kind, derived)
-    )
+    feature = agreement(column, derived, _plain(kind, derived), link_facts(link, slots=None))
+    return Candidate(table=table, column=column, feature=feature)
 
 
 def _is_likely(protection: Protection, table: str, column: str, derived: Derived) -> bool:

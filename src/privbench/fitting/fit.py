@@ -89,8 +89,10 @@ def fit(
     entropy = entropy or OsEntropy()
     vault = Vault(NumpyEngine(read.private, raw=read.raw, entropy=entropy), ledger=ledger, entropy=entropy)
     if candidates:
-        progress("testing what columns equal", 0, 1)
-        spec = with_tested(spec, candidates, vault, entities=read.rows[protection.entity])
+        progress("finding what columns depend on", 0, 1)
+        spec = with_tested(
+            spec, candidates, vault, entity=protection.entity, entities=read.rows[protection.entity]
+        )
         protection = spec.protection()
         wanted = wanted_types(spec, protection)
     if wanted:
