@@ -72,7 +72,7 @@ class Query:
     looks_at: frozenset[Place] = frozenset()
     """Columns whose values it looks at to find their domain."""
     compares: frozenset[tuple[Place, Equals]] = frozenset()
-    """Columns that it compares with what they may be derived from."""
+    """Columns that it compares with what they may be equal to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,7 @@ from privbench.privacy.queries import (
     PairChoice,
     Query,
 )
-from privbench.schema.derived import Derived
+from privbench.schema.computed import Equals
 from privbench.schema.types import parse_type
 from privbench.schema.unit import LinkKind, Neighbours
 from privbench.spn.fanouts import fanout_edges, size_edges
@@ -177,9 +177,9 @@ def own(table: str) -> Feature:
 
 def agreement(column: str, key: str, plain: float | None, **equals: str | int) -> Feature:
     """Whether the only column of a table equals something of the rows that an owner key leads to."""
-    derived = Derived(**equals)
-    source = Agreement(column, derived, plain, LINKS[key])
-    return Feature(name=f"{column} = {derived}", size=3, ordered=False, source=source)
+    compared = Equals(**equals)
+    source = Agreement(column, compared, plain, LINKS[key])
+    return Feature(name=f"{column} = {compared}", size=3, ordered=False, source=source)
 
 
 EDGES = fanout_edges(2)

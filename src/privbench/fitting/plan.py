@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from privbench.errors import BudgetError, SpecError
-from privbench.fitting.derived import candidates_to_test, check_counted, derived_columns
+from privbench.fitting.computed import candidates_to_test, check_counted, computed_columns
 from privbench.fitting.domains import check_wanted, threshold_part, wanted_types
 from privbench.fitting.promise import Number, check_method, parse_delta, parse_epsilon
 from privbench.methods.domains.budget import POOR, STRING_REMEDIES, DomainForecast, forecast_domains, poor_domains_line
@@ -18,8 +18,8 @@ from privbench.methods.domains.coarse import coarse_domain
 from privbench.methods.domains.columns import SCOPE as DOMAINS
 from privbench.methods.forecast import Forecast, PlanInput, TableForecast, remedies_line
 from privbench.methods.registry import BUILT_IN
-from privbench.methods.tree.derived import SCOPE as TESTS
-from privbench.methods.tree.derived import DependencyForecast, forecast_tests
+from privbench.methods.tree.computed import SCOPE as TESTS
+from privbench.methods.tree.computed import DependencyForecast, forecast_tests
 from privbench.model.arguments import spec_of
 from privbench.model.chosen import Chosen, method_settings, with_method
 from privbench.model.facts import public_facts, sizes_are_public
@@ -54,7 +54,7 @@ class Plan:
     """Rows of every table, as the caller states them or as assumed."""
     assumed: tuple[str, ...]
     """The tables whose rows are assumed."""
-    derived: tuple[str, ...]
+    computed: tuple[str, ...]
     """Columns that are worked out from the rows around them, by the spec, and what they equal."""
     tests: DependencyForecast | None
     """What may be spent on finding more such columns; None if nothing is."""
@@ -120,7 +120,7 @@ def plan(
         budget=ledger.budget,
         rows=every,
         assumed=tuple(name for name in every if name not in known),
-        derived=derived_columns(protection),
+        computed=computed_columns(protection),
         tests=tests,
         domains=domains,
         tables=forecast.tables,

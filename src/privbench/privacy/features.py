@@ -16,7 +16,7 @@ from privbench.encode.grid import Grid
 from privbench.encode.magnitude import Magnitudes, steps_of
 from privbench.privacy.blocks import Block, CentrePair
 from privbench.privacy.facts import ColumnFacts, LinkFacts
-from privbench.schema.derived import Derived
+from privbench.schema.computed import Equals
 from privbench.schema.types import SqlType
 from privbench.schema.unit import LinkKind
 from privbench.spn.fanouts import RANK_EDGES, Edges
@@ -194,7 +194,7 @@ class Agreement:
     """Whether a column equals what the rows around it say: the codes of `privacy/agreement.py`."""
 
     column: str
-    derived: Derived
+    equals: Equals
     plain: float | None
     """The number that unrelated columns may well agree in."""
     link: LinkFacts
@@ -272,7 +272,7 @@ class Feature:
     def check_table(self, table: str) -> None:
         """Refuse a feature that is not one of the rows of a table: it would count something else than it says."""
         source = self.source
-        if isinstance(source, Fanout | InDegree) or (isinstance(source, Agreement) and source.derived.rows is not None):
+        if isinstance(source, Fanout | InDegree) or (isinstance(source, Agreement) and source.equals.rows is not None):
             fits = source.link.target == table
         elif isinstance(source, NullKey | KeyBlock | KeySlot | OfOwner | OfFirst | Rank | Agreement):
             fits = source.link.table == table
@@ -292,7 +292,7 @@ class Feature:
         elif isinstance(source, Cluster):
             described["columns"] = list(source.columns)
         elif isinstance(source, Agreement):
-            described |= {"column": source.column, "equals": source.derived.words()}
+            described |= {"column": source.column, "equals": source.equals.words()}
         elif isinstance(source, Own | Magnitude | Step | Cell | Present):
             described["column"] = source.column
         elif isinstance(source, PublicRows):

@@ -30,7 +30,7 @@ class TreeSettings:
     """Whether columns of owned tables may be measured by how many rows an entity has."""
     siblings: bool = field(default=False, metadata={"later": True})
     """Whether a column of a row may depend on the same column of its owner's first row."""
-    derived: bool = field(default=True, metadata={"later": True})
+    computed: bool = field(default=True, metadata={"later": True})
     """Whether columns are looked for that equal what the rows around them say."""
 
     def __post_init__(self) -> None:

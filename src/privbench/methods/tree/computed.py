@@ -18,9 +18,9 @@ from privbench.privacy.facts import LinkFacts
 from privbench.privacy.features import Agreement, Feature, whole_axis
 from privbench.privacy.queries import ENTITY_WEIGHT, DependencyChoice
 from privbench.privacy.vault import Vault
-from privbench.schema.derived import Derived
+from privbench.schema.computed import Equals
 
-SCOPE = "derived columns"
+SCOPE = "computed columns"
 """How the ledger calls all of it."""
 DIFFERING = 0.01
 """The largest share of entities for which an accepted candidate does not hold."""
@@ -42,7 +42,7 @@ class Candidate:
 
     table: str
     column: str
-    derived: Derived
+    equals: Equals
     link: LinkFacts
     """The owner key that leads to the rows it depends on."""
     plain: float | None
@@ -51,7 +51,7 @@ class Candidate:
     @property
     def feature(self) -> Feature:
         """Whether it does, row by row: the codes of `privacy/agreement.py`."""
-        source = Agreement(self.column, self.derived, self.plain, self.link)
+        source = Agreement(self.column, self.equals, self.plain, self.link)
         return Feature(name=self.column, size=3, ordered=False, source=source)
 
 
@@ -100,7 +100,7 @@ def forecast_tests(
     )
 
 
-def find_derived(vault: Vault, candidates: Sequence[Candidate], *, entities: float) -> list[Candidate]:
+def find_computed(vault: Vault, candidates: Sequence[Candidate], *, entities: float) -> list[Candidate]:
     """Test candidates about tables whose codes are those of their features; returns those that hold."""
     ledger = vault.ledger
     costs = test_costs(ledger.budget, ledger.measure, entities=entities)

@@ -8,15 +8,15 @@ import pyarrow as pa
 import pytest
 
 from privbench.encode.coded import CodedTable
-from privbench.methods.tree.derived import MOST_SHARE, SCOPE, Candidate, find_derived, forecast_tests
-from privbench.methods.tree.derived import test_costs as costs_of_tests
+from privbench.methods.tree.computed import MOST_SHARE, SCOPE, Candidate, find_computed, forecast_tests
+from privbench.methods.tree.computed import test_costs as costs_of_tests
 from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.events import PrivacyMeasure
 from privbench.privacy.facts import LinkFacts
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy as FixedEntropy
 from privbench.privacy.vault import Answer, Vault
-from privbench.schema.derived import Derived
+from privbench.schema.computed import Equals
 from privbench.schema.unit import LinkKind
 
 ENTITIES = 50_000
@@ -35,7 +35,7 @@ LINK = LinkFacts(
 
 
 def candidate(column: str) -> Candidate:
-    return Candidate(table="home", column=column, derived=Derived(rows="person"), link=LINK, plain=0)
+    return Candidate(table="home", column=column, equals=Equals(rows="person"), link=LINK, plain=0)
 
 
 def vault(
@@ -66,7 +66,7 @@ def _saying(differing: float, entities: int, rows: int) -> pa.Array:
 
 
 def found(opened: Vault, *columns: str, entities: int = ENTITIES) -> list[str]:
-    held = find_derived(opened, [candidate(c) for c in columns], entities=entities)
+    held = find_computed(opened, [candidate(c) for c in columns], entities=entities)
     assert opened.ledger.total <= opened.ledger.budget * MOST_SHARE
     return [c.column for c in held]
 
