@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from privbench.errors import SpecError
 from privbench.schema.expression import ColumnName, Expression, expression_of, parse_expression
+from privbench.schema.relative import owners_above
 from privbench.schema.types import Kind
 
 if TYPE_CHECKING:  # tables and the unit are built from computed columns
@@ -140,13 +141,6 @@ def possible(protection: "Protection", table: str, name: str) -> Iterator[Equals
 def _copies(column: "Column", other: "Column") -> bool:
     """Whether a column can hold every value of another."""
     return column.type == other.type and (column.nullable or not other.nullable)
-
-
-def owners_above(protection: "Protection", table: str) -> Iterator[str]:
-    """The tables above a table: its owner, that one's owner, and so on. A lookup has none."""
-    while table in protection.owners:
-        table = protection.owners[table].table
-        yield table
 
 
 def public_keys(protection: "Protection", table: str) -> dict[str, "Link"]:
