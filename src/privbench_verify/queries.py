@@ -79,7 +79,7 @@ class Query:
     looks_at: frozenset[Place] = frozenset()
     """Columns whose values it looks at to find their domain."""
     compares: frozenset[tuple[Place, Equals]] = frozenset()
-    """Columns that it compares with what they may be derived from."""
+    """Columns that it compares with what they may be equal to."""
     relates: frozenset[tuple[Place, Place]] = frozenset()
     """Columns of which it asks whether they are near to others."""
 

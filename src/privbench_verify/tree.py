@@ -75,7 +75,7 @@ class Tree:
         """Columns whose domain was looked for."""
         self.looked_at: set[Place] = set()
         self.compared: set[tuple[Place, Equals]] = set()
-        """Columns that were compared with what they may be derived from."""
+        """Columns that were compared with what they may be equal to."""
         self.related: set[tuple[Place, Place]] = set()
         """Columns of which was asked whether they are near to others."""
         self.deltas: Counter[int] = Counter()

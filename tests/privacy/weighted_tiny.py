@@ -37,7 +37,7 @@ from privbench.privacy.queries import (
     PairChoice,
     Query,
 )
-from privbench.schema.derived import Derived
+from privbench.schema.computed import Equals
 from privbench.schema.types import parse_type
 from privbench.schema.unit import LinkKind, Neighbours
 from privbench.spn.fanouts import fanout_edges, size_edges
@@ -128,7 +128,9 @@ def coded(rows: Database) -> dict[str, CodedTable]:
 AMOUNTS = (None, 0, 7, 30, 100, -105)
 WORDS = (None, "", "a", "b")
 DAYS = (0, -100_000, 5, 300, -100_000, None, 7)
-TIMES = tuple(None if days is None else days * 86_400 * 10**6 for days in (-(10**8), 0, -100_001, 1, None, 40, -100_001))
+TIMES = tuple(
+    None if days is None else days * 86_400 * 10**6 for days in (-(10**8), 0, -100_001, 1, None, 40, -100_001)
+)
 """The values of columns that have no codes, as the code and the name of a row have it."""
 
 
@@ -183,9 +185,9 @@ def own(table: str) -> Feature:
 
 def agreement(column: str, key: str, plain: float | None, **equals: str | int) -> Feature:
     """Whether the only column of a table equals something of the rows that an owner key leads to."""
-    derived = Derived(**equals)
-    source = Agreement(column, derived, plain, LINKS[key])
-    return Feature(name=f"{column} = {derived}", size=3, ordered=False, source=source)
+    compared = Equals(**equals)
+    source = Agreement(column, compared, plain, LINKS[key])
+    return Feature(name=f"{column} = {compared}", size=3, ordered=False, source=source)
 
 
 EDGES = fanout_edges(2)

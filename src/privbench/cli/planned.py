@@ -35,8 +35,8 @@ def _print_plan(plan: Plan) -> None:
     if plan.assumed:
         assumed = few([f"{name}={plan.rows[name]}" for name in plan.assumed])
         echo(f"Assumed rows: {assumed}. Say better with --rows {plan.assumed[0]}=N.")
-    if plan.derived:
-        echo(f"Derived, at no cost: {few(list(plan.derived))}.")
+    if plan.computed:
+        echo(f"Computed, at no cost: {few(list(plan.computed))}.")
     if plan.finding is not None:
         shares = (float(100 * amount / plan.budget) for amount in (plan.finding.least, plan.finding.most))
         echo(

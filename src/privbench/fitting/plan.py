@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from privbench.errors import BudgetError, SpecError
-from privbench.fitting.derived import candidates_to_test, check_counted, derived_columns
+from privbench.fitting.computed import candidates_to_test, check_counted, computed_columns
 from privbench.fitting.domains import check_wanted, threshold_part, wanted_types
 from privbench.fitting.promise import Number, check_method, parse_delta, parse_epsilon
 from privbench.methods.domains.budget import POOR, STRING_REMEDIES, DomainForecast, forecast_domains, poor_domains_line
@@ -54,7 +54,7 @@ class Plan:
     """Rows of every table, as the caller states them or as assumed."""
     assumed: tuple[str, ...]
     """The tables whose rows are assumed."""
-    derived: tuple[str, ...]
+    computed: tuple[str, ...]
     """Columns that are worked out from the rows around them, by the spec, and what they equal."""
     finding: FindingForecast | None
     """What may be spent on finding what columns depend on; None if nothing is."""
@@ -120,7 +120,7 @@ def plan(
         budget=ledger.budget,
         rows=every,
         assumed=tuple(name for name in every if name not in known),
-        derived=derived_columns(protection),
+        computed=computed_columns(protection),
         finding=finding,
         domains=domains,
         tables=forecast.tables,

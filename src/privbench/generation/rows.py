@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from privbench.generation.blocks import BLOCK_ROWS
 from privbench.generation.carried import Spools
-from privbench.generation.derived import copied_columns, number_columns
+from privbench.generation.computed import copied_columns, number_columns
 from privbench.generation.draws import Block, Draws
 from privbench.generation.keys import KeyMaker
 from privbench.generation.sizes import Sizes
@@ -58,13 +58,16 @@ class PrivateRows:
         written = 0
         schema = pa.schema([pa.field(c.name, c.type.arrow) for c in self._table.columns])
         for block in self._draws.blocks():
-            values = self._block(block, written)
+            values, owners = self._block(block, written)
             count = len(next(iter(values.values())))
             written += count
             if count:
-                yield pa.RecordBatch.from_arrays([values[f.name] for f in schema], schema=schema)
+                batch = pa.RecordBatch.from_arrays([values[f.name] for f in schema], schema=schema)
+                self._keys.spool(self._table, batch, owners)
+                yield batch
 
-    def _block(self, block: Block, written: int) -> dict[str, pa.Array]:
+    def _block(self, block: Block, written: int) -> tuple[dict[str, pa.Array], Places | None]:
+        """The values of a block's rows, and their owners."""
         values = self._values(block, written)
         for unique in self._unique:
             values = unique.repaired(values, partial(self._redraw, unique, block, written))
@@ -79,7 +82,13 @@ class PrivateRows:
             rows = np.arange(written, written + len(kept))
             values[self._table.primary_key[0]] = self._keys.own_key(self._table, rows)
         self._carry(block, kept, numbers)
-        return values
+        return values, None if self._owner is None else block.targets[self._owner.name][kept][order]
+
+    def _above(self, block: Block, table: str, column: str) -> pa.Array:
+        """A column of the rows above those of a block; NULL for rows without an owner."""
+        assert self._owner is not None  # noqa: S101  else nothing is above
+        owners = block.targets[self._owner.name]
+        return self._keys.above(self._owner.target, owners, table=table, column=column)
 
     def _sorted(self, values: Mapping[str, pa.Array], rows: int) -> Places:
         """The order in which the rows are written."""
@@ -119,7 +128,7 @@ class PrivateRows:
 
     def _references(self, link: Link) -> dict[str, str]:
         """The columns that take a value of a key's target row, and which: its own, and copies of the owner's."""
-        copied = copied_columns(self._table) if link.kind is LinkKind.OWNER else {}
+        copied = copied_columns(self._protection, self._table.name) if link.kind is LinkKind.OWNER else {}
         return dict(zip(link.key.columns, link.key.references, strict=True)) | copied
 
     def _key_values(self, link: Link, targets: Places) -> dict[str, pa.Array]:
@@ -210,7 +219,9 @@ class PublicRows:
             for column in (c.name for c in self._table.columns if not c.nullable):
                 keep &= values[column].is_valid().to_numpy(zero_copy_only=False)
             values, _ = deduplicated(values, keep, self._unique)
-            yield pa.RecordBatch.from_pydict(values, schema=batch.schema)
+            made = pa.RecordBatch.from_pydict(values, schema=batch.schema)
+            self._keys.spool(self._table, made)
+            yield made
 
     def _targets(self, link: Link, values: dict[str, pa.Array]) -> NDArray[np.int64]:
         """The rows that a key shall reference, -1 for NULL."""

@@ -174,13 +174,13 @@ class FeatureCodes:
         return np.where(targets >= 0, self._order[np.maximum(targets, 0)], targets)
 
     def _agreement(self, table: str, source: Agreement) -> Codes:
-        derived, owners = source.derived, self._key(source.link)
-        if derived.rows is not None:
+        equals, owners = source.equals, self._key(source.link)
+        if equals.rows is not None:
             expected = agreement.rows_owned(owners, self._size(table))
-        elif derived.owner is not None:
-            expected = agreement.owners_values(owners, self._raw[source.link.target][derived.owner])
+        elif equals.owner is not None:
+            expected = agreement.owners_values(owners, self._raw[source.link.target][equals.owner])
         else:
-            expected = agreement.ranks(owners, first=derived.rank or 0)
+            expected = agreement.ranks(owners, first=equals.rank or 0)
         return agreement.compared(self._raw[table][source.column], expected, plain=source.plain)
 
     def days(self, table: str, column: str) -> Days:
@@ -193,7 +193,7 @@ class FeatureCodes:
         rows = np.arange(self._size(table))
         for link in base.path:
             rows = np.append(self._key(link), NULL)[np.maximum(rows, NULL)]
-        bases = np.append(above, np.nan)[np.maximum(rows, NULL)]
+        bases: Days = np.append(above, np.nan)[np.maximum(rows, NULL)]
         return self.days(table, column) - bases
 
     def _raw_codes(self, table: str, source: Magnitude | Step | Cell | Present) -> Codes:

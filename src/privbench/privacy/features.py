@@ -18,7 +18,7 @@ from privbench.encode.magnitude import Magnitudes, steps_of
 from privbench.privacy.blocks import Block, CentrePair
 from privbench.privacy.facts import ColumnFacts, LinkFacts
 from privbench.privacy.windows import NEAR
-from privbench.schema.derived import Derived
+from privbench.schema.computed import Equals
 from privbench.schema.types import SqlType
 from privbench.schema.unit import LinkKind
 from privbench.spn.fanouts import RANK_EDGES, Edges
@@ -196,7 +196,7 @@ class Agreement:
     """Whether a column equals what the rows around it say: the codes of `privacy/agreement.py`."""
 
     column: str
-    derived: Derived
+    equals: Equals
     plain: float | None
     """The number that unrelated columns may well agree in."""
     link: LinkFacts
@@ -307,7 +307,7 @@ class Feature:
     def check_table(self, table: str) -> None:
         """Refuse a feature that is not one of the rows of a table: it would count something else than it says."""
         source = self.source
-        if isinstance(source, Fanout | InDegree) or (isinstance(source, Agreement) and source.derived.rows is not None):
+        if isinstance(source, Fanout | InDegree) or (isinstance(source, Agreement) and source.equals.rows is not None):
             fits = source.link.target == table
         elif isinstance(source, NullKey | KeyBlock | KeySlot | OfOwner | OfFirst | Rank | Agreement):
             fits = source.link.table == table
@@ -329,7 +329,7 @@ class Feature:
         elif isinstance(source, Cluster):
             described["columns"] = list(source.columns)
         elif isinstance(source, Agreement):
-            described |= {"column": source.column, "equals": source.derived.words()}
+            described |= {"column": source.column, "equals": source.equals.words()}
         elif isinstance(source, Nearness):
             base = {"column": source.base.column, "owners": len(source.base.path)}
             described |= {"column": source.column, "base": base, "days": source.days}
@@ -433,9 +433,9 @@ def present(column: str) -> Feature:
     return Feature(name=column, size=1, ordered=False, source=Present(column))
 
 
-def agreement(column: str, derived: Derived, plain: float | None, link: LinkFacts) -> Feature:
+def agreement(column: str, equals: Equals, plain: float | None, link: LinkFacts) -> Feature:
     """Whether a column equals what the rows around it say: it does, it does not, it does and that says little."""
-    return Feature(name=column, size=3, ordered=False, source=Agreement(column, derived, plain, link))
+    return Feature(name=column, size=3, ordered=False, source=Agreement(column, equals, plain, link))
 
 
 def nearness(column: str, base: Base, days: int) -> Feature:

@@ -388,7 +388,7 @@ class Dependency:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DependencyChoice:
-    """Which candidate dependency, of any table, holds for the most weight; the last candidate, none, has a public score.
+    """Which candidate dependency, of any table, holds for the most weight; the last one, none, has a public score.
 
     What counts against rows that agree: of an agreement the rows that differ; of a nearness the dates, of the rows that
     have a base, in the fullest window of RATIO times as many days.

@@ -9,6 +9,7 @@ would not allow to tell, which public numbers say, nothing is asked and spent.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import sqrt
 
 import numpy as np
@@ -26,6 +27,8 @@ DIFFERING = 0.02
 """The largest share of entities in which a column surely equals something and yet does not."""
 FAR = 0.2
 """The largest share that is not near where a date is coded as a difference: any date can be, this one is shorter so."""
+FAR_TOLD = 0.1
+"""The share of entities whose votes can be told from none where only dates are voted on: some of those are far, too."""
 SURE = 3.0
 """Standard deviations of the noise that are added to what was measured, to be sure."""
 SLACK = 2.0
@@ -67,6 +70,11 @@ class Candidate:
         """The largest share of entities that may differ."""
         return DIFFERING if self.equals else FAR
 
+    @property
+    def told(self) -> float:
+        """The share of entities that a vote on it must tell from none."""
+        return DIFFERING if self.equals else FAR_TOLD
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingCosts:
@@ -79,14 +87,14 @@ class FindingCosts:
 
 
 def finding_costs(
-    tolerances: Iterable[float], budget: Fraction, measure: PrivacyMeasure, *, entities: float
+    shares: Iterable[float], budget: Fraction, measure: PrivacyMeasure, *, entities: float
 ) -> FindingCosts | None:
-    """The least that tells whether candidates hold, of as small a tolerance as can be told; None if of none."""
-    choice = _least(budget * CHOICE_SHARE, lambda amount: _chooses(amount, measure, entities))
-    for tolerance in sorted(set(tolerances)):
-        vote = _least(budget * VOTE_SHARE, lambda amount, share=tolerance: _tells(amount, measure, share * entities))
+    """The least that tells a share of entities from none, the smallest that can be told; None if none can be."""
+    choice = _least(budget * CHOICE_SHARE, partial(_chooses, measure=measure, entities=entities))
+    for share in sorted(set(shares)):
+        vote = _least(budget * VOTE_SHARE, partial(_tells, measure=measure, entities=share * entities))
         if choice is not None and vote is not None:
-            return FindingCosts(choice=choice, vote=vote, most=budget * MOST_SHARE, tells=tolerance)
+            return FindingCosts(choice=choice, vote=vote, most=budget * MOST_SHARE, tells=share)
     return None
 
 
@@ -104,10 +112,10 @@ def forecast_finding(
     candidates: Sequence[Candidate], budget: Fraction, measure: PrivacyMeasure, *, entities: float
 ) -> FindingForecast | None:
     """Forecast it; None if there is nothing to find, or no vote could tell."""
-    costs = finding_costs((c.tolerance for c in candidates), budget, measure, entities=entities)
+    costs = finding_costs((c.told for c in candidates), budget, measure, entities=entities)
     if costs is None:
         return None
-    asked = [candidate for candidate in candidates if candidate.tolerance >= costs.tells]
+    asked = [candidate for candidate in candidates if candidate.told >= costs.tells]
     columns = tuple(dict.fromkeys(f"{candidate.table}.{candidate.column}" for candidate in asked))
     choices = len({(candidate.table, candidate.column, candidate.equals) for candidate in asked}) + 1
     return FindingForecast(
@@ -120,11 +128,11 @@ def find_dependencies(
 ) -> tuple[Candidate, ...]:
     """Test candidates about tables whose codes are those of their features; returns those that hold."""
     ledger = vault.ledger
-    costs = finding_costs((c.tolerance for c in candidates), ledger.budget, ledger.measure, entities=entities)
+    costs = finding_costs((c.told for c in candidates), ledger.budget, ledger.measure, entities=entities)
     if costs is None:
         return ()
     scope = ledger.root.sequential(SCOPE)
-    left = [candidate for candidate in candidates if candidate.tolerance >= costs.tells]
+    left = [candidate for candidate in candidates if candidate.told >= costs.tells]
     picked = list[Candidate]()
     while left and scope.total + costs.choice + costs.vote <= costs.most:
         question = DependencyChoice(
@@ -180,13 +188,13 @@ def _least(most: Fraction, tells: Callable[[Fraction], bool]) -> Fraction | None
     return most
 
 
-def _chooses(amount: Fraction, measure: PrivacyMeasure, entities: float) -> bool:
+def _chooses(amount: Fraction, *, measure: PrivacyMeasure, entities: float) -> bool:
     """Whether a choice for that amount has little noise."""
     possible = drawable(measure, amount, sensitivity=2 * ENTITY_WEIGHT)
     return possible and choice_noise(measure, amount) <= CHOICE_NOISE * entities
 
 
-def _tells(amount: Fraction, measure: PrivacyMeasure, entities: float) -> bool:
+def _tells(amount: Fraction, *, measure: PrivacyMeasure, entities: float) -> bool:
     """Whether a vote for that amount accepts a candidate that always holds if so many entities may differ."""
     if not drawable(measure, amount):
         return False
