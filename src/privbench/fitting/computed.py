@@ -13,6 +13,7 @@ from privbench.model.order import generation_order, referenced_ahead
 from privbench.privacy.features import Agreement, Nearness, agreement
 from privbench.privacy.vault import Vault
 from privbench.schema.computed import Equals, equal_columns, possible
+from privbench.schema.relative import relative_columns
 from privbench.schema.spec import Spec
 from privbench.schema.types import Kind
 from privbench.schema.unit import Neighbours, Protection
@@ -46,13 +47,26 @@ def candidates_to_test(spec: Spec, protection: Protection, chosen: Chosen) -> tu
     if not tested or protection.neighbours is Neighbours.ADD_REMOVE:
         return ()
     ahead = referenced_ahead(protection, generation_order(spec, protection, owners_first=True))
+    relative = _in_differences(protection)
     return tuple(
         _candidate(protection, table, column, equals)
         for table in protection.order
         for column in protection.attributes(table)
         for equals in possible(protection, table, column)
-        if equals.rows not in ahead and _is_likely(protection, table, column, equals)
+        if equals.rows not in ahead
+        and (table, column) not in relative
+        and (equals.owner is None or (protection.owners[table].table, equals.owner) not in relative)
+        and _is_likely(protection, table, column, equals)
     )
+
+
+def _in_differences(protection: Protection) -> set[Place]:
+    """Relative columns, of which there are no values to compare, and their bases, which must be learnt."""
+    places: set[Place] = set()
+    for table in protection.order:
+        for column, base in relative_columns(protection, table).items():
+            places |= {(table, column), (base.table, base.column)}
+    return places
 
 
 def places_of(candidates: Iterable[Candidate]) -> set[Place]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from privbench.errors import SpecError
-from privbench.schema.types import Kind
+from privbench.schema.types import DIFFERENCE_DIGITS, Kind
 
 if TYPE_CHECKING:  # tables and the unit are built from columns that have a base
     from privbench.schema.tables import Column, Table
@@ -17,8 +17,6 @@ if TYPE_CHECKING:  # tables and the unit are built from columns that have a base
 
 PREVIOUS = "previous"
 """The word for the row before: of the rows of one owner, in the order of the column's own values."""
-MOST_DIGITS = 18
-"""Decimals with more digits have differences that do not fit 64 bits."""
 _DATES = frozenset({Kind.DATE, Kind.TIMESTAMP})
 RELATIVE = frozenset({Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL, Kind.DATE, Kind.TIME, Kind.TIMESTAMP})
 """The kinds of types that have differences."""
@@ -51,19 +49,24 @@ def base_of(protection: "Protection", table: str, name: str) -> Base | None:
         return None
     if column.relative_to == PREVIOUS:
         return Base(table, name, previous=True)
-    tables = [protection.schema.table(t) for t in (table, *owners_above(protection, table))]
-    places = [(t.name, c.name) for t in tables for c in t.columns]
-    spellings = {_quoted(*place): place for place in places}
-    spellings |= {f"{t}.{c}": (t, c) for t, c in reversed(places)}
-    spellings |= {c.name: (table, c.name) for c in tables[0].columns}
+    spellings = _spellings(protection, table)
     if column.relative_to not in spellings:
-        above = ", ".join(t.name for t in tables[1:]) or "none"
+        above = ", ".join(owners_above(protection, table)) or "none"
         raise SpecError(
             f"tables.{table}.columns.{name}.relative_to: there is no column {column.relative_to!r} in the row itself "
             f"or in a row that owns it (owners of {table}: {above}). Write the name of a column of {table}, "
             f"`TABLE.COLUMN` for one of an owner, or `{PREVIOUS}`."
         )
     return Base(*spellings[column.relative_to])
+
+
+def base_words(protection: "Protection", table: str, base: Base) -> str:
+    """How a spec names a base of a table's rows; with quotes where the plain name would mean another column."""
+    if base.previous:
+        return PREVIOUS
+    plain = base.column if base.table == table else f"{base.table}.{base.column}"
+    meant = _spellings(protection, table).get(plain)
+    return plain if plain != PREVIOUS and meant == (base.table, base.column) else _quoted(base.table, base.column)
 
 
 def relative_columns(protection: "Protection", table: str) -> dict[str, Base]:
@@ -85,6 +88,11 @@ def relative_columns(protection: "Protection", table: str) -> dict[str, Base]:
     return ordered
 
 
+def sequence_columns(protection: "Protection", table: str) -> tuple[str, ...]:
+    """The columns that are relative to the row before. The first of them says in which order an owner's rows come."""
+    return tuple(name for name, base in relative_columns(protection, table).items() if base.previous)
+
+
 def check_relative(protection: "Protection") -> None:
     """Refuse a relative column whose base cannot be one. Raises SpecError naming its path in the spec."""
     for table in protection.schema.tables:
@@ -104,10 +112,10 @@ def check_relative(protection: "Protection") -> None:
 
 
 def _check_type(where: str, column: "Column") -> None:
-    if column.type.kind not in RELATIVE or column.type.precision > MOST_DIGITS:
+    if column.type.kind not in RELATIVE or column.type.precision > DIFFERENCE_DIGITS:
         raise SpecError(
             f"{where}: {column.type.sql} has no differences. Dates, times, timestamps and numbers (decimals of at "
-            f"most {MOST_DIGITS} digits) have. Take this out."
+            f"most {DIFFERENCE_DIGITS} digits) have. Take this out."
         )
 
 
@@ -118,6 +126,8 @@ def _check_base(where: str, protection: "Protection", table: "Table", column: "C
                 f"{where}: the rows before are those of the same owner, and rows of {table.name} have none. Name a "
                 "column, or take this out."
             )
+        if column.type.kind is Kind.FLOAT:
+            raise SpecError(f"{where}: steps of {column.type.sql} would not add up exactly. Make it DECIMAL.")
         return
     other = protection.schema.table(base.table).column(base.column)
     if base == Base(table.name, column.name):
@@ -126,18 +136,27 @@ def _check_base(where: str, protection: "Protection", table: "Table", column: "C
         raise SpecError(
             f"{where}: {base.table}.{base.column} is a key, or computed, and not learnt. Name another column."
         )
-    if not _comparable(column, other):
+    if not comparable(column, other):
         raise SpecError(
             f"{where}: {base.table}.{base.column} is {other.type.sql}, and {column.type.sql} minus {other.type.sql} is "
             f"no number of steps of {column.type.sql}. Name a column of the same type, or change the types."
         )
 
 
-def _comparable(column: "Column", other: "Column") -> bool:
+def comparable(column: "Column", other: "Column") -> bool:
     """Whether the difference of two columns is a number of steps of the first; types of other widths do."""
     kinds = {column.type.kind, other.type.kind}
     alike = len(kinds) == 1 or kinds == _DATES
-    return alike and column.type.scale == other.type.scale and other.type.precision <= MOST_DIGITS
+    return alike and column.type.scale == other.type.scale and other.type.precision <= DIFFERENCE_DIGITS
+
+
+def _spellings(protection: "Protection", table: str) -> dict[str, tuple[str, str]]:
+    """What each way to name a column of a row, or of the rows above it, means."""
+    tables = [protection.schema.table(t) for t in (table, *owners_above(protection, table))]
+    places = [(t.name, c.name) for t in tables for c in t.columns]
+    spellings = {f"{t}.{c}": (t, c) for t, c in reversed(places)}
+    spellings |= {c.name: (table, c.name) for c in tables[0].columns}
+    return spellings | {_quoted(*place): place for place in places}
 
 
 def _quoted(*names: str) -> str:

@@ -20,6 +20,7 @@ from pydantic import (
 from privbench.errors import SchemaError
 from privbench.schema.computed import ComputedOrigin, ExpressionText
 from privbench.schema.domain import Bins, Domain, Origin, Range, Serial, Text, Values
+from privbench.schema.relative import PREVIOUS
 from privbench.schema.release import Digest
 from privbench.schema.tables import Column, ForeignKey, Index, Table
 from privbench.schema.types import SqlType, parse_type
@@ -70,9 +71,11 @@ PRIVATE = Origin.PRIVATE.value
 class ColumnSpec(Words):
     """One column: its SQL type, whether it may be NULL, and the public domain of its values.
 
-    Origin PRIVATE without a domain is what the file writes as `domain: private`: to be found with budget. `release`
-    names the earlier release that found the domain, or what the column equals. `source_type` is the type in the source
-    where `type` is another one; a dropped column that has it was left out since no type here holds its values.
+    Origin PRIVATE without a domain is what the file writes as `domain: private`: to be found with budget. With
+    `relative_to` the domain is that of the differences; `first` is that of the values from which a sequence starts.
+    `release` names the earlier release that found the domain, or what the column equals. `source_type` is the type in
+    the source where `type` is another one; a dropped column that has it was left out since no type here holds its
+    values.
     """
 
     type: Name
@@ -103,6 +106,24 @@ class ColumnSpec(Words):
     def _without_domain(self) -> "ColumnSpec":
         if self.computed is not None and (self.domain is not None or self.origin is Origin.PRIVATE):
             raise ValueError("computed and domain exclude each other: keep one of them")
+        return self
+
+    @model_validator(mode="after")
+    def _with_base(self) -> "ColumnSpec":
+        if self.relative_to is None and self.first is not None:
+            raise ValueError("`first` is the domain of first rows: it has no meaning without `relative_to: previous`")
+        if self.relative_to is not None and self.computed is not None:
+            raise ValueError("computed and relative_to exclude each other: keep one of them")
+        if self.relative_to is None or self.drop:
+            return self
+        if (self.relative_to == PREVIOUS) != (self.first is not None):
+            raise ValueError(
+                "`first`, the domain of the values of first rows, goes with `relative_to: previous`, and with no other"
+            )
+        if self.first is not None and self.domain is None:
+            raise ValueError("`relative_to: previous` needs `domain`, that of the steps from row to row")
+        if isinstance(self.domain, (Text, Serial)) or isinstance(self.first, (Text, Serial)):
+            raise ValueError("differences are numbers: write `range`, `bins` or `values`")
         return self
 
     @model_validator(mode="after")

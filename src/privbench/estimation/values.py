@@ -1,0 +1,76 @@
+"""Values of sampled rows, for columns that are coded as differences: what such a column is cannot be told from a code.
+
+A query that asks for values of such a column is answered by the values of a sample, drawn several times: their mean,
+and how far they lie apart.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from privbench.encode.predicate import IsNull, Predicate
+from privbench.estimation.sample import Sampled
+from privbench.generation.relative import RelativeColumns
+from privbench.model.model import Model
+from privbench.schema.relative import owners_above, relative_columns
+
+Place = tuple[str, str]
+"""A table and one of its columns."""
+
+
+def asks_for_values(model: Model, filters: Iterable[tuple[Place, Sequence[Predicate]]]) -> frozenset[Place]:
+    """The columns whose values must be sampled to answer filters: relative ones, and with them all bases.
+
+    None where no filter compares a value of a relative column: codes then tell everything.
+    """
+    relative = {
+        (t, c): base for t in model.protection.order for c, base in relative_columns(model.protection, t).items()
+    }
+    asked = [place for place, parts in filters if place in relative and not all(isinstance(p, IsNull) for p in parts)]
+    if not asked:
+        return frozenset()
+    return frozenset([*relative, *((base.table, base.column) for base in relative.values())])
+
+
+def sampled_values(model: Model, sample: Sampled, table: str, column: str) -> pa.Array:
+    """The values of a modelled column in the rows of a sample; drawn once for each sample."""
+    if (table, column) not in sample.values:
+        relative = RelativeColumns(model.protection, model.codecs[table], table)
+        if column in relative:
+            _draw_relative(model, sample, table, relative)
+        else:
+            rows, rng = sample.tables[table], _stream(model, sample, table, column)
+            sample.values[table, column] = model.codecs[table][column].decode(rows.codes[column], rng, first_row=0)
+    return sample.values[table, column]
+
+
+def _draw_relative(model: Model, sample: Sampled, table: str, relative: RelativeColumns) -> None:
+    """Work out all relative columns of a table at once."""
+    link, rows = model.protection.owner_link(table), sample.tables[table]
+    owners = None if link is None else rows.targets[link.name]
+    values = relative.decoded(rows.codes, _stream(model, sample, table, ""), owners=owners)
+    plain = [name for name in relative.needed if name in model.codecs[table] and name not in relative]
+    values |= {name: sampled_values(model, sample, table, name) for name in plain}
+    values |= relative.restored(values, lambda above, column: _above(model, sample, table, above, column))
+    sample.values.update({(table, name): values[name] for name in values if name in relative})
+
+
+def _above(model: Model, sample: Sampled, table: str, above: str, column: str) -> pa.Array:
+    """A column of the rows above those of a sampled table."""
+    below, rows = table, np.arange(sample.tables[table].rows)
+    for name in owners_above(model.protection, table):
+        link = model.protection.owner_link(below)
+        assert link is not None  # noqa: S101  it has an owner
+        rows = np.append(sample.tables[below].targets[link.name], -1)[rows]
+        if name == above:
+            break
+        below = name
+    return sampled_values(model, sample, above, column).take(pa.array(np.maximum(rows, 0), mask=rows < 0))
+
+
+def _stream(model: Model, sample: Sampled, table: str, column: str) -> np.random.Generator:
+    """A stream of its own for each column of each sample; the empty name is for all relative columns together."""
+    names = [t.name for t in model.protection.schema.tables]
+    place = [c.name for c in model.protection.schema.table(table).columns].index(column) + 1 if column else 0
+    return np.random.default_rng((sample.seed, names.index(table), place))
