@@ -108,7 +108,7 @@ def test_columns_of_any_names_are_found_to_be_copies(kind: str, tmp_path: Path) 
     names = NAMES[kind]
     spec = drafted(made(tmp_path / "source.duckdb", names, people=1500), names, "data")
     model = walked(spec, tmp_path, epsilon=400, method="tree")
-    found = [(d["table"], d["column"], d["equals"]) for d in model.receipt["derived"]]
+    found = [(d["table"], d["column"], d["equals"]) for d in model.receipt["computed"]]
     assert (names[1], names[3], {"owner": names[3]}) in found
 
 

@@ -34,13 +34,14 @@ NEIGHBOURS = {"replace": 2, "add-remove": 1}
 PRIVATE, DATA, EARLIER = "private", "data", "earlier release"
 DECLARED, FOUND, SCHEMA = "declared", "found", "schema"
 _DOMAIN_ORIGINS = (DECLARED, SCHEMA, PRIVATE, DATA, EARLIER)
-_DERIVED_ORIGINS = (DECLARED, FOUND, EARLIER)
+_COMPUTED_ORIGINS = (DECLARED, SCHEMA, DATA, FOUND, EARLIER)
 _LIMITS = (DECLARED, "chosen", "derived", "none")
 _ROLES = ("entity", "owned", "lookup")
 _MAX_EARLIER = 1000
 
+EXPRESSION = "expression"
 Equals = tuple[str, str | int]
-"""What a derived column equals: `rows` of a table, the `owner`'s column, or the `rank` counted from 0 or 1."""
+"""What a column equals: `rows` of a table, the `owner`'s column, the `rank` counted from 0 or 1, or an `expression`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,7 @@ class Domain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Derived:
+class Computed:
     """A column that equals what the rows around it say, and where that is known from."""
 
     equals: Equals
@@ -112,11 +113,11 @@ class Facts:
     orphans: str
     parameters: Mapping[str, str | int | bool]
     earlier: tuple[Release, ...]
-    derived: Mapping[Place, Derived]
+    computed: Mapping[Place, Computed]
 
     def taken_from_releases(self) -> Iterator[tuple[Place, str]]:
         """Columns whose domain or dependency is from an earlier release, and the digest of its receipt."""
-        for places in (self.domains, self.derived):
+        for places in (self.domains, self.computed):
             for place, fact in places.items():
                 if fact.release is not None:
                     yield place, fact.release
@@ -164,7 +165,7 @@ def read_facts(receipt: Json) -> Facts:
         orphans=one_of(public["orphans"], "public.orphans", ("error", "null")),
         parameters=object_of(public["parameters"], "public.parameters", _parameter),
         earlier=_earlier(receipt["earlier"]),
-        derived=_derived(receipt["derived"], tables),
+        computed=_computed(receipt["computed"], tables),
     )
     _check_note(public["orphans_note"], "public.orphans_note", needed=facts.orphans == "null")
     _check_public(facts)
@@ -183,7 +184,7 @@ def read_link(value: object, where: str) -> Link:
 
 
 def read_equals(value: object, table: str, tables: Mapping[str, PrivateTable], where: str) -> Equals:
-    """Read what a derived column of a table equals."""
+    """Read what a computed column of a table equals."""
     if not isinstance(value, dict) or len(value) != 1 or next(iter(value)) not in ("rows", "owner", "rank"):
         raise ReceiptError(f"{where} is not one of rows, owner and rank")
     ((kind, argument),) = value.items()
@@ -197,6 +198,13 @@ def read_equals(value: object, table: str, tables: Mapping[str, PrivateTable], w
     if kind == "rank":
         return kind, integer_of(argument, f"{where}.rank", most=1)
     return kind, text_of(argument, f"{where}.owner")
+
+
+def _read_computed(value: object, table: str, tables: Mapping[str, PrivateTable], where: str) -> Equals:
+    """Read what a computed column equals: what an event can compare it with, or any expression, which is not parsed."""
+    if isinstance(value, dict) and list(value) == [EXPRESSION]:
+        return EXPRESSION, text_of(value[EXPRESSION], f"{where}.{EXPRESSION}")
+    return read_equals(value, table, tables, where)
 
 
 def _unit(value: object) -> tuple[str, dict[str, PrivateTable]]:
@@ -302,21 +310,23 @@ def _domains(value: object) -> dict[Place, Domain]:
     return domains
 
 
-def _derived(value: object, tables: Mapping[str, PrivateTable]) -> dict[Place, Derived]:
-    def read(item: object, where: str) -> tuple[Place, Derived]:
+def _computed(value: object, tables: Mapping[str, PrivateTable]) -> dict[Place, Computed]:
+    def read(item: object, where: str) -> tuple[Place, Computed]:
         column = fields_of(item, where, ("table", "column", "origin", "equals"), optional=("release",))
         place = _place_of(column, where)
         if place[0] not in tables:
             raise ReceiptError(f"{where}: {shown(place[0])} is no table of the unit")
-        origin = one_of(column["origin"], f"{where}.origin", _DERIVED_ORIGINS)
-        equals = read_equals(column["equals"], place[0], tables, f"{where}.equals")
-        return place, Derived(equals=equals, origin=origin, release=_release_of(column, origin, where))
+        origin = one_of(column["origin"], f"{where}.origin", _COMPUTED_ORIGINS)
+        equals = _read_computed(column["equals"], place[0], tables, f"{where}.equals")
+        if origin == FOUND and equals[0] == EXPRESSION:
+            raise ReceiptError(f"{where}: no event compares a column with an expression")
+        return place, Computed(equals=equals, origin=origin, release=_release_of(column, origin, where))
 
-    pairs = list_of(value, "derived", read)
-    derived = dict(pairs)
-    if len(derived) < len(pairs):
-        raise ReceiptError("derived lists a column twice")
-    return derived
+    pairs = list_of(value, "computed", read)
+    computed = dict(pairs)
+    if len(computed) < len(pairs):
+        raise ReceiptError("computed lists a column twice")
+    return computed
 
 
 def _public_key(value: object, where: str) -> tuple[str, tuple[str, ...]]:

@@ -33,7 +33,11 @@ ROW_DISTANCE = 512
 _MAX_AXES = 64
 _ON_VALUES = ("magnitude", "step", "cell", "present")
 """Features of the values of a column whose domain is looked for."""
+_COMPARISONS = ("agreement", "nearness")
+"""Features that say of rows whether they agree with something."""
 _HITTERS = "heavy hitters"
+VOTE_CELLS = 3
+"""Of each candidate is counted who agrees, who differs, and whom it says little about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +52,9 @@ class Feature:
     direct: bool = True
     """Whether it is that of the row itself, not of its owner row or first sibling."""
     equals: Equals | None = None
+    """What it compares that column with."""
+    base: Place | None = None
+    """What it asks whether that column is near to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +79,9 @@ class Query:
     looks_at: frozenset[Place] = frozenset()
     """Columns whose values it looks at to find their domain."""
     compares: frozenset[tuple[Place, Equals]] = frozenset()
-    """Columns that it compares with what they may be derived from."""
+    """Columns that it compares with what they may be equal to."""
+    relates: frozenset[tuple[Place, Place]] = frozenset()
+    """Columns of which it asks whether they are near to others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +143,6 @@ def _histogram(asked: _Asked) -> Query:
         in_blocks=counts == "rows" and not shared,
         begins=frozenset(f.place for f in features if f.kind in ("magnitude", first) and f.place is not None),
         looks_at=frozenset(f.place for f in features if f.kind in _ON_VALUES and f.place is not None),
-        compares=frozenset((f.place, f.equals) for f in features if f.place is not None and f.equals is not None),
     )
 
 
@@ -199,6 +207,34 @@ def _heavy_hitters(asked: _Asked) -> Query:
     )
 
 
+def _votes(asked: _Asked) -> Query:
+    """An entity has one vote for all candidates together, whatever tables they are about."""
+
+    def read(value: object, at: str) -> Feature:
+        candidate = fields_of(value, at, ("table", "feature"))
+        table = asked.facts.table_of(candidate["table"], f"{at}.table")
+        feature = read_feature(candidate["feature"], table, asked.facts, f"{at}.feature")
+        if feature.kind not in _COMPARISONS:
+            raise ReceiptError(f"{at}: there is no vote on a feature of kind {feature.kind!r}")
+        return feature
+
+    candidates = list_of(asked.value["candidates"], f"{asked.where}.candidates", read)
+    if not candidates:
+        raise ReceiptError(f"{asked.where}: there is no candidate to vote on")
+    if asked.table != asked.facts.entity:
+        raise ReceiptError(f"{asked.where}: entities vote, but {shown(asked.table)} is not the entity table")
+    return Query(
+        kind=asked.value["kind"],
+        table=asked.table,
+        sensitivity=ENTITY_WEIGHT,
+        draws=VOTE_CELLS * len(candidates),
+        mechanisms=NOISE,
+        additive=True,
+        compares=frozenset((f.place, f.equals) for f in candidates if f.place is not None and f.equals is not None),
+        relates=frozenset((f.place, f.base) for f in candidates if f.place is not None and f.base is not None),
+    )
+
+
 def _choice_of_cap(asked: _Asked) -> Query:
     """An entity lowers each score by 1 or leaves it."""
     return _choice(asked, sensitivity=1, monotone=True)
@@ -230,6 +266,7 @@ _KINDS: dict[str, tuple[tuple[str, ...], Callable[[_Asked], Query]]] = {
     "sums": (("axes", "column"), _sums),
     "dependence": (("left", "right"), _dependence),
     _HITTERS: (("column", "counts"), _heavy_hitters),
+    "votes on dependencies": (("candidates",), _votes),
     "choice of cap": (("candidates",), _choice_of_cap),
     "choice of column split": (("candidates",), _choice_of_split),
     "choice of pair": (("candidates",), _choice_by_weight),
@@ -284,6 +321,18 @@ def _of_cluster(asked: _Asked) -> Feature:
 def _of_agreement(asked: _Asked) -> Feature:
     equals = read_equals(asked.value["equals"], asked.table, asked.facts.tables, f"{asked.where}.equals")
     return Feature(kind="agreement", place=(asked.table, asked.text("column")), equals=equals)
+
+
+def _of_nearness(asked: _Asked) -> Feature:
+    """How far a date is from another of the row, or of the row so many owners up: of the same entity."""
+    base = fields_of(asked.value["base"], f"{asked.where}.base", ("column", "owners"))
+    owners = integer_of(base["owners"], f"{asked.where}.base.owners", most=len(asked.facts.tables))
+    table = asked.table
+    for _ in range(owners):
+        table = asked.facts.owner_of(table, asked.where)
+    other = (table, text_of(base["column"], f"{asked.where}.base.column"))
+    asked.number("days")
+    return Feature(kind="nearness", place=(asked.table, asked.text("column")), base=other)
 
 
 def _of_null_key(asked: _Asked) -> Feature:
@@ -368,6 +417,7 @@ _FEATURES: dict[str, tuple[tuple[str, ...], Callable[[_Asked], Feature]]] = {
     "present": _COLUMN,
     "cluster": (("columns",), _of_cluster),
     "agreement": (("column", "equals"), _of_agreement),
+    "nearness": (("column", "base", "days"), _of_nearness),
     "null key": (("link",), _of_null_key),
     "key block": (("link",), _of_key_block),
     "key slot": (("link",), _of_key_slot),

@@ -69,7 +69,7 @@ _FIELDS = (
     "references",
     "public",
     "earlier",
-    "derived",
+    "computed",
     "ledger",
 )
 _CONDITION = "epsilon holds given that these domains are public: "
@@ -190,7 +190,7 @@ class _Check:
 
     def _check_condition(self, condition: object, facts: Facts) -> None:
         """The condition names the domains that were taken from the data."""
-        places = _from(facts, DATA)
+        places = _from_data(facts)
         expected = _CONDITION + ", ".join(map(quoted_place, places)) if places else None
         if condition != expected:
             asked = brief(expected)
@@ -274,9 +274,9 @@ def _claims_without_event(facts: Facts, tree: Tree) -> Iterator[str]:
     for name, table in facts.tables.items():
         if (name in tree.chosen) != (table.limit_from == "chosen"):
             yield f"{shown(name)}: rows_per_entity is chosen if and only if an event chooses it"
-    for place, derived in facts.derived.items():
-        if derived.origin == FOUND and (place, derived.equals) not in tree.compared:
-            yield f"{shown_place(place)}: has the origin {FOUND} as a derived column, but no event compares it"
+    for place, computed in facts.computed.items():
+        if computed.origin == FOUND and (place, computed.equals) not in tree.compared:
+            yield f"{shown_place(place)}: has the origin {FOUND} as a computed column, but no event compares it"
 
 
 def _epsilon(rho: Fraction, delta: Fraction) -> Fraction:
@@ -316,10 +316,19 @@ def _from(facts: Facts, origin: str) -> list[Place]:
     return sorted(place for place, domain in facts.domains.items() if domain.origin == origin)
 
 
+def _from_data(facts: Facts) -> list[Place]:
+    """The columns of which something was taken from the data: their domain, or what they equal."""
+    return sorted({*_from(facts, DATA), *_computed_from(facts, DATA)})
+
+
+def _computed_from(facts: Facts, origin: str) -> list[Place]:
+    return [place for place, column in facts.computed.items() if column.origin == origin]
+
+
 def _full_condition(facts: Facts) -> str | None:
     """Domains from the data must be public, and what earlier releases cost is to be added."""
     clauses = []
-    if places := _from(facts, DATA):
+    if places := _from_data(facts):
         clauses.append(_CONDITION + ", ".join(map(quoted_place, places)))
     if facts.earlier:
         digests = listed(release.receipt for release in facts.earlier)
@@ -348,9 +357,14 @@ def _assumptions(facts: Facts) -> Iterator[str]:
         yield f"The schema is public, and gives these domains: {listed(map(shown_place, places))}."
     if places := _from(facts, DATA):
         yield f"These domains were taken from the data and count as public: {listed(map(shown_place, places))}."
-    if declared := [place for place, column in facts.derived.items() if column.origin == DECLARED]:
-        columns = listed(map(shown_place, declared))
-        yield f"The publisher declared these columns as derived, which counts as public: {columns}."
+    if places := _computed_from(facts, DECLARED):
+        columns = listed(map(shown_place, places))
+        yield f"The publisher declared these columns as computed, which counts as public: {columns}."
+    if places := _computed_from(facts, SCHEMA):
+        yield f"The schema is public, and says how these columns are computed: {listed(map(shown_place, places))}."
+    if places := _computed_from(facts, DATA):
+        columns = listed(map(shown_place, places))
+        yield f"That these columns are computed was taken from the data and counts as public: {columns}."
     taken: dict[str, set[Place]] = {release.receipt: set() for release in facts.earlier}
     for place, digest in facts.taken_from_releases():
         taken[digest].add(place)

@@ -75,7 +75,9 @@ class Tree:
         """Columns whose domain was looked for."""
         self.looked_at: set[Place] = set()
         self.compared: set[tuple[Place, Equals]] = set()
-        """Columns that were compared with what they may be derived from."""
+        """Columns that were compared with what they may be equal to."""
+        self.related: set[tuple[Place, Place]] = set()
+        """Columns of which was asked whether they are near to others."""
         self.deltas: Counter[int] = Counter()
         """The deltas of thresholds: sums of numerators by denominator."""
         self.steps: list[int] = []
@@ -169,6 +171,7 @@ class Tree:
         self.begun |= query.begins
         self.looked_at |= query.looks_at
         self.compared |= query.compares
+        self.related |= query.relates
         if query.kind == "choice of cap":
             self.chosen.add(query.table)
 

@@ -20,7 +20,7 @@ CASES = [
     if not (method == "paper" and delta != "0")
 ]
 EPSILONS = ("4", "60", "2000")
-"""From hardly enough for single columns to enough for pairs, found domains and derived columns of a small database."""
+"""From hardly enough for single columns to enough for pairs, found domains and computed columns of a small database."""
 
 
 SETTINGS: dict[str, dict[str, Any]] = {"paper": {"name": "paper", "min_rows": 15, "dependence_threshold": 0.01}}

@@ -13,7 +13,8 @@ from privbench.evaluation.result import Result, Summary, result_json
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
 from privbench.generation.generate import generate
-from privbench.schema.derived import Derived, DerivedOrigin
+from privbench.schema.computed import ComputedOrigin
+from privbench.schema.expression import Expression
 
 from .conftest import REAL, SCHEMA, SYNTHETIC, Make
 from .slow import slow_distance
@@ -216,7 +217,7 @@ def test_why_tables_could_not_be_read_is_said(tmp_path: Path) -> None:
         evaluate(real, real, floor=False)
 
 
-def test_derived_columns_are_compared_with_and_without_the_model(tmp_path: Path) -> None:
+def test_computed_columns_are_compared_with_and_without_the_model(tmp_path: Path) -> None:
     shop = tmp_path / "shop"
     shop.mkdir()
     (shop / "schema.sql").write_text(
@@ -227,8 +228,9 @@ def test_derived_columns_are_compared_with_and_without_the_model(tmp_path: Path)
     visits = [(i, number) for i in range(300) for number in range(1, i % 3 + 1)]
     (shop / "visit.csv").write_text("person_id,number,cost\n" + "".join(f"{i},{n},{i % 5}\n" for i, n in visits))
     drafted = draft(shop, unit="person", domains="data")
-    spec = drafted.with_derived(
-        {("person", "visits"): Derived(rows="visit"), ("visit", "number"): Derived(rank=1)}, DerivedOrigin.DECLARED
+    spec = drafted.with_computed(
+        {("person", "visits"): Expression(sql="COUNT(visit.*)"), ("visit", "number"): Expression(sql="ROW_NUMBER()")},
+        ComputedOrigin.DECLARED,
     )
     model = fit(spec, epsilon=10)
     generate(model, tmp_path / "out", seed=1)

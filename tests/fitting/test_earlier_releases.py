@@ -50,7 +50,7 @@ def second(first: Model, source: Path, tmp_path_factory: pytest.TempPathFactory)
 
 
 def origins(model: Model) -> dict[str, tuple[str, str | None]]:
-    columns = [*model.receipt["public"]["domains"], *model.receipt["derived"]]
+    columns = [*model.receipt["public"]["domains"], *model.receipt["computed"]]
     return {f"{c['table']}.{c['column']}": (c["origin"], c.get("release")) for c in columns}
 
 

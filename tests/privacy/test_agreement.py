@@ -1,4 +1,4 @@
-"""What a derived column would be, and where a column equals it: NULLs, plain numbers, long strings.
+"""What a computed column would be, and where a column equals it: NULLs, plain numbers, long strings.
 
 How far an entity moves counts of it is tested with all other features (test_weighted_sensitivity.py).
 """

@@ -7,25 +7,37 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privbench.privacy import agreement, exact, features
+from privbench.privacy import agreement, engine, exact, features
 from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.exact import Integers
 from privbench.privacy.facts import LinkFacts
 from privbench.privacy.feature_codes import FeatureCodes
-from privbench.privacy.features import Feature, NullKey, whole_axis
-from privbench.privacy.queries import ENTITY_WEIGHT, Counts, DependencyChoice, Histogram, Pair, PairChoice, Query
+from privbench.privacy.features import Base, Feature, NullKey, whole_axis
+from privbench.privacy.queries import (
+    ENTITY_WEIGHT,
+    Counts,
+    Dependency,
+    DependencyChoice,
+    DependencyVotes,
+    Histogram,
+    Pair,
+    PairChoice,
+    Query,
+)
 from privbench.spn.feature_names import first_column
 
 from .brute import worst_moves
 from .weighted_tiny import (
     AGREEMENTS,
     AXES,
+    CANDIDATES,
     DEPENDENCIES,
     EDGES,
     FIRST_PAIRS,
     FIRSTS,
     HEAVY,
     LINKS,
+    NEAR,
     OF_TABLE,
     OTHERS,
     OWNER,
@@ -52,7 +64,7 @@ def steps(fast: int, slow: int = 1) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("step", [fast, pytest.param(slow, marks=pytest.mark.slow)])
 
 
-AGREEING, RAW = singles(AGREEMENTS), singles(RAW_FEATURES)
+AGREEING, NEARING, RAW = singles(AGREEMENTS), singles(NEAR), singles(RAW_FEATURES)
 
 
 def assert_as_claimed(queries: Mapping[str, Query], step: int) -> None:
@@ -80,7 +92,7 @@ def test_distances_from_public_tables_move_by_an_entity(step: int, of: int) -> N
 @steps(43, 5)
 def test_agreements_and_the_lead_of_a_dependency_move_by_an_entity(step: int) -> None:
     """And an entity only adds to the cells, which is why replacing costs twice their rho instead of four times."""
-    assert_as_claimed({**AGREEING, **DEPENDENCIES}, step)
+    assert_as_claimed({**AGREEING, **NEARING, **DEPENDENCIES}, step)
 
 
 @steps(43, 5)
@@ -90,7 +102,7 @@ def test_columns_without_codes_move_by_an_entity_and_votes_by_one(step: int) -> 
 
 
 def test_in_degrees_are_the_only_features_that_cost_more_and_are_not_additive() -> None:
-    every = {**SINGLES, **TOTALS, **singles(FIRSTS), **AGREEING, **RAW, **PAIRS}
+    every = {**SINGLES, **TOTALS, **singles(FIRSTS), **AGREEING, **NEARING, **RAW, **PAIRS}
     for name, query in every.items():
         counted = sum("in-degree" in str(axis.feature.to_json()) for axis in query.axes)
         assert query.sensitivity == (1 + 2 * counted) * ENTITY_WEIGHT, name
@@ -102,8 +114,9 @@ def test_an_agreement_is_led_by_what_it_equals() -> None:
     rows = next(rows for rows in all_databases(23) if len(rows) > 12)
     for table, found in AGREEMENTS.items():
         cells = [np.asarray(c) for c in engine_of(rows).count([weights(table, f) for f in found])]
-        (scores,) = engine_of(rows).count([DependencyChoice(table=table, candidates=found)])
-        assert np.asarray(scores).tolist() == [int(c[0] - c[1]) for c in cells] + [0]
+        candidates = tuple(Dependency(table, feature) for feature in found)
+        (scores,) = engine_of(rows).count([DependencyChoice(table="person", candidates=candidates, none=5)])
+        assert np.asarray(scores).tolist() == [int(c[0] - c[1]) for c in cells] + [5]
 
 
 def test_a_feature_of_first_rows_has_one_code_more_and_moves_by_an_entity() -> None:
@@ -157,7 +170,10 @@ REFUSED: dict[str, Any] = {
         table="visit",
         candidates=(Pair(whole_axis(own("visit")), whole_axis(CAPPED), np.zeros((2, CAPPED.size), np.int64), 0),),
     ),
-    "the lead of an in-degree": lambda: DependencyChoice(table="visit", candidates=(OF_TABLE["visit"][10],)),
+    "a vote on an in-degree": lambda: Dependency("visit", OF_TABLE["visit"][10]),
+    "a vote on the dates of others": lambda: Base("came", (LINKS["visit.guest"],)),
+    "a vote on dates of rows that are not above": lambda: Base("came", (OWNER, LINKS["note.visit"])),
+    "a vote of another table": lambda: Dependency("person", NEAR["visit"][0]),
     "votes by an in-degree": lambda: Histogram(
         table="visit", axes=(whole_axis(OF_TABLE["visit"][10]),), counts=Counts.VOTES
     ),
@@ -173,7 +189,7 @@ def own_of(table: str) -> Feature:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_an_entity_could_move_farther_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=r"visit|note"):
+    with pytest.raises(ValueError, match=r"visit|note|came|person"):
         REFUSED[name]()
 
 
@@ -251,6 +267,81 @@ def test_ranks_among_the_rows_of_all_are_caught(monkeypatch: pytest.MonkeyPatch)
 def test_a_derived_rank_among_the_rows_of_all_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agreement, "place_in_group", lambda groups: np.arange(len(groups)))
     assert caught(AGREEING)
+
+
+VOTING: dict[str, Query] = {name: query for name, query in DEPENDENCIES.items() if name.startswith("votes")}
+
+
+def test_votes_against_every_candidate_in_full_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each candidate by itself moves by an entity; all together by as many as there are candidates."""
+
+    def unclipped(shares: Integers, _units: int) -> Integers:
+        return np.asarray(shares.sum(axis=0))
+
+    monkeypatch.setattr(exact, "shared_votes", unclipped)
+    assert caught({"votes on all": VOTING["votes on all"]})
+    assert not caught({"votes on 1": VOTING["votes on 1"]})
+
+
+def test_votes_in_favour_besides_a_full_vote_against_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is given against is not there any more to be given in favour."""
+
+    def generous(shares: Integers, units: int) -> Integers:
+        against = shares[:, :, 1] * units // np.maximum(shares[:, :, 1].sum(axis=1, keepdims=True), units)
+        votes = shares // shares.shape[1]
+        votes[:, :, 1] = against
+        return np.asarray(votes.sum(axis=0))
+
+    monkeypatch.setattr(exact, "shared_votes", generous)
+    assert caught(VOTING)
+
+
+def test_votes_that_are_rounded_up_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rounded(shares: Integers, units: int) -> Integers:
+        against = np.zeros_like(shares)
+        against[:, :, 1] = -(-shares[:, :, 1] * units // np.maximum(shares[:, :, 1].sum(axis=1, keepdims=True), units))
+        return np.asarray(against.sum(axis=0))
+
+    monkeypatch.setattr(exact, "shared_votes", rounded)
+    assert caught(VOTING)
+
+
+def test_dates_near_those_of_others_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guests are other entities: whether a visit is near the date of one changes when that one is gone."""
+    key = FeatureCodes._key
+
+    def guests(self: FeatureCodes, link: LinkFacts) -> Integers:
+        return key(self, LINKS["visit.guest"] if link is OWNER else link)
+
+    monkeypatch.setattr(FeatureCodes, "_key", guests)
+    assert caught(singles({"visit": NEAR["visit"]}))
+
+
+def test_dates_near_the_last_of_all_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def since_the_last(self: FeatureCodes, table: str, column: str, _base: Base) -> Any:
+        days = self.days(table, column)
+        return days - np.fmax.reduce(days, initial=-np.inf)
+
+    monkeypatch.setattr(FeatureCodes, "differences", since_the_last)
+    assert caught(NEARING)
+
+
+def test_entities_that_agree_share_their_vote_evenly() -> None:
+    """Each vote counts so many times fewer as there are candidates, so that what entities say can be worked out."""
+    agree, differ = [ENTITY_WEIGHT, 0, 0], [0, ENTITY_WEIGHT, 0]
+    shares = np.array([[agree, agree], [agree, differ], [differ, differ], [[0, 0, 0], agree]])
+    half = ENTITY_WEIGHT // 2
+    assert exact.shared_votes(shares, ENTITY_WEIGHT).tolist() == [[half, half, 0], [2 * half, 3 * half, 0]]
+
+
+def test_votes_of_many_entities_are_worked_out_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = next(rows for rows in all_databases(23) if len(rows) > 12)
+    query = DependencyVotes(table="person", candidates=CANDIDATES)
+    (whole,) = engine_of(rows).count([query])
+    monkeypatch.setattr(engine, "VOTERS", 2)
+    (parts,) = engine_of(rows).count([query])
+    assert np.array_equal(np.asarray(whole), np.asarray(parts))
+    assert np.asarray(whole).shape == (len(CANDIDATES), 3)
 
 
 def test_the_first_row_of_anybody_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,12 +22,14 @@ from privbench.encode.keys import MISSING, NULL
 from privbench.privacy import features
 from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, TableFacts
-from privbench.privacy.features import Agreement, Feature, whole_axis
+from privbench.privacy.features import Agreement, Base, Feature, whole_axis
 from privbench.privacy.noise import TestEntropy
 from privbench.privacy.queries import (
     ENTITY_WEIGHT,
     Counts,
+    Dependency,
     DependencyChoice,
+    DependencyVotes,
     FrequentValues,
     HeavyHitters,
     Histogram,
@@ -35,7 +37,7 @@ from privbench.privacy.queries import (
     PairChoice,
     Query,
 )
-from privbench.schema.derived import Derived
+from privbench.schema.computed import Equals
 from privbench.schema.types import parse_type
 from privbench.schema.unit import LinkKind, Neighbours
 from privbench.spn.fanouts import fanout_edges, size_edges
@@ -125,11 +127,15 @@ def coded(rows: Database) -> dict[str, CodedTable]:
 
 AMOUNTS = (None, 0, 7, 30, 100, -105)
 WORDS = (None, "", "a", "b")
-"""The values of two columns that have no codes, as the code and the name of a row have it."""
+DAYS = (0, -100_000, 5, 300, -100_000, None, 7)
+TIMES = tuple(
+    None if days is None else days * 86_400 * 10**6 for days in (-(10**8), 0, -100_001, 1, None, 40, -100_001)
+)
+"""The values of columns that have no codes, as the code and the name of a row have it."""
 
 
-def _picked(row: Row, some: Sequence[Any]) -> Any:
-    return some[crc32(f"{row.code} of {row.name}".encode()) % len(some)]
+def _picked(row: Row, some: Sequence[Any], salt: str = "") -> Any:
+    return some[crc32(f"{row.code} of {row.name}{salt}".encode()) % len(some)]
 
 
 def raw(rows: Database) -> dict[str, dict[str, pa.Array]]:
@@ -140,6 +146,8 @@ def raw(rows: Database) -> dict[str, dict[str, pa.Array]]:
             TABLES[table]: pa.array([row.code for row in of], pa.int16()),
             "amount": pa.array([_picked(row, AMOUNTS) for row in of], pa.int32()),
             "word": pa.array([_picked(row, WORDS) for row in of], pa.string()),
+            "came": pa.array([_picked(row, DAYS, "a") for row in of], pa.date32()),
+            "left": pa.array([_picked(row, TIMES, "b") for row in of], pa.timestamp("us")),
         }
         for table, of in found.items()
     }
@@ -177,9 +185,9 @@ def own(table: str) -> Feature:
 
 def agreement(column: str, key: str, plain: float | None, **equals: str | int) -> Feature:
     """Whether the only column of a table equals something of the rows that an owner key leads to."""
-    derived = Derived(**equals)
-    source = Agreement(column, derived, plain, LINKS[key])
-    return Feature(name=f"{column} = {derived}", size=3, ordered=False, source=source)
+    compared = Equals(**equals)
+    source = Agreement(column, compared, plain, LINKS[key])
+    return Feature(name=f"{column} = {compared}", size=3, ordered=False, source=source)
 
 
 EDGES = fanout_edges(2)
@@ -240,6 +248,18 @@ AGREEMENTS: dict[str, tuple[Feature, ...]] = {
     "note": (agreement("tone", "note.visit", 0, rank=0), agreement("tone", "note.visit", None, owner="cost")),
 }
 """Whether a column equals something."""
+NEAR: dict[str, tuple[Feature, ...]] = {
+    "person": (features.nearness("left", Base("came"), 8),),
+    "visit": (
+        features.nearness("came", Base("came", (OWNER,)), 8),
+        features.nearness("left", Base("came", (OWNER,)), 64),
+    ),
+    "note": (
+        features.nearness("came", Base("left", (NOTE_OWNER, OWNER)), 8),
+        features.nearness("left", Base("came", (NOTE_OWNER,)), 8192),
+    ),
+}
+"""Whether a date is near another, of the row or of one above it."""
 
 
 def _raw_features() -> tuple[Feature, ...]:
@@ -262,7 +282,7 @@ def weights(table: str, *of: Feature) -> Histogram:
     return Histogram(table=table, axes=tuple(AXES[f] for f in of))
 
 
-AXES = {f: whole_axis(f) for by in (OF_TABLE, FIRSTS, AGREEMENTS) for found in by.values() for f in found}
+AXES = {f: whole_axis(f) for by in (OF_TABLE, FIRSTS, AGREEMENTS, NEAR) for found in by.values() for f in found}
 RAW_FEATURES = {table: _raw_features() for table in TABLES}
 AXES |= {f: whole_axis(f) for found in RAW_FEATURES.values() for f in found}
 
@@ -295,8 +315,16 @@ HEAVY: dict[str, Query] = {
     f"{table}: heavy hitters": HeavyHitters(table=table, column="amount", grid=GRID, low=-200, high=99, false=1.0)
     for table in TABLES
 }
+CANDIDATES = tuple(
+    Dependency(table, feature) for by in (AGREEMENTS, NEAR) for table, found in by.items() for feature in found
+)
+"""Candidate dependencies of all tables."""
 DEPENDENCIES: dict[str, Query] = {
-    f"{table}: dependencies": DependencyChoice(table=table, candidates=found) for table, found in AGREEMENTS.items()
+    "lead of any": DependencyChoice(table="person", candidates=CANDIDATES),
+    **{f"lead of {at}": DependencyChoice(table="person", candidates=(c,)) for at, c in enumerate(CANDIDATES)},
+    "votes on all": DependencyVotes(table="person", candidates=CANDIDATES),
+    "votes on some": DependencyVotes(table="person", candidates=CANDIDATES[::3]),
+    **{f"votes on {at}": DependencyVotes(table="person", candidates=(c,)) for at, c in enumerate(CANDIDATES)},
 }
 
 

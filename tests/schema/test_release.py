@@ -1,4 +1,4 @@
-"""Earlier releases in a spec: named where a domain or derived column came out of another fit, listed with cost."""
+"""Earlier releases in a spec: named where a domain or computed column came out of another fit, listed with cost."""
 
 from pathlib import Path
 from typing import Any
@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from privbench.errors import SpecError
-from privbench.schema.derived import Derived, DerivedOrigin
+from privbench.schema.computed import ComputedOrigin
 from privbench.schema.domain import Origin, Range
+from privbench.schema.expression import Expression
 from privbench.schema.release import receipt_digest, release_of
 from privbench.schema.spec import Spec, read_spec, write_spec
 from privbench.schema.unit import Neighbours
@@ -40,9 +41,11 @@ def spec() -> Spec:
 
 
 def fitted() -> Spec:
-    """What a model publishes whose fit found a domain and a derived column."""
+    """What a model publishes whose fit found a domain and a computed column."""
     domain = {("home", "size"): (Range(range=(0, 255)), Origin.PRIVATE)}
-    return spec().with_domains(domain).with_derived({("home", "persons"): Derived(rows="person")}).published()
+    return (
+        spec().with_domains(domain).with_computed({("home", "persons"): Expression(sql="COUNT(person.*)")}).published()
+    )
 
 
 def column(words: str, *, above: str = "") -> str:
@@ -53,10 +56,10 @@ def test_what_a_fit_found_becomes_an_earlier_release() -> None:
     again = fitted().for_reuse(RECEIPT)
     assert again.earlier_releases() == (release_of(RECEIPT),)
     assert (again.column("home", "size").origin, again.column("home", "size").release) == (Origin.EARLIER, DIGEST)
-    derived = again.derived_columns(again.protection())["home", "persons"]
-    assert (derived.derived, derived.derived_origin, derived.release) == (
-        Derived(rows="person"),
-        DerivedOrigin.EARLIER,
+    column = again.computed_columns(again.protection())["home", "persons"]
+    assert (column.computed, column.computed_origin, column.release) == (
+        Expression(sql="COUNT(person.*)"),
+        ComputedOrigin.EARLIER,
         DIGEST,
     )
     assert again.column("home", "rooms") == spec().column("home", "rooms")
@@ -111,9 +114,9 @@ def test_what_was_found_by_a_fit_that_is_not_named_is_refused() -> None:
         (column("domain: {range: [0, 9]}, from: earlier release", above=LISTED), "columns.c"),
         (column(f"from: earlier release, release: '{DIGEST}'", above=LISTED), "columns.c"),
         (column(f"domain: {{range: [0, 9]}}, release: '{DIGEST}'", above=LISTED), "columns.c"),
-        (column("domain: {range: [0, 9]}, derived_from: found"), "columns.c"),
-        (column("derived: {rank: 1}, derived_from: earlier release", above=LISTED), "columns.c"),
-        (column("derived: {rank: 1}, derived_from: data"), "columns.c.derived_from"),
+        (column("domain: {range: [0, 9]}, computed_from: found"), "columns.c"),
+        (column("computed: ROW_NUMBER(), computed_from: earlier release", above=LISTED), "columns.c"),
+        (column("computed: ROW_NUMBER(), computed_from: private"), "columns.c.computed_from"),
         (column(f"domain: {{range: [0, 9]}}, from: earlier release, release: {DIGEST[:-1]}g"), "columns.c.release"),
         (column("drop: true", above=LISTED.replace(DIGEST, DIGEST.upper())), "releases.0.receipt"),
         (column("drop: true", above=LISTED.replace(DIGEST, f"{DIGEST}0")), "releases.0.receipt"),

@@ -6,8 +6,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from privbench.errors import SchemaError, SpecError, TargetError
-from privbench.schema.derived import Derived, DerivedOrigin
+from privbench.schema.computed import ComputedOrigin
 from privbench.schema.domain import Bins, Origin, Range, Serial, Text, Values
+from privbench.schema.expression import Expression
 from privbench.schema.release import Release
 from privbench.schema.spec import Orphans, Sizes, Spec, read_spec, write_spec
 from privbench.schema.table_spec import ColumnSpec, ForeignKeySpec, IndexSpec, TableSpec
@@ -229,8 +230,8 @@ columns = st.one_of(
     st.builds(
         ColumnSpec,
         type=types,
-        derived=st.just(Derived(rank=1)),
-        derived_origin=st.just(DerivedOrigin.EARLIER),
+        computed=st.just(Expression(sql="ROW_NUMBER()")),
+        computed_origin=st.just(ComputedOrigin.EARLIER),
         release=digests,
     ),
 )

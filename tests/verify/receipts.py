@@ -188,7 +188,7 @@ def receipt(nodes: Nodes) -> Json:
             "parameters": {"method": "tree", "alpha": "0.5", "beta": 10_000, "flag": True},
         },
         "earlier": [],
-        "derived": [],
+        "computed": [],
         "ledger": nodes.ledger(),
     }
 

@@ -95,7 +95,7 @@ def built_on_earlier() -> Json:
     paper = good()
     paper["earlier"] = [EARLIER]
     paper["public"]["domains"].append(domain("visit", "fee", "earlier release", release=RELEASE))
-    paper["derived"] = [{**FOUND, "origin": "earlier release", "release": RELEASE}]
+    paper["computed"] = [{**FOUND, "origin": "earlier release", "release": RELEASE}]
     return paper
 
 
@@ -122,25 +122,39 @@ def test_a_test_source_is_stamped_and_never_verified() -> None:
     assert_fails(verify_receipt({**paper, "stamp": None}), "not stamped")
 
 
-def test_a_derived_column_that_was_found_has_an_event() -> None:
-    paper = good(QUERIES["agreement with rows"])
-    paper["derived"] = [FOUND]
+def test_what_a_column_equals_may_be_an_expression_or_come_from_the_data() -> None:
+    """An expression is display text; no event compares one, and one from the data is a condition."""
+    computed = {**FOUND, "origin": "schema", "equals": {"expression": "a + b"}}
+    paper = good()
+    paper["computed"] = [computed]
     assert verify_receipt(paper).status == "verified"
-    paper["derived"] = [{**FOUND, "equals": {"rows": "visit"}, "column": "other"}]
+    paper["computed"] = [{**computed, "origin": "data"}]
+    assert_fails(verify_receipt(paper), "condition is None")
+    paper["condition"] = "epsilon holds given that these domains are public: person.visits"
+    assert verify_receipt(paper).status == "conditional"
+    paper["computed"] = [{**computed, "origin": "found"}]
+    assert_fails(verify_receipt(paper), "no event compares a column with an expression")
+
+
+def test_a_computed_column_that_was_found_has_an_event() -> None:
+    paper = good(QUERIES["agreement with rows"])
+    paper["computed"] = [FOUND]
+    assert verify_receipt(paper).status == "verified"
+    paper["computed"] = [{**FOUND, "equals": {"rows": "visit"}, "column": "other"}]
     assert_fails(verify_receipt(paper), "but no event compares it")
 
 
 def test_what_is_taken_for_granted_is_told() -> None:
     paper = good()
     paper["public"].update(orphans="null", orphans_note="Keys to missing rows were counted as NULL.")
-    paper["derived"] = [{**FOUND, "origin": "declared"}]
+    paper["computed"] = [{**FOUND, "origin": "declared"}]
     told = verify_receipt(paper).assumptions
     for sentence in (
         "The numbers of rows of these tables are public: person (120).",
         "These tables are public: town, prize.",
         "The values of these keys are public, as public tables reference them: person(id).",
         "The publisher declared these domains, which count as public: visit.age, visit.cost.",
-        "The publisher declared these columns as derived, which counts as public: person.visits.",
+        "The publisher declared these columns as computed, which counts as public: person.visits.",
     ):
         assert sentence in told
     assert any("visit(guest) -> person" in sentence for sentence in told)
@@ -275,16 +289,16 @@ ANY: dict[str, tuple[Change, str]] = {
         "epsilon is 0, not positive",
     ),
     "an earlier release with more": (lambda r: r.update(earlier=[{**EARLIER, "note": ""}]), "unknown field note"),
-    "a derived column twice": (
-        lambda r: r.update(derived=[{**FOUND, "origin": "declared"}] * 2),
-        "derived lists a column twice",
+    "a computed column twice": (
+        lambda r: r.update(computed=[{**FOUND, "origin": "declared"}] * 2),
+        "computed lists a column twice",
     ),
-    "a derived column of no table": (lambda r: r.update(derived=[{**FOUND, "table": "town"}]), "town is no table"),
-    "a derived column from an unknown release": (
-        lambda r: r.update(derived=[{**FOUND, "origin": "earlier release", "release": RELEASE}]),
+    "a computed column of no table": (lambda r: r.update(computed=[{**FOUND, "table": "town"}]), "town is no table"),
+    "a computed column from an unknown release": (
+        lambda r: r.update(computed=[{**FOUND, "origin": "earlier release", "release": RELEASE}]),
         "a release that `earlier` does not list",
     ),
-    "a derived column that nothing found": (lambda r: r.update(derived=[FOUND]), "but no event compares it"),
+    "a computed column that nothing found": (lambda r: r.update(computed=[FOUND]), "but no event compares it"),
     # the tree
     "no nodes": (lambda r: r["ledger"].update(nodes=[]), "not a list of 1 to"),
     "nodes that are no list": (lambda r: r["ledger"].update(nodes={}), "not a list of 1 to"),

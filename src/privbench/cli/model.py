@@ -146,7 +146,7 @@ def show_bundle(
 
 def show_model(model: "Model", *, as_json: bool) -> None:
     """Print the tables of a model, what it promises, and warnings."""
-    from privbench.fitting.derived import derived_columns
+    from privbench.fitting.computed import computed_columns
     from privbench.fitting.warnings import fit_warnings
     from privbench.generation.bundle import redrawn_keys
     from privbench.model.notes import found_lists
@@ -154,11 +154,11 @@ def show_model(model: "Model", *, as_json: bool) -> None:
     promise = {key: model.receipt[key] for key in ("epsilon", "delta", "neighbours", "condition", "stamp")}
     tables = [{"table": name, **_summary(model, name)} for name in model.protection.order]
     warnings = fit_warnings(model)
-    lists, derived = found_lists(model), derived_columns(model.protection)
+    lists, computed = found_lists(model), computed_columns(model.protection)
     redrawn = redrawn_keys(model, scale=1)
     if as_json:
         words = {"unit": model.protection.entity, "tables": tables, "public": list(model.public), "lists_found": lists}
-        words |= {"derived": list(derived), "public_keys_drawn_again": list(redrawn)}
+        words |= {"computed": list(computed), "public_keys_drawn_again": list(redrawn)}
         print_json({**promise, **words, "warnings": warnings})
         return
     what = f"{REPLACING[promise['neighbours']]} one entity of {listed([model.protection.entity])}"
@@ -173,8 +173,8 @@ def show_model(model: "Model", *, as_json: bool) -> None:
         echo(f"public, copied: {listed(model.public)}")
     if redrawn:
         echo(f"but for these keys of public tables, which are drawn again: {listed(redrawn)}")
-    if derived:
-        echo(f"derived: {listed(derived)}")
+    if computed:
+        echo(f"computed: {listed(computed)}")
     if lists:
         shown = listed(f"{column} ({count})" for column, count in lists.items())
         echo(f"strings found with budget, published as they are: {shown}")

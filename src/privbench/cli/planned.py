@@ -35,13 +35,13 @@ def _print_plan(plan: Plan) -> None:
     if plan.assumed:
         assumed = few([f"{name}={plan.rows[name]}" for name in plan.assumed])
         echo(f"Assumed rows: {assumed}. Say better with --rows {plan.assumed[0]}=N.")
-    if plan.derived:
-        echo(f"Derived, at no cost: {few(list(plan.derived))}.")
-    if plan.tests is not None:
-        shares = (float(100 * amount / plan.budget) for amount in (plan.tests.least, plan.tests.most))
+    if plan.computed:
+        echo(f"Computed, at no cost: {few(list(plan.computed))}.")
+    if plan.finding is not None:
+        shares = (float(100 * amount / plan.budget) for amount in (plan.finding.least, plan.finding.most))
         echo(
-            f"Testing what {len(plan.tests.columns)} columns equal (rows owned, the owner's column, their rank) takes "
-            "{:.2g} % of the budget if none does, {:.2g} % at most.".format(*shares)
+            f"Finding what {len(plan.finding.columns)} columns equal or lie near to, by the rows around them, takes "
+            "{:.2g} % of the budget if nothing is found, {:.2g} % at most.".format(*shares)
         )
     if plan.domains is not None:
         share = float(100 * plan.domains.amount / plan.budget)

@@ -30,12 +30,12 @@ def selectivity(model: Model, table: str, predicates: Mapping[str, Predicate]) -
     if table not in model.codecs:
         raise SpecError(f"{table}: the model has no network of it. Tables: {', '.join(model.codecs)}.")
     codecs = model.codecs[table]
-    derived = [c.name for c in model.protection.schema.table(table).columns if c.derived is not None]
+    computed = [c.name for c in model.protection.schema.table(table).columns if c.computed is not None]
     for column in predicates:
-        if column not in (*codecs, *derived):
-            raise SpecError(f"{table}.{column}: is not modelled. Columns: {', '.join((*codecs, *derived))}.")
+        if column not in (*codecs, *computed):
+            raise SpecError(f"{table}.{column}: is not modelled. Columns: {', '.join((*codecs, *computed))}.")
     sampled = asks_for_values(model, [((table, column), (p,)) for column, p in predicates.items()])
-    if sampled or set(derived) & set(predicates):
+    if sampled or set(computed) & set(predicates):
         rows = cardinality(model, tables={table: table}, filters=[((table, c), p) for c, p in predicates.items()])
         return rows / max(cardinality(model, tables={table: table}), 1.0)
     evidence = {column: codecs[column].coverage(predicate) for column, predicate in predicates.items()}

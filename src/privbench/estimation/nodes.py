@@ -19,8 +19,9 @@ from privbench.errors import SpecError
 from privbench.estimation.context import Filters, JoinContext, Weight, added_up, looked_up, product
 from privbench.estimation.sample import Sampled, SampledTable
 from privbench.estimation.values import sampled_values
-from privbench.generation.derived import number_columns
+from privbench.generation.computed import number_columns
 from privbench.generation.sizes import most_rows_per_owner
+from privbench.schema.computed import equal_columns
 from privbench.schema.unit import Link, LinkKind
 from privbench.spn.feature_names import COMPONENT
 from privbench.spn.infer import probability
@@ -198,16 +199,16 @@ class PublicNode:
 def filter_mask(context: JoinContext, name: str, column: str, predicates: Sequence[Predicate]) -> Shares:
     """The share of what each sampled row of a private table stands for that satisfies predicates on a column."""
     table, sample = context.model.protection.schema.table(name), _sample(context, name)
-    codecs, derived = context.model.codecs[name], table.column(column).derived
+    codecs, equals = context.model.codecs[name], equal_columns(context.model.protection, name).get(column)
     if (name, column) in context.by_values:
         values = sampled_values(context.model, _whole_sample(context), name, column)
         return satisfying(f"{name}.{column}", table.column(column).type, values, predicates).astype(float)
     if column in codecs:
         return codecs[column].coverage(All(parts=tuple(predicates)))[sample.codes[column]]
-    if derived is not None and derived.owner is not None:
-        return _of_owner(context, name, column, derived.owner, predicates)
+    if equals is not None and equals.owner is not None:
+        return _of_owner(context, name, column, equals.owner, predicates)
     where = f"{name}.{column}"
-    if derived is not None:
+    if equals is not None:
         return satisfying(where, table.column(column).type, _numbers(context, name, column), predicates).astype(float)
     link = next((k for k in context.model.protection.links_of(name) if column in k.key.columns), None)
     if link is None:
@@ -216,7 +217,7 @@ def filter_mask(context: JoinContext, name: str, column: str, predicates: Sequen
 
 
 def _numbers(context: JoinContext, name: str, column: str) -> pa.Array:
-    """The values of a derived column that is a number, in the sample."""
+    """The values of a computed column that is a number, in the sample."""
     protection, sample = context.model.protection, _sample(context, name)
     below = [k for k in protection.links_to(name) if k.kind is LinkKind.OWNER]
     owners = {k.name: _sample(context, k.table).targets[k.name] for k in below}

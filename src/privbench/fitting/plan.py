@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from privbench.errors import BudgetError, SpecError
-from privbench.fitting.derived import candidates_to_test, check_counted, derived_columns
+from privbench.fitting.computed import candidates_to_test, check_counted, computed_columns
 from privbench.fitting.domains import check_wanted, threshold_part, wanted_types
 from privbench.fitting.promise import Number, check_method, parse_delta, parse_epsilon
 from privbench.methods.domains.budget import POOR, STRING_REMEDIES, DomainForecast, forecast_domains, poor_domains_line
@@ -18,8 +18,8 @@ from privbench.methods.domains.coarse import coarse_domain
 from privbench.methods.domains.columns import SCOPE as DOMAINS
 from privbench.methods.forecast import Forecast, PlanInput, TableForecast, remedies_line
 from privbench.methods.registry import BUILT_IN
-from privbench.methods.tree.derived import SCOPE as TESTS
-from privbench.methods.tree.derived import DependencyForecast, forecast_tests
+from privbench.methods.tree.finding import SCOPE as FINDING
+from privbench.methods.tree.finding import FindingForecast, forecast_finding
 from privbench.model.arguments import spec_of
 from privbench.model.chosen import Chosen, method_settings, with_method
 from privbench.model.facts import public_facts, sizes_are_public
@@ -54,10 +54,10 @@ class Plan:
     """Rows of every table, as the caller states them or as assumed."""
     assumed: tuple[str, ...]
     """The tables whose rows are assumed."""
-    derived: tuple[str, ...]
+    computed: tuple[str, ...]
     """Columns that are worked out from the rows around them, by the spec, and what they equal."""
-    tests: DependencyForecast | None
-    """What may be spent on finding more such columns; None if nothing is."""
+    finding: FindingForecast | None
+    """What may be spent on finding what columns depend on; None if nothing is."""
     domains: DomainForecast | None
     tables: tuple[TableForecast, ...]
     seconds: float
@@ -98,8 +98,8 @@ def plan(
     thresholds = threshold_part(chance, spec, protection)
     ledger = open_ledger(budget, chance, protection.neighbours, thresholds=thresholds)
     check_counted(spec, protection)
-    domains, tests = _domains(spec, protection, ledger), _tests(spec, protection, chosen, ledger, rows=every)
-    left = ledger.budget - (domains.amount if domains else 0) - (tests.least if tests else 0)
+    domains, finding = _domains(spec, protection, ledger), _finding(spec, protection, chosen, ledger, rows=every)
+    left = ledger.budget - (domains.amount if domains else 0) - (finding.least if finding else 0)
     forecast = _forecast(spec, protection, chosen, ledger, left=left, rows=every)
     if forecast is None:
         planning = ", ".join(f"`--method {name}`" for name, other in BUILT_IN.items() if other.forecast)
@@ -120,8 +120,8 @@ def plan(
         budget=ledger.budget,
         rows=every,
         assumed=tuple(name for name in every if name not in known),
-        derived=derived_columns(protection),
-        tests=tests,
+        computed=computed_columns(protection),
+        finding=finding,
         domains=domains,
         tables=forecast.tables,
         seconds=forecast.seconds,
@@ -152,7 +152,7 @@ def forecast_of(model: Model) -> Forecast | None:
         thresholds=Fraction(receipt["budget"].get("thresholds", 0)),
     )
     nodes = receipt["ledger"]["nodes"]
-    searches = [n for n in nodes if n["parent"] == 0 and n.get("label") in (DOMAINS, TESTS)]
+    searches = [n for n in nodes if n["parent"] == 0 and n.get("label") in (DOMAINS, FINDING)]
     before = sum((Fraction(node["total"]) for node in searches), Fraction(0))
     rows = {name: round(table.rows) for name, table in model.tables.items()}
     return _forecast(
@@ -184,11 +184,11 @@ def _domains(spec: Spec, protection: Protection, ledger: Ledger) -> DomainForeca
     return forecast_domains(wanted_types(spec, protection), modelled=modelled, ledger=ledger)
 
 
-def _tests(
+def _finding(
     spec: Spec, protection: Protection, chosen: Chosen, ledger: Ledger, *, rows: Mapping[str, int]
-) -> DependencyForecast | None:
+) -> FindingForecast | None:
     candidates = candidates_to_test(spec, protection, chosen)
-    return forecast_tests(candidates, ledger.budget, ledger.measure, entities=rows[protection.entity])
+    return forecast_finding(candidates, ledger.budget, ledger.measure, entities=rows[protection.entity])
 
 
 def _of_domains(domains: DomainForecast | None, entities: int) -> tuple[str, ...]:

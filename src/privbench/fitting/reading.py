@@ -156,7 +156,7 @@ def _whole(table: Table, column: str, parts: list[pa.Array]) -> pa.Array:
         raise DataError(
             f"{table.name}.{column}: holds more than 2 GiB of text, too much to look for texts in, or to compare with "
             "the column of that name in its owner. Declare its domain (`domain: {text: [0, 8, 16, 32]}`) and say "
-            "`method: {name: tree, derived: false}`, or drop the column."
+            "`method: {name: tree, find: false}`, or drop the column."
         ) from None
 
 

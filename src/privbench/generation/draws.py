@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privbench.generation.blocks import OwnerBlocks, Span, child_spans, given_codes, spans
 from privbench.generation.carried import Spools, number
-from privbench.generation.derived import counted_keys
+from privbench.generation.computed import counted_keys
 from privbench.generation.keys import keeps_entity_keys
 from privbench.generation.sizes import Sizes, most_rows_per_owner, planned_rows, within_reach
 from privbench.model.model import Model, has_child_rows
@@ -47,7 +47,7 @@ class Block:
     local: frozenset[str]
     """The keys whose targets are places of this block, not rows of the table."""
     counts: dict[str, Rows]
-    """By owner key into the table: how many child rows come with each row, where a derived column says so."""
+    """By owner key into the table: how many child rows come with each row, where a computed column says so."""
     entities: Rows
     rng: Rng
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privbench.encode.serial import TEXT_LENGTH, check_room, numbered
 from privbench.generation.above import keeps_owners, kept_columns
-from privbench.generation.derived import copied_columns
+from privbench.generation.computed import copied_columns
 from privbench.model.model import Model
 from privbench.model.order import colliding_keys, is_numbered
 from privbench.schema.domain import Text
@@ -110,7 +110,12 @@ class KeyMaker:
         ]
         schema = self._model.protection.schema
         owned = [schema.table(t) for t, key in self._model.protection.owners.items() if key.table == table.name]
-        wanted += [(c,) for child in owned for c in copied_columns(child).values() if not is_numbered(table, (c,))]
+        wanted += [
+            (c,)
+            for child in owned
+            for c in copied_columns(self._model.protection, child.name).values()
+            if not is_numbered(table, (c,))
+        ]
         wanted += [(c,) for c in sorted(kept_columns(self._model.protection, table.name))]
         return list(dict.fromkeys(c for columns in wanted for c in columns))
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from privbench.generation.blocks import BLOCK_ROWS
 from privbench.generation.carried import Spools
-from privbench.generation.derived import copied_columns, number_columns
+from privbench.generation.computed import copied_columns, number_columns
 from privbench.generation.draws import Block, Draws
 from privbench.generation.keys import KeyMaker
 from privbench.generation.relative import RelativeColumns, difference
@@ -135,7 +135,7 @@ class PrivateRows:
 
     def _references(self, link: Link) -> dict[str, str]:
         """The columns that take a value of a key's target row, and which: its own, and copies of the owner's."""
-        copied = copied_columns(self._table) if link.kind is LinkKind.OWNER else {}
+        copied = copied_columns(self._protection, self._table.name) if link.kind is LinkKind.OWNER else {}
         return dict(zip(link.key.columns, link.key.references, strict=True)) | copied
 
     def _key_values(self, link: Link, targets: Places) -> dict[str, pa.Array]:

@@ -9,6 +9,7 @@ from math import prod
 
 from privbench.model.model import Model
 from privbench.model.order import colliding_keys
+from privbench.schema.computed import equal_columns
 from privbench.schema.domain import Range, Values
 from privbench.schema.unit import Link
 from privbench.spn.fanouts import MANY
@@ -76,8 +77,9 @@ def _different(model: Model, name: str, column: str, sizes: Sizes) -> int:
         if column in link.key.columns:
             return sizes[link.target]
     declared = model.protection.schema.table(name).column(column)
-    if declared.derived is not None and declared.derived.rank is not None:
-        return declared.type.bounds[1] - declared.derived.rank + 1
+    equals = equal_columns(model.protection, name).get(column)
+    if equals is not None and equals.rank is not None:
+        return declared.type.bounds[1] - equals.rank + 1
     codec = model.codecs[name].get(column)
     listed = isinstance(model.spec.column(name, column).domain, Range | Values)
     return codec.size - (codec.null_code is not None) if codec is not None and listed else MANY

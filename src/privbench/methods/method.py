@@ -73,5 +73,5 @@ class Method(Generic[S]):
     """Whether it charges disjoint blocks of rows in parallel, which only pure epsilon allows: it takes no delta."""
     children_with_owner: bool = False
     """Whether child rows are made with their owner row, which must then be made first."""
-    derives_columns: bool = False
-    """Whether it works out derived columns from the rows around them, and looks for them if its settings say so."""
+    computes_columns: bool = False
+    """Whether it works out computed columns from the rows around them, and looks for them if its settings say so."""

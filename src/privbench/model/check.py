@@ -16,6 +16,7 @@ from privbench.errors import ModelError
 from privbench.io.base import arrow_schema
 from privbench.model.model import Model
 from privbench.privacy.facts import SIZE_LIMIT
+from privbench.schema.computed import equal_columns
 from privbench.schema.unit import Link, Protection, Role
 from privbench.spn.fanouts import RANK_EDGES, size_edges
 from privbench.spn.feature_names import COMPONENT, RANK, STRATUM, first_column, owner_column, shown
@@ -80,8 +81,8 @@ def _check_links(model: Model, name: str) -> None:
 
 def _check_counted(model: Model, name: str) -> None:
     """Refuse columns that count rows which do not come with their owner: their number is not known when it is made."""
-    derived = [column.derived for column in model.protection.schema.table(name).columns]
-    for child in (rule.rows for rule in derived if rule is not None and rule.rows is not None):
+    equal = equal_columns(model.protection, name).values()
+    for child in (equals.rows for equals in equal if equals.rows is not None):
         owner = model.protection.owner_link(child)
         link = None if owner is None else model.tables[child].links.get(owner.name)
         if link is None or link.with_owner is None:

@@ -6,6 +6,7 @@ from typing import Any
 from privbench.errors import SpecError
 from privbench.methods.method import Method, Settings
 from privbench.methods.registry import DEFAULT, find_method
+from privbench.schema.computed import equal_columns
 from privbench.schema.spec import Spec
 
 
@@ -31,7 +32,7 @@ def method_settings(spec: Spec) -> Chosen:
     method = find_method(name)
     if method.forecast is None:
         _check_budgets(spec, name)
-    if not method.derives_columns:
+    if not method.computes_columns:
         _check_learnt(spec, name)
     return Chosen(method=method, settings=method.read_settings(declared))
 
@@ -44,10 +45,13 @@ def _check_budgets(spec: Spec, method: str) -> None:
 
 
 def _check_learnt(spec: Spec, method: str) -> None:
-    """Refuse derived columns for a method whose rows do not know their owners' rows when they are made."""
-    for name, table in spec.tables.items():
-        for column in (c for c, column_spec in table.columns.items() if column_spec.derived is not None):
+    """Refuse numbers of rows, ranks and copies for a method whose rows do not know their owners' when they are made."""
+    if not any(column.computed is not None for table in spec.tables.values() for column in table.columns.values()):
+        return
+    protection = spec.protection()
+    for table in protection.order:
+        for column in equal_columns(protection, table):
             raise SpecError(
-                f"tables.{name}.columns.{column}.derived: method {method} learns every column. Take it out, and give "
-                "the column a domain."
+                f"tables.{table}.columns.{column}.computed: method {method} learns every column that is a number of "
+                "rows, a rank or a copy. Take it out, and give the column a domain."
             )

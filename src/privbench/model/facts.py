@@ -8,7 +8,7 @@ from privbench.errors import SpecError
 from privbench.methods.method import Settings
 from privbench.model.order import ids_are_public
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, PublicCounts, TableFacts
-from privbench.schema.derived import DerivedOrigin
+from privbench.schema.computed import ComputedOrigin, equal_columns
 from privbench.schema.domain import Origin
 from privbench.schema.spec import Orphans, Sizes, Spec
 from privbench.schema.table_spec import ColumnSpec
@@ -111,24 +111,27 @@ def _column_facts(codec: Codec) -> ColumnFacts:
 
 
 def stated_facts(spec: Spec, protection: Protection) -> dict[str, Any]:
-    """What a spec says that a receipt repeats: the origins of domains and derived columns, and earlier releases."""
+    """What a spec says that a receipt repeats: the origins of domains and computed columns, and earlier releases."""
     origins = spec.origins(protection)
     return {
         "domains": origins,
         "releases": {place: spec.column(*place).release for place, o in origins.items() if o is Origin.EARLIER},
         "earlier": spec.earlier_releases(),
-        "derived": tuple(_derived_json(place, column) for place, column in spec.derived_columns(protection).items()),
+        "computed": tuple(
+            _computed_json(protection, place, column) for place, column in spec.computed_columns(protection).items()
+        ),
         "orphans": spec.orphans.value,
     }
 
 
-def _derived_json(place: tuple[str, str], column: ColumnSpec) -> dict[str, Any]:
-    assert column.derived is not None  # noqa: S101  else it is not among the derived columns
-    release = {"release": column.release} if column.derived_origin is DerivedOrigin.EARLIER else {}
+def _computed_json(protection: Protection, place: tuple[str, str], column: ColumnSpec) -> dict[str, Any]:
+    assert column.computed is not None  # noqa: S101  else it is not among the computed columns
+    equals = equal_columns(protection, place[0]).get(place[1])
+    release = {"release": column.release} if column.computed_origin is ComputedOrigin.EARLIER else {}
     return {
         "table": place[0],
         "column": place[1],
-        "origin": column.derived_origin.value,
+        "origin": column.computed_origin.value,
         **release,
-        "equals": column.derived.words(),
+        "equals": {"expression": column.computed.sql} if equals is None else equals.words(),
     }

@@ -1,4 +1,4 @@
-"""What a derived column would be, and where a column equals it. Exact, for the engine alone.
+"""What a computed column would be, and where a column equals it. Exact, for the engine alone.
 
 All of it is a function of the rows of the row's own entity: its value, the rows that it owns, its owner row, its
 place among the rows of the same owner (docs/proofs/tree.md). Two NULLs are the same; a row without owner has nothing

@@ -25,6 +25,8 @@ def describe(query: Described) -> str:
         return f"dependence of {len(query['left'])} and {len(query['right'])} columns"
     if kind == "heavy hitters":
         return f"frequent values of {display_name(query['column'])}"
+    if kind == "votes on dependencies":
+        return f"votes on {len(query['candidates'])} candidate dependencies"
     if kind == "published row split":
         return f"row split as published, {query['rounds']} rounds"
     candidates = {
@@ -50,7 +52,10 @@ def describe_feature(feature: Described) -> str:
     if "link" in feature:
         return _by_key(kind, feature["link"])
     if kind == "agreement":
-        return f"whether {display_name(feature['column'])} equals {_derived(feature['equals'])}"
+        return f"whether {display_name(feature['column'])} equals {_equals(feature['equals'])}"
+    if kind == "nearness":
+        base = display_name(feature["base"]["column"])
+        return f"whether {display_name(feature['column'])} is within {feature['days']} days of {base}"
     if kind == "present":
         return f"whether {display_name(feature['column'])} has a value"
     if "column" in feature:
@@ -87,7 +92,7 @@ def _by_key(kind: str, link: Described) -> str:
     return words[kind]
 
 
-def _derived(equals: Described) -> str:
+def _equals(equals: Described) -> str:
     if "rows" in equals:
         return f"the number of {display_name(equals['rows'])} rows"
     return f"the owner's {display_name(equals['owner'])}" if "owner" in equals else "the place among siblings"

@@ -22,18 +22,22 @@ from privbench.encode.coded import CodedDatabase, CodedTable
 from privbench.encode.grid import Grid, one_array
 from privbench.privacy import exact
 from privbench.privacy.blocks import Block, ColumnSplit
+from privbench.privacy.differences import DATE_CELLS, date_cells, most_in_a_window, near, near_cells
 from privbench.privacy.exact import Codes, Integers
 from privbench.privacy.facts import ColumnFacts, LinkFacts
 from privbench.privacy.feature_codes import FeatureCodes, RawColumns
-from privbench.privacy.features import Axis, Feature
+from privbench.privacy.features import Axis, Base, Nearness
 from privbench.privacy.noise import Entropy
 from privbench.privacy.pair_cover import covering_groups
 from privbench.privacy.queries import (
     ENTITY_WEIGHT,
+    VOTE_CELLS,
     CapChoice,
     Counts,
     Dependence,
+    Dependency,
     DependencyChoice,
+    DependencyVotes,
     FrequentValues,
     HeavyHitters,
     Histogram,
@@ -44,12 +48,16 @@ from privbench.privacy.queries import (
     Sums,
 )
 from privbench.privacy.rows import KeptRows
+from privbench.privacy.windows import NEAR
 
 CORES = 4
 PARALLEL_ROWS = 200_000
 """Blocks larger than this count their entropies on several cores."""
 ROWS_PER_CELL = 8
 """A joint histogram of several columns has at most one cell for so many rows."""
+
+VOTERS = 2**16
+"""Entities whose votes are worked out at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,6 +119,8 @@ class NumpyEngine:
         self._weights: dict[str, Integers | None] = {}
         self._pairs: dict[tuple[str, Axis, Axis], Integers] = {}
         self._scores: dict[Pair, int] = {}
+        self._leads: dict[Dependency, int] = {}
+        self._spreads: dict[tuple[str, str, Base], tuple[Integers, Integers]] = {}
         self._entropies: dict[tuple[str, tuple[tuple[int, bool], ...], frozenset[str]], float] = {}
 
     def __repr__(self) -> str:
@@ -151,7 +161,7 @@ class NumpyEngine:
         """Let go of what was counted for a table."""
         self._features.forget(table)
         self._pairs = {key: cells for key, cells in self._pairs.items() if key[0] != table}
-        self._scores = {}
+        self._scores, self._leads, self._spreads = {}, {}, {}
 
     # -- queries -----------------------------------------------------------------------------------------------
 
@@ -195,7 +205,18 @@ class NumpyEngine:
 
     @_answer.register
     def _(self, query: DependencyChoice) -> Exact:
-        return np.array([*(self._lead(query.table, feature) for feature in query.candidates), 0], np.int64)
+        return np.array([*(self._lead(candidate) for candidate in query.candidates), query.none], np.int64)
+
+    @_answer.register
+    def _(self, query: DependencyVotes) -> Exact:
+        shares = [self._shares(candidate) for candidate in query.candidates]
+        entities = max(map(len, shares))
+        parts = (
+            np.stack([_rows(share, start, start + VOTERS, entities) for share in shares], axis=1)
+            for start in range(0, entities, VOTERS)
+        )
+        none = np.zeros((len(shares), VOTE_CELLS), np.int64)
+        return sum((exact.shared_votes(part, ENTITY_WEIGHT) for part in parts), start=none)
 
     @_answer.register
     def _(self, query: CapChoice) -> Exact:
@@ -241,12 +262,40 @@ class NumpyEngine:
         columns = [(self._features.bins(table, axis), axis.size) for axis in axes]
         return self._cells(columns, self._row_weights(table), unit=ENTITY_WEIGHT, rows=self._size(table))
 
-    def _lead(self, table: str, feature: Feature) -> int:
-        """By how much the rows with the first code of a feature outweigh those with the second."""
-        cells = self._cells(
-            [(self._features.codes(table, feature), feature.size)], self._row_weights(table), unit=ENTITY_WEIGHT, rows=0
-        )
-        return int(cells[0] - cells[1])
+    def _lead(self, candidate: Dependency) -> int:
+        """By how much the rows that agree with a candidate outweigh what counts against it; worked out once."""
+        if candidate not in self._leads:
+            table, source = candidate.table, candidate.feature.source
+            if isinstance(source, Nearness):
+                self._leads[candidate] = self._gain(table, source)
+            else:
+                agree, differ, _ = self._by_code(table, self._features.codes(table, candidate.feature), VOTE_CELLS)
+                self._leads[candidate] = int(agree - differ)
+        return self._leads[candidate]
+
+    def _gain(self, table: str, source: Nearness) -> int:
+        """The weight of differences below so many days, less that of the same rows' dates in the fullest window."""
+        key = (table, source.column, source.base)
+        if key not in self._spreads:
+            differences = self._features.differences(table, source.column, source.base)
+            based = np.where(np.isnan(differences), np.nan, self._features.days(table, source.column))
+            self._spreads[key] = (
+                self._by_code(table, near_cells(differences), len(NEAR) + 1),
+                self._by_code(table, date_cells(based), DATE_CELLS),
+            )
+        differing, dates = self._spreads[key]
+        return near(differing, source.days) - most_in_a_window(dates, source.days)
+
+    def _by_code(self, table: str, codes: Codes, size: int) -> Integers:
+        """The weight of rows by their code."""
+        return self._cells([(codes, size)], self._row_weights(table), unit=ENTITY_WEIGHT, rows=0)
+
+    def _shares(self, candidate: Dependency) -> Integers:
+        """What the rows of each entity that agree with a candidate, differ from it and are idle weigh."""
+        table, entities = candidate.table, self._data[candidate.table].entities
+        cells = entities * VOTE_CELLS + self._features.codes(table, candidate.feature)
+        size = (int(entities.max(initial=-1)) + 1) * VOTE_CELLS
+        return exact.sums_by_cell(self._raw_weights(table), cells, size).reshape(-1, VOTE_CELLS)
 
     def _pair(self, table: str, first: Axis, second: Axis) -> Integers:
         """Weights by the bins of two axes, counted once for either order of them."""
@@ -335,3 +384,9 @@ class NumpyEngine:
 
     def _size(self, table: str) -> int:
         return len(self._data[table].entities)
+
+
+def _rows(shares: Integers, start: int, end: int, rows: int) -> Integers:
+    """Some rows of shares; entities beyond the last have no rows, and so no shares."""
+    part = shares[start:end]
+    return np.pad(part, ((0, min(end, rows) - start - len(part)), (0, 0)))

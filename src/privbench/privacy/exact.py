@@ -178,6 +178,27 @@ def weighted_histogram(columns: Sequence[tuple[Codes, int]], weights: Integers |
     return counts.reshape(sizes)
 
 
+def shared_votes(shares: Integers, units: int) -> Integers:
+    """The sums of votes on candidates, a row of (agree, differ, idle) for each, from shares of entities.
+
+    `shares` has an entity's shares of (agree, differ, idle) rows by candidate, which add up to at most `units` for each
+    candidate. What an entity gives is at most `units` in all and depends on its own shares alone: so much it moves the
+    sums in L1, and it lowers none. Votes against are cut in proportion where they are more than `units` together; of
+    what they leave, agreement and idleness of each candidate get an even part.
+
+    >>> shares = np.array([[[8, 0, 0], [2, 6, 0]], [[0, 8, 0], [0, 8, 0]]])  # two entities, two candidates
+    >>> shared_votes(shares, 8).tolist()
+    [[1, 4, 0], [0, 10, 0]]
+    """
+    differing = shares[:, :, 1]
+    against = differing * units // np.maximum(differing.sum(axis=1, keepdims=True), units)
+    left = units - against.sum(axis=1)
+    votes = shares * left[:, None, None] // (units * max(shares.shape[1], 1))
+    votes[:, :, 1] = against
+    sums: Integers = votes.sum(axis=0)
+    return sums
+
+
 def distance_score(cells: Integers, expected: Integers, penalty: int, factor: int) -> int:
     """How far weights are from a public table in L1, less a public penalty, over what an entity's weight can move.
 

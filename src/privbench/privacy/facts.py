@@ -51,7 +51,7 @@ class LinkFacts:
     """Whether a row may have no target, by the schema or because keys to missing rows count as NULL."""
     unique: bool
     counted: bool = False
-    """Whether derived columns are numbers of its rows, or of their places, so that numbers matter one by one."""
+    """Whether computed columns are numbers of its rows, or of their places, so that numbers matter one by one."""
 
     def to_json(self) -> dict[str, Any]:
         """Name the key as the receipt does."""

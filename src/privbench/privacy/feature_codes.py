@@ -14,11 +14,13 @@ from privbench.encode.grid import one_array
 from privbench.encode.magnitude import Magnitudes, coarsest_step
 from privbench.privacy import agreement, exact
 from privbench.privacy.blocks import Block, nearer_right
+from privbench.privacy.differences import Days, days_of, within
 from privbench.privacy.exact import NULL, Codes, Integers
 from privbench.privacy.facts import LinkFacts
 from privbench.privacy.features import (
     Agreement,
     Axis,
+    Base,
     Cell,
     Cluster,
     EntityRows,
@@ -28,6 +30,7 @@ from privbench.privacy.features import (
     KeyBlock,
     KeySlot,
     Magnitude,
+    Nearness,
     NullKey,
     OfFirst,
     OfOwner,
@@ -88,7 +91,7 @@ class FeatureCodes:
 
     def codes(self, table: str, feature: Feature) -> Codes:
         """The code of every row of a table; -1 for rows that have none. Of a column without codes it is asked once."""
-        if isinstance(feature.source, Magnitude | Step | Cell | Present | Agreement):
+        if isinstance(feature.source, Magnitude | Step | Cell | Present | Agreement | Nearness):
             return self._codes_of(feature.source, table, feature.size)
         key = (table, feature)
         if key not in self._codes:
@@ -116,6 +119,8 @@ class FeatureCodes:
                 return self._parts(table, blocks)
             case Agreement():
                 return self._agreement(table, source)
+            case Nearness(column, base, days):
+                return within(self.differences(table, column, base), days)
             case Magnitude() | Step() | Cell() | Present():
                 return self._raw_codes(table, source)
             case Cluster():
@@ -169,14 +174,27 @@ class FeatureCodes:
         return np.where(targets >= 0, self._order[np.maximum(targets, 0)], targets)
 
     def _agreement(self, table: str, source: Agreement) -> Codes:
-        derived, owners = source.derived, self._key(source.link)
-        if derived.rows is not None:
+        equals, owners = source.equals, self._key(source.link)
+        if equals.rows is not None:
             expected = agreement.rows_owned(owners, self._size(table))
-        elif derived.owner is not None:
-            expected = agreement.owners_values(owners, self._raw[source.link.target][derived.owner])
+        elif equals.owner is not None:
+            expected = agreement.owners_values(owners, self._raw[source.link.target][equals.owner])
         else:
-            expected = agreement.ranks(owners, first=derived.rank or 0)
+            expected = agreement.ranks(owners, first=equals.rank or 0)
         return agreement.compared(self._raw[table][source.column], expected, plain=source.plain)
+
+    def days(self, table: str, column: str) -> Days:
+        """The values of a column of dates or times, in days."""
+        return days_of(self._raw[table][column])
+
+    def differences(self, table: str, column: str, base: Base) -> Days:
+        """How many days the values of a column are after those of its base; NaN where either is missing."""
+        above = self.days(base.table(table), base.column)
+        rows = np.arange(self._size(table))
+        for link in base.path:
+            rows = np.append(self._key(link), NULL)[np.maximum(rows, NULL)]
+        bases: Days = np.append(above, np.nan)[np.maximum(rows, NULL)]
+        return self.days(table, column) - bases
 
     def _raw_codes(self, table: str, source: Magnitude | Step | Cell | Present) -> Codes:
         """The codes of the values of a column; -1 for NULL and for values without a code."""

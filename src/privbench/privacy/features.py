@@ -7,6 +7,7 @@ name of a feature is the column that the table's network has for it (`spn/featur
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,8 @@ from privbench.encode.grid import Grid
 from privbench.encode.magnitude import Magnitudes, steps_of
 from privbench.privacy.blocks import Block, CentrePair
 from privbench.privacy.facts import ColumnFacts, LinkFacts
-from privbench.schema.derived import Derived
+from privbench.privacy.windows import NEAR
+from privbench.schema.computed import Equals
 from privbench.schema.types import SqlType
 from privbench.schema.unit import LinkKind
 from privbench.spn.fanouts import RANK_EDGES, Edges
@@ -194,7 +196,7 @@ class Agreement:
     """Whether a column equals what the rows around it say: the codes of `privacy/agreement.py`."""
 
     column: str
-    derived: Derived
+    equals: Equals
     plain: float | None
     """The number that unrelated columns may well agree in."""
     link: LinkFacts
@@ -203,6 +205,38 @@ class Agreement:
 
     def __post_init__(self) -> None:
         _check_owner_key(self.link)
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A column of the row, or of the row that owner keys lead to, one after the other."""
+
+    column: str
+    path: tuple[LinkFacts, ...] = ()
+
+    def __post_init__(self) -> None:
+        for link in self.path:
+            _check_owner_key(link)
+        if any(link.target != above.table for link, above in pairwise(self.path)):
+            raise ValueError(f"{self.column}: its owner keys do not lead from one to the next")
+
+    def table(self, start: str) -> str:
+        """The table of the column, for rows of a table."""
+        return self.path[-1].target if self.path else start
+
+
+@dataclass(frozen=True, slots=True)
+class Nearness:
+    """Whether a date or time is less than so many days from another: the codes of `privacy/differences.py`."""
+
+    column: str
+    base: Base
+    days: int
+    kind: ClassVar = "nearness"
+
+    def __post_init__(self) -> None:
+        if self.days not in NEAR:
+            raise ValueError(f"{self.column}: whether it is within {self.days} days of another is not looked at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +273,7 @@ Source = (
     | Cell
     | Present
     | Agreement
+    | Nearness
     | Part
     | Cluster
 )
@@ -272,10 +307,12 @@ class Feature:
     def check_table(self, table: str) -> None:
         """Refuse a feature that is not one of the rows of a table: it would count something else than it says."""
         source = self.source
-        if isinstance(source, Fanout | InDegree) or (isinstance(source, Agreement) and source.derived.rows is not None):
+        if isinstance(source, Fanout | InDegree) or (isinstance(source, Agreement) and source.equals.rows is not None):
             fits = source.link.target == table
         elif isinstance(source, NullKey | KeyBlock | KeySlot | OfOwner | OfFirst | Rank | Agreement):
             fits = source.link.table == table
+        elif isinstance(source, Nearness):
+            fits = not source.base.path or source.base.path[0].table == table
         else:
             fits = True
         if not fits:
@@ -292,7 +329,10 @@ class Feature:
         elif isinstance(source, Cluster):
             described["columns"] = list(source.columns)
         elif isinstance(source, Agreement):
-            described |= {"column": source.column, "equals": source.derived.words()}
+            described |= {"column": source.column, "equals": source.equals.words()}
+        elif isinstance(source, Nearness):
+            base = {"column": source.base.column, "owners": len(source.base.path)}
+            described |= {"column": source.column, "base": base, "days": source.days}
         elif isinstance(source, Own | Magnitude | Step | Cell | Present):
             described["column"] = source.column
         elif isinstance(source, PublicRows):
@@ -391,6 +431,16 @@ def cell(column: str, grid: Grid, starts: Sequence[int], last: int, without: Seq
 def present(column: str) -> Feature:
     """Whether a column has a value."""
     return Feature(name=column, size=1, ordered=False, source=Present(column))
+
+
+def agreement(column: str, equals: Equals, plain: float | None, link: LinkFacts) -> Feature:
+    """Whether a column equals what the rows around it say: it does, it does not, it does and that says little."""
+    return Feature(name=column, size=3, ordered=False, source=Agreement(column, equals, plain, link))
+
+
+def nearness(column: str, base: Base, days: int) -> Feature:
+    """Whether a date lies near another: it does, it does not, one of the two is missing."""
+    return Feature(name=column, size=3, ordered=False, source=Nearness(column, base, days))
 
 
 def part(blocks: Sequence[Block]) -> Feature:

@@ -18,12 +18,15 @@ from privbench.encode.grid import Grid
 from privbench.privacy.blocks import Block, ColumnSplit, disjoint
 from privbench.privacy.exact import COORDINATE, SCORE_BITS, dependence_bound
 from privbench.privacy.facts import ColumnFacts, LinkFacts
-from privbench.privacy.features import Axis, Feature, Part
+from privbench.privacy.features import Agreement, Axis, Feature, Nearness, Part
 
 ENTITY_WEIGHT = 2**20
 """What all rows of an entity in a table weigh together, where rows are counted by weight."""
 ROW_SCORE: Final[int] = 2**SCORE_BITS + 2
 """What one row can move a dependence score: one unit is for rounding down, one for errors of floats."""
+
+VOTE_CELLS: Final = 3
+"""Of each candidate dependency there is counted who agrees, who differs, and whom it says little about."""
 
 
 class Counts(Enum):
@@ -366,15 +369,35 @@ class PairChoice:
         return _choice_json(self)
 
 
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """A candidate dependency: what rows of a table either agree with, differ from, or are idle about, by a feature."""
+
+    table: str
+    feature: Feature
+
+    def __post_init__(self) -> None:
+        self.feature.check_table(self.table)
+        if not isinstance(self.feature.source, Agreement | Nearness):
+            raise ValueError(f"{self.table}: {self.feature.name} says of no row that it agrees or differs")
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe the candidate as the receipt does."""
+        return {"table": self.table, "feature": self.feature.to_json()}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DependencyChoice:
-    """Which candidate dependency holds for the most weight: the first code of its feature against the second.
+    """Which candidate dependency, of any table, holds for the most weight; the last one, none, has a public score.
 
-    The last candidate, none, has a score of 0.
+    What counts against rows that agree: of an agreement the rows that differ; of a nearness the dates, of the rows that
+    have a base, in the fullest window of RATIO times as many days.
     """
 
     table: str
-    candidates: tuple[Feature, ...]
+    """The entity table: entities are weighed, by their rows in the tables of the candidates."""
+    candidates: tuple[Dependency, ...]
+    none: int = 0
     block: ClassVar = None
     sensitivity: ClassVar = ENTITY_WEIGHT
     monotone: ClassVar = False
@@ -383,18 +406,45 @@ class DependencyChoice:
     chooses: ClassVar = True
     kind: ClassVar = "choice of dependency"
 
-    def __post_init__(self) -> None:
-        for feature in self.candidates:
-            feature.check_table(self.table)
-        if any(feature.in_degree is not None for feature in self.candidates):
-            raise ValueError(f"{self.table}: a dependency is about an entity's own rows, not about in-degrees")
-
     def to_json(self) -> dict[str, Any]:
         """Describe the query as the receipt does."""
         return _choice_json(self)
 
 
-Counted = Histogram | Sums | Dependence | HeavyHitters | FrequentValues
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DependencyVotes:
+    """What entities say of several candidate dependencies at once: a row of three counts for each of them.
+
+    An entity has one vote. It is given against the candidates that its rows differ from, in proportion to their shares
+    if these are more than one together. Of what is left, each candidate gets an even part, divided among those that
+    agree and those that are idle by the shares of the entity's rows.
+    """
+
+    table: str
+    """The entity table."""
+    candidates: tuple[Dependency, ...]
+    block: ClassVar = None
+    additive: ClassVar = True
+    unit: ClassVar = ENTITY_WEIGHT
+    sensitivity: ClassVar = ENTITY_WEIGHT
+    chooses: ClassVar = False
+
+    def __post_init__(self) -> None:
+        if not self.candidates:
+            raise ValueError(f"{self.table}: there is nothing to vote on")
+
+    @property
+    def draws(self) -> int:
+        """Three counts for each candidate."""
+        return VOTE_CELLS * len(self.candidates)
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe the query as the receipt does."""
+        candidates = [candidate.to_json() for candidate in self.candidates]
+        return {"kind": "votes on dependencies", "table": self.table, "candidates": candidates}
+
+
+Counted = Histogram | Sums | Dependence | HeavyHitters | FrequentValues | DependencyVotes
 """What is answered by noisy counts."""
 Choice = CapChoice | SplitChoice | PairChoice | DependencyChoice
 """What is answered by the number of a candidate."""

@@ -14,6 +14,7 @@ from privbench.privacy.events import PrivacyMeasure, rational
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.queries import ENTITY_WEIGHT, CapChoice
 from privbench.privacy.zcdp import largest_rho
+from privbench.schema.computed import ComputedOrigin
 from privbench.schema.domain import Origin, Scalar
 from privbench.schema.release import Release
 from privbench.schema.unit import Link, LinkKind, Neighbours, Protection, Role
@@ -53,8 +54,8 @@ class PublicFacts:
     """What a key to a missing row is: "error" or "null"."""
     parameters: Mapping[str, Scalar]
     """Method and its settings."""
-    derived: tuple[Mapping[str, Any], ...] = ()
-    """Derived columns, what they equal and where that comes from, as the receipt has them."""
+    computed: tuple[Mapping[str, Any], ...] = ()
+    """Computed columns, what they equal and where that comes from, as the receipt has them."""
     releases: Mapping[Place, str] = field(default_factory=dict)
     """Columns whose domain an earlier release has paid for, and the digest of its receipt."""
     earlier: tuple[Release, ...] = ()
@@ -108,7 +109,7 @@ def make_receipt(
         "references": claimed["references"],
         "public": claimed["public"],
         "earlier": claimed["earlier"],
-        "derived": claimed["derived"],
+        "computed": claimed["computed"],
         "ledger": charges,
     }
 
@@ -124,7 +125,7 @@ def claims(protection: Protection, facts: PublicFacts, nodes: Collection[Mapping
         "references": _references(protection),
         "public": _public(protection, facts),
         "earlier": [release.model_dump(mode="json") for release in facts.earlier],
-        "derived": [dict(column) for column in facts.derived],
+        "computed": [dict(column) for column in facts.computed],
     }
 
 
@@ -149,7 +150,9 @@ def _budget(ledger: Ledger) -> dict[str, Any]:
 
 
 def _condition(facts: PublicFacts) -> str | None:
-    from_data = sorted(place for place, origin in facts.domains.items() if origin is Origin.DATA)
+    places = {place for place, origin in facts.domains.items() if origin is Origin.DATA}
+    places |= {(c["table"], c["column"]) for c in facts.computed if c["origin"] == ComputedOrigin.DATA.value}
+    from_data = sorted(places)
     if not from_data:
         return None
     return f"epsilon holds given that these domains are public: {', '.join(display_name(*p) for p in from_data)}"

@@ -101,7 +101,7 @@ def check_relative(protection: "Protection") -> None:
             if table.name not in protection.order:
                 raise SpecError(f"{where}: {table.name} is public and copied as it is. Take this out.")
             if column.name not in table.attributes:
-                raise SpecError(f"{where}: the column is a key, or derived, and not learnt. Take this out.")
+                raise SpecError(f"{where}: the column is a key, or computed, and not learnt. Take this out.")
             _check_type(where, column)
             if (column.name,) in table.keys:
                 raise SpecError(f"{where}: the column is UNIQUE, and its values are made up. Take this out.")
@@ -134,7 +134,7 @@ def _check_base(where: str, protection: "Protection", table: "Table", column: "C
         raise SpecError(f"{where}: the column cannot be its own base. For the row before write `{PREVIOUS}`.")
     if base.column not in protection.schema.table(base.table).attributes:
         raise SpecError(
-            f"{where}: {base.table}.{base.column} is a key, or derived, and not learnt. Name another column."
+            f"{where}: {base.table}.{base.column} is a key, or computed, and not learnt. Name another column."
         )
     if not comparable(column, other):
         raise SpecError(

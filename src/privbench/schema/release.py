@@ -1,6 +1,6 @@
 """Earlier releases: what a spec builds on that an earlier fit of the same data found and paid for.
 
-A domain or a derived column that came out of one fit is not public knowledge in the next: it holds given what that
+A domain or a computed column that came out of one fit is not public knowledge in the next: it holds given what that
 fit spent. A spec names such a fit by the digest of its receipt, together with what it cost.
 """
 

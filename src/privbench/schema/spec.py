@@ -18,8 +18,9 @@ from pydantic_core import PydanticCustomError
 
 from privbench.errors import SpecError, TargetError
 from privbench.schema.choices import closest, leave_out
-from privbench.schema.derived import Derived, DerivedOrigin, check_derived
+from privbench.schema.computed import ComputedOrigin, check_computed
 from privbench.schema.domain import Domain, Origin, Scalar, domain_json, implied_by_type, never_repeats
+from privbench.schema.expression import Expression
 from privbench.schema.relative import check_relative
 from privbench.schema.release import MOST_RELEASES, Release, release_of
 from privbench.schema.spec_errors import NAMES, explain, wrong_names
@@ -103,7 +104,7 @@ class Spec(Words):
             lookups={name: table.owned_by for name, table in self.tables.items() if table.owned_by},
             strict_references=self.strict_references,
         )
-        check_derived(protection)
+        check_computed(protection)
         check_relative(protection)
         self._check_domains(protection)
         return protection
@@ -143,10 +144,10 @@ class Spec(Words):
                     origins[table, name] = Origin.SCHEMA
         return origins
 
-    def derived_columns(self, protection: Protection) -> dict[Place, ColumnSpec]:
-        """List the derived columns: what each equals, who says so, and in which earlier release, if in one."""
+    def computed_columns(self, protection: Protection) -> dict[Place, ColumnSpec]:
+        """List the computed columns: what each equals, who says so, and in which earlier release, if in one."""
         places = ((table, c.name) for table in protection.order for c in protection.schema.table(table).columns)
-        return {place: column for place in places if (column := self.column(*place)).derived is not None}
+        return {place: column for place in places if (column := self.column(*place)).computed is not None}
 
     def earlier_releases(self) -> tuple[Release, ...]:
         """List the releases on which a fit of this spec builds: their costs come on top of its own."""
@@ -162,26 +163,26 @@ class Spec(Words):
         for place, column in self._columns():
             if column.origin is Origin.PRIVATE and column.domain is not None:
                 changes[place] = {"origin": Origin.EARLIER, "release": release.receipt}
-            elif column.derived_origin is DerivedOrigin.FOUND:
-                changes[place] = {"derived_origin": DerivedOrigin.EARLIER, "release": release.receipt}
+            elif column.computed_origin is ComputedOrigin.FOUND:
+                changes[place] = {"computed_origin": ComputedOrigin.EARLIER, "release": release.receipt}
         if not changes:
             return self
         return self._with_columns(changes).model_copy(update={"releases": (*self.releases, release)})
 
     def check_reuse(self) -> None:
-        """Refuse domains and derived columns that some fit has found, where the spec does not say which fit."""
+        """Refuse domains and computed columns that some fit has found, where the spec does not say which fit."""
         unnamed = [
             ".".join(place)
             for place, column in self._columns()
             if (column.origin is Origin.PRIVATE and column.domain is not None)
-            or column.derived_origin is DerivedOrigin.FOUND
+            or column.computed_origin is ComputedOrigin.FOUND
         ]
         if unnamed:
             raise SpecError(
                 f"{', '.join(unnamed)}: found by an earlier fit, but the spec does not say by which, so that what it "
                 "cost could not be cited. Take the spec out of its model with `privbench show MODEL --spec` (in "
                 "Python `model.spec.for_reuse(model.receipt)`); or write `domain: private` to find a domain again; or "
-                "take `from` and `derived_from` out where it is public knowledge."
+                "take `from` and `computed_from` out where it is public knowledge."
             )
 
     def wanted(self, protection: Protection) -> tuple[Place, ...]:
@@ -195,15 +196,17 @@ class Spec(Words):
             {p: {"domain": domain, "origin": origin, "release": None} for p, (domain, origin) in domains.items()}
         )
 
-    def with_derived(self, derived: Mapping[Place, Derived], origin: DerivedOrigin = DerivedOrigin.FOUND) -> "Spec":
-        """Make the spec in which these columns are derived, found so by this fit or declared.
+    def with_computed(
+        self, computed: Mapping[Place, Expression], origin: ComputedOrigin = ComputedOrigin.FOUND
+    ) -> "Spec":
+        """Make the spec in which these columns are computed, found so by this fit or declared.
 
         They need no domain; their NULLs are from where they were.
         """
-        plain = {"domain": None, "release": None, "derived_origin": origin}
-        origins = {p: Origin.DATA if self.column(*p).origin is Origin.DATA else Origin.DECLARED for p in derived}
+        plain = {"domain": None, "release": None, "computed_origin": origin}
+        origins = {p: Origin.DATA if self.column(*p).origin is Origin.DATA else Origin.DECLARED for p in computed}
         return self._with_columns(
-            {p: {**plain, "derived": equals, "origin": origins[p]} for p, equals in derived.items()}
+            {p: {**plain, "computed": expression, "origin": origins[p]} for p, expression in computed.items()}
         )
 
     def _columns(self) -> Iterator[tuple[Place, ColumnSpec]]:
@@ -379,10 +382,10 @@ def _column_words(column: ColumnSpec) -> dict[str, Plain]:
         words["domain"] = PRIVATE
     elif column.origin is not Origin.DECLARED:
         words["from"] = column.origin.value
-    if column.derived is not None:
-        words["derived"] = column.derived.words()
-    if column.derived_origin is not DerivedOrigin.DECLARED:
-        words["derived_from"] = column.derived_origin.value
+    if column.computed is not None:
+        words["computed"] = column.computed.sql
+    if column.computed_origin is not ComputedOrigin.DECLARED:
+        words["computed_from"] = column.computed_origin.value
     if column.relative_to is not None:
         words["relative_to"] = column.relative_to
     if column.first is not None:

@@ -14,7 +14,6 @@ from pydantic_core import ErrorDetails
 
 from privbench.errors import SchemaError
 from privbench.schema.choices import closest
-from privbench.schema.derived import Derived
 from privbench.schema.release import Release
 from privbench.schema.table_spec import DOMAINS, ColumnSpec, ForeignKeySpec, IndexSpec, TableSpec, domain_tag
 from privbench.schema.tables import is_key
@@ -110,8 +109,6 @@ def _words(loc: tuple[int | str, ...], top: type[BaseModel]) -> list[str]:
             model = Release
         case ("tables", _, "columns", _, "domain", tag, _):
             model = next(c for kind, c in DOMAINS.items() if domain_tag(kind) == tag)
-        case ("tables", _, "columns", _, "derived", _):
-            model = Derived
         case ("tables", _, "columns", _, _):
             model = ColumnSpec
         case ("tables", _, "indexes", _, _):

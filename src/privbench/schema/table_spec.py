@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from privbench.errors import SchemaError
-from privbench.schema.derived import Derived, DerivedOrigin
+from privbench.schema.computed import ComputedOrigin, ExpressionText
 from privbench.schema.domain import Bins, Domain, Origin, Range, Serial, Text, Values
 from privbench.schema.relative import PREVIOUS
 from privbench.schema.release import Digest
@@ -83,10 +83,10 @@ class ColumnSpec(Words):
     domain: AnyDomain | None = None
     origin: Annotated[Origin, Field(validation_alias="from", serialization_alias="from")] = Origin.DECLARED
     drop: StrictBool = False
-    derived: Derived | None = None
-    derived_origin: Annotated[
-        DerivedOrigin, Field(validation_alias="derived_from", serialization_alias="derived_from")
-    ] = DerivedOrigin.DECLARED
+    computed: ExpressionText | None = None
+    computed_origin: Annotated[
+        ComputedOrigin, Field(validation_alias="computed_from", serialization_alias="computed_from")
+    ] = ComputedOrigin.DECLARED
     relative_to: Name | None = None
     first: AnyDomain | None = None
     release: Digest | None = None
@@ -104,16 +104,16 @@ class ColumnSpec(Words):
 
     @model_validator(mode="after")
     def _without_domain(self) -> "ColumnSpec":
-        if self.derived is not None and (self.domain is not None or self.origin is Origin.PRIVATE):
-            raise ValueError("derived and domain exclude each other: keep one of them")
+        if self.computed is not None and (self.domain is not None or self.origin is Origin.PRIVATE):
+            raise ValueError("computed and domain exclude each other: keep one of them")
         return self
 
     @model_validator(mode="after")
     def _with_base(self) -> "ColumnSpec":
         if self.relative_to is None and self.first is not None:
             raise ValueError("`first` is the domain of first rows: it has no meaning without `relative_to: previous`")
-        if self.relative_to is not None and self.derived is not None:
-            raise ValueError("derived and relative_to exclude each other: keep one of them")
+        if self.relative_to is not None and self.computed is not None:
+            raise ValueError("computed and relative_to exclude each other: keep one of them")
         if self.relative_to is None or self.drop:
             return self
         if (self.relative_to == PREVIOUS) != (self.first is not None):
@@ -128,15 +128,15 @@ class ColumnSpec(Words):
 
     @model_validator(mode="after")
     def _with_release(self) -> "ColumnSpec":
-        if self.derived is None and self.derived_origin is not DerivedOrigin.DECLARED:
-            raise ValueError("`derived_from` has no meaning without `derived`: take it out")
+        if self.computed is None and self.computed_origin is not ComputedOrigin.DECLARED:
+            raise ValueError("`computed_from` has no meaning without `computed`: take it out")
         if self.origin is Origin.EARLIER and self.domain is None:
             raise ValueError("`from: earlier release` has no meaning without a domain: take it out")
-        earlier = self.origin is Origin.EARLIER or self.derived_origin is DerivedOrigin.EARLIER
+        earlier = self.origin is Origin.EARLIER or self.computed_origin is ComputedOrigin.EARLIER
         if earlier and self.release is None:
             raise ValueError("`earlier release` needs `release`, the digest of its receipt, as `releases` lists it")
         if self.release is not None and not earlier:
-            raise ValueError("`release` belongs to `from: earlier release` or `derived_from: earlier release`")
+            raise ValueError("`release` belongs to `from: earlier release` or `computed_from: earlier release`")
         return self
 
     def sql_type(self, where: str) -> SqlType:
@@ -212,5 +212,5 @@ def _column(table: str, name: str, spec: ColumnSpec) -> Column:
     kind = parse_type("VARCHAR") if spec.drop else spec.sql_type(f"{table}.{name}")
     implied: Domain | None = spec.domain if spec.origin is Origin.SCHEMA else None
     return Column(
-        name=name, type=kind, nullable=spec.null, implied=implied, derived=spec.derived, relative_to=spec.relative_to
+        name=name, type=kind, nullable=spec.null, implied=implied, computed=spec.computed, relative_to=spec.relative_to
     )

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from privbench.errors import SchemaError
-from privbench.schema.derived import Derived
 from privbench.schema.domain import Domain
+from privbench.schema.expression import Expression
 from privbench.schema.types import SqlType
 
 
@@ -31,8 +31,8 @@ def is_key(columns: Sequence[str], keys: Iterable[Sequence[str]]) -> bool:
 class Column:
     """One column. `implied` is the domain that the schema itself promises (CHECK, ENUM, BOOLEAN), if any.
 
-    `guessed` says that no schema has the type: it was guessed from the values. `derived` says what the column equals,
-    if it is worked out from the rows around it, `relative_to` names the column that it is coded as a difference from.
+    `guessed` says that no schema has the type: it was guessed from the values. `computed` says what the column equals,
+    if it is worked out from other columns, `relative_to` names the column that it is coded as a difference from.
     `source_type` is the type in the source, where ours is another one.
     """
 
@@ -41,7 +41,7 @@ class Column:
     nullable: bool = True
     implied: Domain | None = None
     guessed: bool = False
-    derived: Derived | None = None
+    computed: Expression | None = None
     relative_to: str | None = None
     source_type: str | None = None
 
@@ -129,8 +129,8 @@ class Table:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The columns whose values are learnt: those that are neither surrogates nor derived."""
-        return tuple(c.name for c in self.columns if c.name not in self.surrogate_columns and c.derived is None)
+        """The columns whose values are learnt: those that are neither surrogates nor computed."""
+        return tuple(c.name for c in self.columns if c.name not in self.surrogate_columns and c.computed is None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from enum import Enum
 
 from privbench.errors import SchemaError, SpecError
 from privbench.schema.choices import check_choices, choose_entity, flag, leave_out, lookup_key, referrers
+from privbench.schema.computed import equal_columns
 from privbench.schema.tables import ForeignKey, Schema, Table
 
 Lookups = Mapping[str, tuple[str, ForeignKey]]
@@ -115,10 +116,10 @@ class Protection:
         return next((link for link in self.links_of(table) if link.kind is LinkKind.OWNER), None)
 
     def counts_rows(self, table: str) -> bool:
-        """Whether a derived column says how many rows of an owned table an owner has, or numbers these rows."""
-        above = self.schema.table(self.owners[table].table).columns
-        ranked = (c.derived is not None and c.derived.rank is not None for c in self.schema.table(table).columns)
-        return any(c.derived is not None and c.derived.rows == table for c in above) or any(ranked)
+        """Whether a computed column says how many rows of an owned table an owner has, or numbers these rows."""
+        above = equal_columns(self, self.owners[table].table).values()
+        ranked = any(equals.rank is not None for equals in equal_columns(self, table).values())
+        return ranked or any(equals.rows == table for equals in above)
 
     def attributes(self, table: str) -> tuple[str, ...]:
         """Name the columns of a table that are modelled; none of a public table."""

@@ -1,4 +1,4 @@
-"""The columns of a model as `model_values` wants them, whatever they are: modelled, public, derived, keys, made up."""
+"""The columns of a model as `model_values` wants them, whatever they are: modelled, public, computed, keys, made up."""
 
 import io
 from pathlib import Path
@@ -19,6 +19,7 @@ from privbench.estimation.values import sampled_values
 from privbench.generation.keys import KeyMaker, keeps_entity_keys
 from privbench.model.model import Model
 from privbench.model.order import is_numbered
+from privbench.schema.computed import equal_columns
 from privbench.schema.domain import Origin
 from privbench.schema.types import Kind, SqlType
 from privbench.schema.unit import Link, Role
@@ -35,7 +36,7 @@ from privbench.workload.trace import Base
 
 _DECLARED = (Origin.DECLARED, Origin.SCHEMA)
 _COUNTS = (*range(33), *(2**n for n in range(6, 21)))
-"""Numbers of rows at which the distribution of a derived column is read from the model."""
+"""Numbers of rows at which the distribution of a computed column is read from the model."""
 
 
 class ModelColumns:
@@ -53,9 +54,9 @@ class ModelColumns:
     def origin(self, table: str, column: str) -> Base:
         """The column whose values a foreign key's, or a copy's, are; a public table keeps its keys if it can."""
         protection = self._model.protection
-        derived = protection.schema.table(table).column(column).derived
-        if derived is not None and derived.owner is not None:
-            return self.origin(protection.owners[table].table, derived.owner)
+        equals = None if protection.roles[table] is Role.PUBLIC else equal_columns(protection, table).get(column)
+        if equals is not None and equals.owner is not None:
+            return self.origin(protection.owners[table].table, equals.owner)
         for link in protection.links:
             if link.table == table and column in link.key.columns and not self._keeps(link):
                 return self.origin(link.key.table, link.key.references[link.key.columns.index(column)])
@@ -73,8 +74,8 @@ class ModelColumns:
         if self._model.protection.roles[table] is Role.PUBLIC:
             content = pq.read_table(io.BytesIO(self._model.public[table]), columns=[name])
             return _public(where, kind, content.column(0))
-        if declared.column(name).derived is not None:
-            return self._derived(table, name)
+        if declared.column(name).computed is not None:
+            return self._computed(table, name)
         if name in self._model.codecs[table]:
             return self._modelled(table, name)
         if not is_numbered(declared, (name,)):
@@ -115,7 +116,7 @@ class ModelColumns:
             ),
         )
 
-    def _derived(self, table: str, name: str) -> ModelColumn:
+    def _computed(self, table: str, name: str) -> ModelColumn:
         """A number of rows, or the number of a row: how likely each is follows from the cardinality up to it."""
         upto = [
             cardinality(self._model, tables={table: table}, filters=[((table, name), Between(high=count))])

@@ -1,4 +1,4 @@
-"""FanoutLink that a derived column says: numbers one by one, as they are, not as fanouts usually fall."""
+"""FanoutLink that a computed column says: numbers one by one, as they are, not as fanouts usually fall."""
 
 from dataclasses import replace
 

@@ -24,7 +24,7 @@ from privbench.spn.fanouts import Edges, fanout_edges
 MOST_ROWS = 8191
 """Owners with more rows than this count as having this many, unless the spec declares another limit."""
 ALONE = 32
-"""Where a derived column says how many rows an owner has, smaller numbers than this have a bin of their own."""
+"""Where a computed column says how many rows an owner has, smaller numbers than this have a bin of their own."""
 MOST_IN_DEGREE = 4095
 """Rows that are referenced more often than this count as referenced this often."""
 MOST_BLOCKS = 1024

@@ -182,5 +182,5 @@ TREE = Method(
     implied=implied,
     forecast=forecast,
     children_with_owner=True,
-    derives_columns=True,
+    computes_columns=True,
 )

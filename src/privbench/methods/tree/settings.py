@@ -30,8 +30,8 @@ class TreeSettings:
     """Whether columns of owned tables may be measured by how many rows an entity has."""
     siblings: bool = field(default=False, metadata={"later": True})
     """Whether a column of a row may depend on the same column of its owner's first row."""
-    derived: bool = field(default=True, metadata={"later": True})
-    """Whether columns are looked for that equal what the rows around them say."""
+    find: bool = field(default=True, metadata={"later": True})
+    """Whether is looked for what columns equal, or lie near to, by the rows around them."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.parents <= 8:

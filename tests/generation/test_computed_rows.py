@@ -1,4 +1,4 @@
-"""Derived columns from spec to bundle: equal to what they are derived from in every row, scale, format and estimate."""
+"""Computed columns from spec to bundle: equal to what they are computed from in every row, scale and format."""
 
 from pathlib import Path
 
@@ -17,11 +17,12 @@ from privbench.model.file import load_model, save_model
 from privbench.model.model import Model
 from privbench.model.receipt_check import verify_model
 from privbench.model.verify import verify
-from privbench.schema.derived import Derived, DerivedOrigin
+from privbench.schema.computed import ComputedOrigin
+from privbench.schema.expression import Expression
 from privbench.schema.spec import Spec, read_spec, write_spec
 from privbench.schema.unit import Neighbours
 
-from ..derived_shop import DERIVED, SHOPS, check, rows_of, write_source
+from ..computed_shop import COMPUTED, SHOPS, check, rows_of, write_source
 from ..forging import Header, forged, write_shop
 from ..seeded import SeededEntropy
 
@@ -29,8 +30,8 @@ from ..seeded import SeededEntropy
 @pytest.fixture(scope="module")
 def spec(tmp_path_factory: pytest.TempPathFactory) -> Spec:
     source = write_source(tmp_path_factory.mktemp("derived") / "source")
-    found = {place: Derived(**said) for place, said in DERIVED.items()}
-    return draft(source, unit="shop", domains="data").with_derived(found, DerivedOrigin.DECLARED)
+    found = {place: Expression(sql=sql) for place, sql in COMPUTED.items()}
+    return draft(source, unit="shop", domains="data").with_computed(found, ComputedOrigin.DECLARED)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ def test_every_scale_in_small_blocks(
     check(rows_of(tmp_path / "out"))
 
 
-def test_rows_that_are_sorted_keep_what_is_derived(spec: Spec, tmp_path: Path) -> None:
+def test_rows_that_are_sorted_keep_what_is_computed(spec: Spec, tmp_path: Path) -> None:
     sale = spec.tables["sale"].model_copy(update={"order": ("region", "lines")})
     shop = spec.tables["shop"].model_copy(update={"order": ("sales",)})
     ordered = spec.model_copy(update={"tables": {**spec.tables, "sale": sale, "shop": shop}})
@@ -88,15 +89,15 @@ def test_an_owner_has_no_more_rows_than_a_rank_can_number(model: Model) -> None:
     assert most_rows_per_owner(model, "line", {"shop": 3, "sale": 9}) == 2**15 - 1
 
 
-def test_nothing_is_learnt_of_derived_columns(model: Model) -> None:
-    for table, column in DERIVED:
+def test_nothing_is_learnt_of_computed_columns(model: Model) -> None:
+    for table, column in COMPUTED:
         assert column not in model.codecs[table]
         assert column not in model.tables[table].network.sizes
     asked = [node.get("query", "") for node in model.receipt["ledger"]["nodes"]]
     assert not any("sales" in query or "number" in query or "position" in query for query in asked)
 
 
-def test_a_model_keeps_what_is_derived(model: Model, tmp_path: Path) -> None:
+def test_a_model_keeps_what_is_computed(model: Model, tmp_path: Path) -> None:
     save_model(model, tmp_path / "shop.model")
     loaded = load_model(tmp_path / "shop.model")
     assert loaded.spec == model.spec
@@ -106,7 +107,7 @@ def test_a_model_keeps_what_is_derived(model: Model, tmp_path: Path) -> None:
     assert rows_of(tmp_path / "a") == rows_of(tmp_path / "b")
 
 
-def test_estimates_know_derived_columns(model: Model, tmp_path: Path) -> None:
+def test_estimates_know_computed_columns(model: Model, tmp_path: Path) -> None:
     generate(model, tmp_path / "out", seed=2, scale=20)
     rows = rows_of(tmp_path / "out")
     cases = {
@@ -141,21 +142,21 @@ def test_estimates_know_derived_columns(model: Model, tmp_path: Path) -> None:
     assert joined == pytest.approx(real / 20, rel=0.1)
 
 
-def test_a_spec_file_holds_what_is_derived(spec: Spec, tmp_path: Path) -> None:
+def test_a_spec_file_holds_what_is_computed(spec: Spec, tmp_path: Path) -> None:
     write_spec(spec, tmp_path / "spec.yaml")
     assert read_spec(tmp_path / "spec.yaml") == spec
-    assert "derived: {rows: sale}" in (tmp_path / "spec.yaml").read_text()
+    assert 'computed: "COUNT(sale.*)"' in (tmp_path / "spec.yaml").read_text()
 
 
-def test_the_plan_says_what_is_derived(spec: Spec) -> None:
+def test_the_plan_says_what_is_computed(spec: Spec) -> None:
     said = plan(spec, epsilon="50")
-    assert said.derived[0] == "shop.sales = rows of sale"
-    assert len(said.derived) == len(DERIVED)
+    assert said.computed[0] == "shop.sales = COUNT(sale.*)"
+    assert len(said.computed) == len(COMPUTED)
     assert not any(column.column == "sales" for table in said.tables for column in table.columns)
 
 
-def test_other_methods_refuse_derived_columns(spec: Spec) -> None:
-    with pytest.raises(SpecError, match=r"tables\.shop\.columns\.sales\.derived: method paper learns every column"):
+def test_other_methods_refuse_computed_columns(spec: Spec) -> None:
+    with pytest.raises(SpecError, match=r"tables\.shop\.columns\.sales\.computed: method paper learns every column"):
         fit(spec, epsilon="50", method="paper")
 
 
@@ -166,7 +167,7 @@ def test_a_forged_count_of_rows_that_do_not_come_with_their_owner_is_refused(spe
 
     def change(header: Header) -> None:
         columns = header["spec"]["tables"]["shop"]["columns"]
-        columns["sales"] = {"type": "TINYINT", "null": False, "derived": {"rows": "sale"}}
+        columns["sales"] = {"type": "TINYINT", "null": False, "computed": "COUNT(sale.*)"}
 
     with pytest.raises(ModelError, match="shop: counts rows of sale, which do not come with their owner"):
         load_model(forged(tmp_path / "model", tmp_path / "forged", change))
@@ -180,6 +181,8 @@ def test_rows_whose_number_is_promised_cannot_be_counted(tmp_path: Path) -> None
         shop="id,best_id,sales\n1,1,1",
         sale="id,shop_id,hue\n1,1,1",
     )
-    spec = draft(source, unit="shop").with_derived({("shop", "sales"): Derived(rows="sale")}, DerivedOrigin.DECLARED)
-    with pytest.raises(SpecError, match=r"shop\.columns\.sales\.derived: other tables reference rows of sale before"):
+    spec = draft(source, unit="shop").with_computed(
+        {("shop", "sales"): Expression(sql="COUNT(sale.*)")}, ComputedOrigin.DECLARED
+    )
+    with pytest.raises(SpecError, match=r"shop\.columns\.sales\.computed: other tables reference rows of sale before"):
         fit(spec, epsilon="50")

@@ -16,17 +16,18 @@ CREATE TABLE line (sale_id INTEGER NOT NULL REFERENCES sale (id), position SMALL
   lines SMALLINT NOT NULL, hue SMALLINT NOT NULL, PRIMARY KEY (sale_id, position));
 CREATE TABLE visit (shop_id INTEGER REFERENCES shop (id), region VARCHAR NOT NULL, hour SMALLINT);"""
 SHOPS = 400
-DERIVED: dict[tuple[str, str], dict[str, Any]] = {
-    ("shop", "sales"): {"rows": "sale"},
-    ("sale", "region"): {"owner": "region"},
-    ("sale", "opened"): {"owner": "opened"},
-    ("sale", "number"): {"rank": 1},
-    ("sale", "place"): {"rank": 0},
-    ("sale", "lines"): {"rows": "line"},
-    ("line", "position"): {"rank": 1},
-    ("line", "region"): {"owner": "region"},
-    ("line", "lines"): {"owner": "lines"},
-    ("visit", "region"): {"owner": "region"},
+OWNERS = {"sale": "shop", "line": "sale", "visit": "shop"}
+COMPUTED: dict[tuple[str, str], str] = {
+    ("shop", "sales"): "COUNT(sale.*)",
+    ("sale", "region"): "shop.region",
+    ("sale", "opened"): "shop.opened",
+    ("sale", "number"): "ROW_NUMBER()",
+    ("sale", "place"): "ROW_NUMBER() - 1",
+    ("sale", "lines"): "COUNT(line.*)",
+    ("line", "position"): "ROW_NUMBER()",
+    ("line", "region"): "sale.region",
+    ("line", "lines"): "sale.lines",
+    ("visit", "region"): "shop.region",
 }
 
 
@@ -73,7 +74,7 @@ def grouped(rows: list[dict[str, Any]], key: str) -> dict[int | None, list[dict[
 
 
 def check(rows: dict[str, list[dict[str, Any]]]) -> None:
-    """Every derived column of every row is what it should be."""
+    """Every computed column of every row is what it should be."""
     shops = {row["id"]: row for row in rows["shop"]}
     sales, lines = grouped(rows["sale"], "shop_id"), grouped(rows["line"], "sale_id")
     for shop in rows["shop"]:

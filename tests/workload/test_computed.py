@@ -1,4 +1,4 @@
-"""Queries on derived columns: translated like those on what they are derived from, and estimated."""
+"""Queries on computed columns: translated like those on what they are derived from, and estimated."""
 
 from pathlib import Path
 
@@ -7,20 +7,21 @@ import pytest
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
 from privbench.model.model import Model
-from privbench.schema.derived import Derived, DerivedOrigin
+from privbench.schema.computed import ComputedOrigin
+from privbench.schema.expression import Expression
 from privbench.workload.estimate import estimate_cardinality
 from privbench.workload.sql import parse_workload
 from privbench.workload.translate import Outcome, translate
 
-from ..derived_shop import DERIVED, write_source
+from ..computed_shop import COMPUTED, write_source
 from ..seeded import SeededEntropy
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
     source: Path = write_source(tmp_path_factory.mktemp("derived") / "source")
-    found = {place: Derived(**said) for place, said in DERIVED.items()}
-    spec = draft(source, unit="shop", domains="data").with_derived(found, DerivedOrigin.DECLARED)
+    found = {place: Expression(sql=sql) for place, sql in COMPUTED.items()}
+    spec = draft(source, unit="shop", domains="data").with_computed(found, ComputedOrigin.DECLARED)
     return fit(spec, epsilon="50", entropy=SeededEntropy())
 
 

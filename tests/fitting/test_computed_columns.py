@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from privbench.fitting.derived import candidates_to_test, derived_columns
+from privbench.fitting.computed import candidates_to_test, computed_columns
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
 from privbench.fitting.plan import plan
@@ -17,27 +17,27 @@ from privbench.model.chosen import method_settings
 from privbench.model.file import load_model, save_model
 from privbench.model.model import Model
 from privbench.model.receipt_check import verify_model
-from privbench.schema.derived import Derived, DerivedOrigin
+from privbench.schema.computed import ComputedOrigin, Equals
 from privbench.schema.domain import Origin
 from privbench.schema.release import receipt_digest
 from privbench.schema.spec import Spec
 from privbench.schema.unit import Neighbours
 
-from ..derived_shop import check, rows_of, write_source
+from ..computed_shop import OWNERS, check, rows_of, write_source
 from ..failing import assert_fails
 from ..forging import settle, take_out, write_shop
 from ..seeded import SeededEntropy
 
 SHOPS, EPSILON = 1500, "400"
 FOUND = {
-    "shop.sales = rows of sale",
-    "sale.region = region of its owner",
-    "sale.opened = opened of its owner",
-    "sale.number = rank from 1",
-    "sale.lines = rows of line",
-    "line.position = rank from 1",
-    "line.region = region of its owner",
-    "line.lines = lines of its owner",
+    "shop.sales = COUNT(sale.*)",
+    "sale.region = shop.region",
+    "sale.opened = shop.opened",
+    "sale.number = ROW_NUMBER()",
+    "sale.lines = COUNT(line.*)",
+    "line.position = ROW_NUMBER()",
+    "line.region = sale.region",
+    "line.lines = sale.lines",
 }
 """All that hold in every row. Rows without owner break what is said of sale.place and visit.region."""
 
@@ -52,10 +52,14 @@ def model(source: Path) -> Model:
     return fit(draft(source, unit="shop", domains="data"), epsilon=EPSILON, entropy=SeededEntropy())
 
 
+def shown(table: str, column: str, equals: Equals) -> str:
+    return f"{table}.{column} = {equals.expression(OWNERS.get(table))}"
+
+
 def comparisons(model: Model) -> dict[str, Any]:
     """The events that tested a candidate, by what it says."""
     return {
-        f"{node['query']['table']}.{feature['column']} = {Derived.model_validate(feature['equals'])}": node
+        shown(node["query"]["table"], feature["column"], Equals.model_validate(feature["equals"])): node
         for node in model.receipt["ledger"]["nodes"]
         if node["kind"] == "event"
         for axis in node["query"].get("axes", ())
@@ -64,7 +68,7 @@ def comparisons(model: Model) -> dict[str, Any]:
 
 
 def test_what_holds_is_found(model: Model, tmp_path: Path) -> None:
-    assert set(derived_columns(model.protection)) == FOUND
+    assert set(computed_columns(model.protection)) == FOUND
     generate(model, tmp_path / "out", seed=1)
     rows = rows_of(tmp_path / "out")
     for row in rows["sale"]:
@@ -81,7 +85,7 @@ def test_the_receipt_holds_every_test(model: Model, tmp_path: Path) -> None:
     assert verify_model(loaded).status == "conditional"
     assert verify_model(loaded).problems == ()
     assert set(comparisons(model)) > FOUND
-    spent = [Fraction(n["total"]) for n in model.receipt["ledger"]["nodes"] if n.get("label") == "derived columns"]
+    spent = [Fraction(n["total"]) for n in model.receipt["ledger"]["nodes"] if n.get("label") == "computed columns"]
     assert 0 < spent[0] <= Fraction(EPSILON) / 2 / 20
 
 
@@ -93,23 +97,23 @@ def test_an_edited_test_is_noticed(model: Model) -> None:
     assert verify_model(forged).status == "failed"
 
 
-def test_a_column_that_nobody_tested_is_no_derived_one(model: Model) -> None:
+def test_a_column_that_nobody_tested_is_no_computed_one(model: Model) -> None:
     """Without its test, though all adds up, a receipt does not say that a column was found to equal something."""
     receipt = json.loads(json.dumps(model.receipt))
     forged = replace(model, receipt=receipt)
-    take_out(receipt["ledger"], [comparisons(forged)["sale.number = rank from 1"]])
+    take_out(receipt["ledger"], [comparisons(forged)["sale.number = ROW_NUMBER()"]])
     assert_fails(verify_model(replace(model, receipt=settle(receipt))), "sale.number: has the origin found")
 
 
 def test_what_was_found_is_from_an_earlier_release_in_the_next_fit(model: Model, source: Path) -> None:
-    assert {c.derived_origin for c in model.spec.derived_columns(model.protection).values()} == {DerivedOrigin.FOUND}
+    assert {c.computed_origin for c in model.spec.computed_columns(model.protection).values()} == {ComputedOrigin.FOUND}
     reused = model.spec.for_reuse(model.receipt)
     again = fit(reused, source=source, epsilon=EPSILON, entropy=SeededEntropy())
-    columns = again.spec.derived_columns(again.protection).values()
-    assert {(c.derived_origin, c.release) for c in columns} == {
-        (DerivedOrigin.EARLIER, receipt_digest(model.receipt)),
+    columns = again.spec.computed_columns(again.protection).values()
+    assert {(c.computed_origin, c.release) for c in columns} == {
+        (ComputedOrigin.EARLIER, receipt_digest(model.receipt)),
     }
-    assert set(derived_columns(again.protection)) == FOUND
+    assert set(computed_columns(again.protection)) == FOUND
     assert not comparisons(again).keys() & FOUND
 
 
@@ -120,18 +124,18 @@ def test_domains_are_not_searched_for_what_was_found(source: Path) -> None:
         {("line", "hue"): (None, Origin.PRIVATE), ("shop", "sales"): (None, Origin.PRIVATE)}  # type: ignore[dict-item]
     )
     model = fit(private, epsilon=EPSILON, entropy=SeededEntropy())
-    assert set(derived_columns(model.protection)) == FOUND
+    assert set(computed_columns(model.protection)) == FOUND
     axes = [a for n in model.receipt["ledger"]["nodes"] for a in n.get("query", {}).get("axes", ())]
     assert [a["feature"]["column"] for a in axes if a["feature"]["kind"] == "magnitude"] == ["hue"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", [{"name": "tree", "derived": False}, {"name": "independent"}])
+@pytest.mark.parametrize("method", [{"name": "tree", "computed": False}, {"name": "independent"}])
 def test_no_test_is_made_unless_wanted(source: Path, method: dict[str, object]) -> None:
     spec = draft(source, unit="shop", domains="data").model_copy(update={"method": method})
     model = fit(spec, epsilon=EPSILON, entropy=SeededEntropy())
     assert comparisons(model) == {}
-    assert derived_columns(model.protection) == ()
+    assert computed_columns(model.protection) == ()
 
 
 @pytest.mark.slow
@@ -145,9 +149,12 @@ def test_no_test_is_made_with_little_budget_or_where_entities_come_and_go(source
 def test_what_is_tested_follows_from_the_schema(source: Path) -> None:
     spec = draft(source, unit="shop", domains="data")
     found = candidates_to_test(spec, spec.protection(), method_settings(spec))
-    said = {f"{candidate.table}.{candidate.column} = {candidate.derived}" for candidate in found}
+    said = {shown(candidate.table, candidate.column, candidate.equals) for candidate in found}
     assert said > FOUND
-    assert {s for s in said if s.startswith("visit.hour")} == {"visit.hour = rank from 1", "visit.hour = rank from 0"}
+    assert {s for s in said if s.startswith("visit.hour")} == {
+        "visit.hour = ROW_NUMBER()",
+        "visit.hour = ROW_NUMBER() - 1",
+    }
     assert not any("paid" in s or s.startswith("shop.region") for s in said)
 
 

@@ -1,4 +1,4 @@
-"""Derived columns of synthetic rows: how many rows they own, their place among their owner's, copies of the owner's.
+"""Computed columns of synthetic rows: how many rows they own, their place among their owner's, copies of the owner's.
 
 Numbers of rows are drawn here, before the row is written, and carried to the owned table, which then has them. Copies
 are looked up like one more column of the owner key.
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from privbench.generation.sizes import Sizes, most_rows_per_owner
 from privbench.model.model import Model
+from privbench.schema.computed import equal_columns
 from privbench.schema.tables import Table
 from privbench.schema.types import SqlType
 from privbench.schema.unit import Link, Protection, key_name
@@ -39,8 +40,8 @@ class Counted:
 
 
 def counted_keys(model: Model, name: str, sizes: Sizes) -> tuple[Counted, ...]:
-    """The owner keys into a table that its derived columns count, given the rows of all tables."""
-    tables = {c.derived.rows for c in model.protection.schema.table(name).columns if c.derived is not None}
+    """The owner keys into a table that its computed columns count, given the rows of all tables."""
+    tables = {equals.rows for equals in equal_columns(model.protection, name).values()}
     counted = []
     for link in (model.protection.owner_link(t.name) for t in model.protection.schema.tables if t.name in tables):
         children = None if link is None else model.tables[link.table].links[link.name].with_owner
@@ -50,29 +51,28 @@ def counted_keys(model: Model, name: str, sizes: Sizes) -> tuple[Counted, ...]:
     return tuple(counted)
 
 
-def copied_columns(table: Table) -> dict[str, str]:
+def copied_columns(protection: Protection, table: str) -> dict[str, str]:
     """The columns of a table that copy a column of its owner, and which."""
-    derived = {c.name: c.derived for c in table.columns if c.derived is not None}
-    return {name: rule.owner for name, rule in derived.items() if rule.owner is not None}
+    equal = equal_columns(protection, table)
+    return {name: equals.owner for name, equals in equal.items() if equals.owner is not None}
 
 
 def number_columns(
     protection: Protection, table: Table, *, targets: Mapping[str, Numbers], counts: Mapping[str, Numbers]
 ) -> Iterator[tuple[str, pa.Array]]:
-    """The derived columns that are numbers, with their values.
+    """The computed columns that are numbers, with their values.
 
     `targets` are the owner rows of rows by owner key, those of one owner in a run; `counts` by owner key the rows that
     each row owns.
     """
-    for column in table.columns:
-        if column.derived is None or column.derived.owner is not None:
-            continue
-        if column.derived.rows is not None:
-            yield column.name, as_integers(counts[_owner_key(protection, column.derived.rows)], column.type)
-        elif column.derived.rank is not None:
+    for name, equals in equal_columns(protection, table.name).items():
+        column = table.column(name)
+        if equals.rows is not None:
+            yield name, as_integers(counts[_owner_key(protection, equals.rows)], column.type)
+        elif equals.rank is not None:
             owners = targets[_owner_key(protection, table.name)]
             null = owners < 0 if column.nullable else None
-            yield column.name, as_integers(places(owners) + column.derived.rank, column.type, null=null)
+            yield name, as_integers(places(owners) + equals.rank, column.type, null=null)
 
 
 def _owner_key(protection: Protection, table: str) -> str:
