@@ -3,21 +3,28 @@
 Which columns are looked at follows from the schema; whether they agree is asked of the vault.
 """
 
+import logging
 from collections.abc import Iterable, Sequence
 
+import pyarrow as pa
+
 from privbench.errors import SpecError
+from privbench.io.base import Source
 from privbench.methods.tree.finding import Candidate, find_dependencies
 from privbench.model.chosen import Chosen
 from privbench.model.facts import link_facts
 from privbench.model.order import generation_order, referenced_ahead
 from privbench.privacy.features import Agreement, Nearness, agreement
 from privbench.privacy.vault import Vault
-from privbench.schema.computed import Equals, equal_columns, possible
+from privbench.rules.computed import ComputedQuery, is_compared
+from privbench.schema.computed import Equals, computed_order, equal_columns, possible
 from privbench.schema.relative import relative_columns
 from privbench.schema.spec import Spec
+from privbench.schema.tables import Table
 from privbench.schema.types import Kind
 from privbench.schema.unit import Neighbours, Protection
 
+_logger = logging.getLogger(__name__)
 Place = tuple[str, str]
 
 
@@ -39,6 +46,35 @@ def check_counted(spec: Spec, protection: Protection) -> None:
                 "is generated, so the number of its rows is already fixed. Take this out, and give the column a "
                 "domain; or take such a key out of `foreign_keys`."
             )
+
+
+def tell_differing(source: Source, protection: Protection) -> None:
+    """Tell the publisher in how many rows a computed column is not what its expression says. Nothing is spent yet."""
+    places = [place for place in computed_order(protection) if is_compared(protection, place)]
+    queries = {place: ComputedQuery(protection, place) for place in places}
+    wanted: dict[str, set[str]] = {}
+    for query in queries.values():
+        for table, columns in query.columns.items():
+            wanted.setdefault(table, set()).update(columns)
+    tables = {name: _read(source, protection.schema.table(name), columns) for name, columns in wanted.items()}
+    for (table, column), query in queries.items():
+        differing = query.run(tables)
+        if differing:
+            _logger.warning(
+                "%s.%s: in %s of %s rows it is not %s. In synthetic rows it always is. These numbers are for you "
+                "alone; they are not published.",
+                table,
+                column,
+                f"{differing:,}",
+                f"{tables[table].num_rows:,}",
+                protection.schema.table(table).column(column).computed,
+            )
+
+
+def _read(source: Source, table: Table, columns: set[str]) -> pa.Table:
+    kept = Table(name=table.name, columns=tuple(c for c in table.columns if c.name in columns))
+    schema = pa.schema([pa.field(c.name, c.type.arrow) for c in kept.columns])
+    return pa.Table.from_batches(source.read(kept), schema=schema)
 
 
 def candidates_to_test(spec: Spec, protection: Protection, chosen: Chosen) -> tuple[Candidate, ...]:

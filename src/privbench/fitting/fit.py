@@ -12,11 +12,11 @@ from typing import Any
 from privbench import __version__
 from privbench.errors import SpecError
 from privbench.fitting.budget_record import check_limit, open_account, parse_limit
-from privbench.fitting.computed import candidates_to_test, check_counted, places_of, with_tested
+from privbench.fitting.computed import candidates_to_test, check_counted, places_of, tell_differing, with_tested
 from privbench.fitting.domains import check_wanted, threshold_part, wanted_types, with_found
 from privbench.fitting.plan import check_budget
 from privbench.fitting.promise import check_method, parse_delta, parse_epsilon
-from privbench.fitting.reading import read_database
+from privbench.fitting.reading import check_source, read_database
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import find_source, spec_of
@@ -30,6 +30,7 @@ from privbench.privacy.facts import Facts
 from privbench.privacy.noise import Entropy, OsEntropy
 from privbench.privacy.receipt import PublicFacts, make_receipt, open_ledger
 from privbench.privacy.vault import Vault
+from privbench.rules.computed import check_functions
 from privbench.schema.spec import Orphans, Spec
 
 
@@ -70,6 +71,7 @@ def fit(
     wanted = wanted_types(spec, protection)
     generation_order(spec, protection, owners_first=chosen.method.children_with_owner)
     check_counted(spec, protection)
+    check_functions(protection)
     candidates = candidates_to_test(spec, protection, chosen)
     uncoded = {*wanted, *places_of(candidates)}
     codecs = compile_codecs(spec, protection, without=uncoded)
@@ -80,6 +82,8 @@ def fit(
     with open_source(source) as opened:
         check_limit(source, epsilon=budget, neighbours=protection.neighbours, limit=limit)
         account = open_account(source, opened.schema(), limit=limit)
+        check_source(opened.schema(), protection.schema)
+        tell_differing(opened, protection)
         read = read_database(
             opened, protection, codecs, orphans_as_null=spec.orphans is Orphans.NULL, progress=progress
         )

@@ -26,6 +26,7 @@ from privbench.model.facts import public_facts, sizes_are_public
 from privbench.model.model import Model, compile_codecs
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.receipt import open_ledger
+from privbench.rules.computed import check_functions
 from privbench.schema.choices import closest
 from privbench.schema.domain import Origin
 from privbench.schema.spec import Spec
@@ -98,6 +99,7 @@ def plan(
     thresholds = threshold_part(chance, spec, protection)
     ledger = open_ledger(budget, chance, protection.neighbours, thresholds=thresholds)
     check_counted(spec, protection)
+    check_functions(protection)
     domains, finding = _domains(spec, protection, ledger), _finding(spec, protection, chosen, ledger, rows=every)
     left = ledger.budget - (domains.amount if domains else 0) - (finding.least if finding else 0)
     forecast = _forecast(spec, protection, chosen, ledger, left=left, rows=every)

@@ -65,7 +65,6 @@ def read_database(
     progress: Progress,
 ) -> ReadDatabase:
     """Read all tables; raises DataError where the data break the schema. Attributes without a codec are kept raw."""
-    check_source(source.schema(), protection.schema)
     codes: dict[str, dict[str, NDArray[np.unsignedinteger]]] = {}
     values: dict[str, dict[str, pa.Array]] = {}
     keys: dict[str, KeyValues] = {}

@@ -6,8 +6,9 @@ table keeps the columns that are asked for, and, where somebody asks for a row f
 
 from collections.abc import Iterator
 
+from privbench.schema.computed import named_elsewhere
 from privbench.schema.relative import owners_above, relative_columns
-from privbench.schema.unit import Protection
+from privbench.schema.unit import Protection, Role
 
 Place = tuple[str, str]
 """A table and one of its columns."""
@@ -15,12 +16,17 @@ Place = tuple[str, str]
 
 def asked_above(protection: Protection, table: str) -> set[Place]:
     """The columns of rows above that making rows of a private table takes."""
-    return {(b.table, b.column) for b in relative_columns(protection, table).values() if b.table != table}
+    asked = {(base.table, base.column) for base in relative_columns(protection, table).values()}
+    return {place for place in asked | named_elsewhere(protection, table) if place[0] != table}
 
 
 def kept_columns(protection: Protection, table: str) -> set[str]:
-    """The columns of a table that tables below it ask for."""
-    return {column for asked, column in _asked_below(protection, table) if asked == table}
+    """The columns of a table that tables below it ask for, or, of a public one, tables that reference it."""
+    if protection.roles[table] is Role.PUBLIC:
+        asked = {place for name in protection.order for place in named_elsewhere(protection, name)}
+    else:
+        asked = set(_asked_below(protection, table))
+    return {column for name, column in asked if name == table}
 
 
 def keeps_owners(protection: Protection, table: str) -> bool:

@@ -28,6 +28,8 @@ from privbench.generation.sizes import Sizes
 from privbench.generation.unique import ROUNDS, Uniqueness, deduplicated
 from privbench.model.model import Model
 from privbench.model.order import colliding_keys, declared_order, is_numbered, redrawn_links, references_entity
+from privbench.rules.computed import ComputedRows
+from privbench.schema.computed import late_columns, public_keys
 from privbench.schema.unit import Link, LinkKind
 
 Places = NDArray[np.int64]
@@ -50,6 +52,9 @@ class PrivateRows:
         self._sizes = sizes
         self._keys = keys
         self._spools = spools
+        self._computed = ComputedRows(model.protection, name)
+        self._public = public_keys(model.protection, name)
+        self._late = [self._table.column(c) for table, c in late_columns(model.protection) if table == name]
         self._order = declared_order(model.spec, self._table) if sort else []
         self._unique = [
             Uniqueness(key, local=self._holds_owner(key)) for key in colliding_keys(model.spec, self._table)
@@ -59,14 +64,15 @@ class PrivateRows:
         """The table, at most a few blocks in memory."""
         written = 0
         schema = pa.schema([pa.field(c.name, c.type.arrow) for c in self._table.columns])
-        for block in self._draws.blocks():
-            values, owners = self._block(block, written)
-            count = len(next(iter(values.values())))
-            written += count
-            if count:
-                batch = pa.RecordBatch.from_arrays([values[f.name] for f in schema], schema=schema)
-                self._keys.spool(self._table, batch, owners)
-                yield batch
+        with self._computed:
+            for block in self._draws.blocks():
+                values, owners = self._block(block, written)
+                count = len(next(iter(values.values())))
+                written += count
+                if count:
+                    batch = pa.RecordBatch.from_arrays([values[f.name] for f in schema], schema=schema)
+                    self._keys.spool(self._table, batch, owners)
+                    yield batch
 
     def _block(self, block: Block, written: int) -> tuple[dict[str, pa.Array], Places | None]:
         """The values of a block's rows, and their owners."""
@@ -83,8 +89,21 @@ class PrivateRows:
         if is_numbered(self._table, self._table.primary_key):
             rows = np.arange(written, written + len(kept))
             values[self._table.primary_key[0]] = self._keys.own_key(self._table, rows)
+        values |= self._computed_values(block, values, kept[order])
         self._carry(block, kept, numbers)
         return values, None if self._owner is None else block.targets[self._owner.name][kept][order]
+
+    def _computed_values(self, block: Block, values: Mapping[str, pa.Array], places: Places) -> dict[str, pa.Array]:
+        """The columns that are computed from those of some rows of a block; what comes late is NULL until then."""
+        made = self._computed.values(values, partial(self._elsewhere, block, places), count=len(places))
+        return made | {c.name: pa.nulls(len(places), c.type.arrow) for c in self._late}
+
+    def _elsewhere(self, block: Block, places: Places, table: str, column: str) -> pa.Array:
+        """A column of the rows above some rows of a block, or of the public rows that they reference."""
+        link = self._public.get(table)
+        if link is not None:
+            return self._keys.values(table, column, block.targets[link.name][places])
+        return self._above(block, table, column, places=places)
 
     def _above(self, block: Block, table: str, column: str, *, places: Places | None = None) -> pa.Array:
         """A column of the rows above those of a block, or of some of them; NULL for rows without an owner."""

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from privbench.errors import SchemaError, SpecError
+from privbench.schema.expression import Expression
 from privbench.schema.tables import ForeignKey, Schema, Table
 
 MOST_LISTED = 50
@@ -165,4 +166,11 @@ def _cut(table: Table, drop: Collection[str], why: Mapping[Place, str]) -> Table
         foreign_keys=tuple(k for k in table.foreign_keys if whole(k.columns) and not _target_gone(k, drop, why)),
         uniques=tuple(u for u in table.uniques if whole(u)),
         indexes=tuple(i for i in table.indexes if whole(i.columns)),
+        checks=tuple(c for c in table.checks if not names_dropped(c, table.name, drop, why)),
     )
+
+
+def names_dropped(check: Expression, table: str, drop: Collection[str], columns: Collection[Place]) -> bool:
+    """Tell whether a rule of a table names a table or a column that is dropped."""
+    places = [(name.table or table, name.column) for name in check.columns]
+    return any(place in columns or place[0] in drop for place in places)

@@ -243,6 +243,13 @@ def row_columns(protection: "Protection", table: str) -> tuple[str, ...]:
     return tuple(name for owner, name in computed_order(protection) if owner == table and (table, name) not in apart)
 
 
+def named_elsewhere(protection: "Protection", table: str) -> set[Place]:
+    """The columns of other tables that the computed columns of a table are made from, when its rows are made."""
+    columns = [protection.schema.table(table).column(name) for name in row_columns(protection, table)]
+    places = {place for c in columns if c.computed is not None for place in _places(protection, table, c.computed)}
+    return {place for place in places if place[0] != table}
+
+
 def check_computed(protection: "Protection") -> None:
     """Refuse a computed column that cannot be. Raises SpecError naming its path in the spec."""
     for table in protection.schema.tables:

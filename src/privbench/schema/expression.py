@@ -5,9 +5,10 @@ also worked out (`rules.evaluate`). A bare name is a column of the row itself, `
 of a row above it, which owns it, or, inside an aggregate, of the rows that it owns.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import sqlglot
 from sqlglot import exp
@@ -19,6 +20,7 @@ MAX_TEXT = 10_000
 """No expression is longer; what an untrusted file says is not parsed beyond this."""
 MAX_NODES = 2_000
 DIALECT = "duckdb"
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REFUSED = (exp.Query, exp.Subquery, exp.Window, exp.Placeholder, exp.Parameter, exp.Star)
 """What looks beyond the rows that an expression may see. `COUNT(table.*)` is let through."""
 
@@ -63,6 +65,19 @@ class Expression:
 
         return self.tree.copy().transform(rename)
 
+    def spelled(self, name: Callable[[ColumnName], ColumnName | None]) -> "Expression":
+        """The expression with its columns spelled as given; what has no column is text, as SQLite and MySQL read it."""
+
+        def spell(node: exp.Expr) -> exp.Expr:
+            if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+                return node
+            found = name(_name(node))
+            if found is None:
+                return exp.Literal.string(node.name) if node.this.quoted and not node.table else node
+            return exp.Column(this=_identifier(found.column), table=found.table and _identifier(found.table))
+
+        return Expression(sql=self.tree.copy().transform(spell).sql(DIALECT))
+
     def __str__(self) -> str:
         return self.sql
 
@@ -103,6 +118,27 @@ def _is_counted(node: exp.Expr) -> bool:
 
 def _name(node: exp.Column) -> ColumnName:
     return ColumnName(node.table or None, "*" if isinstance(node.this, exp.Star) else node.name)
+
+
+def _identifier(name: str) -> exp.Identifier:
+    """A name, in quotes where it would not be read as one without."""
+    return exp.to_identifier(name, quoted=not _reads_plain(name))
+
+
+@cache
+def _reads_plain(name: str) -> bool:
+    """Whether a name is read as that of a column without quotes.
+
+    >>> _reads_plain("price"), _reads_plain("unit price"), _reads_plain("current_date")
+    (True, False, False)
+    """
+    if not _PLAIN_NAME.fullmatch(name):
+        return False
+    try:
+        tree = _parsed(f"{name} > {name} AND NOT {name} IN ({name})", DIALECT)
+    except SqlglotError:
+        return False
+    return [column.name for column in tree.find_all(exp.Column)] == [name] * 4
 
 
 def _columns(nodes: Iterable[exp.Column]) -> tuple[ColumnName, ...]:

@@ -71,6 +71,7 @@ class Index:
 class Table:
     """A table; an empty primary key means that it has none. `uniques` are UNIQUE constraints beside it.
 
+    `checks` are the rules that every row keeps: CHECK constraints, and rules that name columns of the rows above too.
     Columns of the primary key are made NOT NULL, whatever their declaration says.
     """
 
@@ -80,6 +81,7 @@ class Table:
     foreign_keys: tuple[ForeignKey, ...] = ()
     uniques: tuple[tuple[str, ...], ...] = ()
     indexes: tuple[Index, ...] = ()
+    checks: tuple[Expression, ...] = ()
 
     def __post_init__(self) -> None:
         names = [c.name for c in self.columns]
@@ -120,6 +122,11 @@ class Table:
         """Every set of columns declared unique, the primary key first."""
         indexed = tuple(i.columns for i in self.indexes if i.unique)
         return ((self.primary_key,) if self.primary_key else ()) + self.uniques + indexed
+
+    @property
+    def own_checks(self) -> tuple[Expression, ...]:
+        """The rules that look at the row alone, as a CHECK constraint does."""
+        return tuple(check for check in self.checks if all(name.table is None for name in check.columns))
 
     @property
     def surrogate_columns(self) -> frozenset[str]:
