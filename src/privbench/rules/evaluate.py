@@ -52,13 +52,13 @@ class Evaluator:
 
     def values(self, rows: Values) -> list[pa.Array]:
         """The value of each expression in each row."""
-        table = pa.table({self._names[name]: _without_zone(array) for name, array in rows.items()})
+        table = pa.table({self._names[name]: without_zone(array) for name, array in rows.items()})
         self._connection.register("t", table)
         made: pa.Table = self._connection.sql(f"SELECT {self._select} FROM t").to_arrow_table()  # noqa: S608  parsed
         return [column.combine_chunks() for column in made.columns]
 
 
-def _without_zone(array: pa.Array) -> pa.Array:
+def without_zone(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Timestamps as they read in UTC: DuckDB counts with those of a zone only by an extension."""
     zoned = pa.types.is_timestamp(array.type) and array.type.tz is not None
     return array.cast(pa.timestamp(array.type.unit)) if zoned else array
