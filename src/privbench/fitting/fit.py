@@ -17,6 +17,7 @@ from privbench.fitting.domains import check_wanted, threshold_part, wanted_types
 from privbench.fitting.plan import check_budget
 from privbench.fitting.promise import check_method, parse_delta, parse_epsilon
 from privbench.fitting.reading import read_database
+from privbench.fitting.rules import check_rules_can_hold
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import find_source, spec_of
@@ -30,6 +31,7 @@ from privbench.privacy.facts import Facts
 from privbench.privacy.noise import Entropy, OsEntropy
 from privbench.privacy.receipt import PublicFacts, make_receipt, open_ledger
 from privbench.privacy.vault import Vault
+from privbench.rules.row_rules import check_rules_work
 from privbench.schema.spec import Orphans, Spec
 
 
@@ -72,7 +74,9 @@ def fit(
     check_counted(spec, protection)
     candidates = candidates_to_test(spec, protection, chosen)
     uncoded = {*wanted, *places_of(candidates)}
+    check_rules_work(protection.schema)
     codecs = compile_codecs(spec, protection, without=uncoded)
+    check_rules_can_hold(protection, codecs)
     if source is None:
         if spec.source is None:
             raise SpecError("no source: the spec names none. Give one with `--source`.")

@@ -15,7 +15,9 @@ Place = tuple[str, str]
 
 def asked_above(protection: Protection, table: str) -> set[Place]:
     """The columns of rows above that making rows of a private table takes."""
-    return {(b.table, b.column) for b in relative_columns(protection, table).values() if b.table != table}
+    bases = {(b.table, b.column) for b in relative_columns(protection, table).values() if b.table != table}
+    checks = protection.schema.table(table).checks
+    return bases | {(n.table, n.column) for check in checks for n in check.columns if n.table is not None}
 
 
 def kept_columns(protection: Protection, table: str) -> set[str]:

@@ -16,6 +16,7 @@ from privbench.generation.bundle import write_companions
 from privbench.generation.draws import DrawRun
 from privbench.generation.keys import KeyMaker
 from privbench.generation.rows import PrivateRows, PublicRows
+from privbench.generation.ruled import RuleCounts
 from privbench.generation.sizes import lost_rows
 from privbench.io.base import Format
 from privbench.io.sinks import open_sink
@@ -58,7 +59,16 @@ def generate(
         with closing(run), open_sink(folder / "data", schema=model.protection.schema, format=form) as sink:
             for table, batch in run.batches(progress):
                 sink.write(table, batch)
-        write_companions(folder, model, rows=run.written, form=form, lost=run.lost(), scale=scale, seed=seed)
+        write_companions(
+            folder,
+            model,
+            rows=run.written,
+            form=form,
+            lost=run.lost(),
+            rules=run.rule_counts,
+            scale=scale,
+            seed=seed,
+        )
         return run.written
 
 
@@ -81,6 +91,7 @@ class _Run:
         self._keep_keys, self._planned = self._run.keeps_entity_keys, self._run.planned
         self._keys = KeyMaker(model, keep_entity_keys=self._keep_keys, folder=spool)
         self.written: dict[str, int] = {}
+        self.rule_counts: dict[str, RuleCounts] = {}
         for name in model.protection.order:
             self._keys.check_room(model.protection.schema.table(name), self._planned[name], scale)
 
@@ -90,7 +101,8 @@ class _Run:
 
     def lost(self) -> list[str]:
         """What to say of tables that came out smaller than planned."""
-        return lost_rows(self._model, self._planned, self.written)
+        left_out = {name: counts.left_out for name, counts in self.rule_counts.items()}
+        return lost_rows(self._model, self._planned, self.written, left_out)
 
     def batches(self, progress: Progress) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Every batch of every table, with the name of its table."""
@@ -119,4 +131,6 @@ class _Run:
         rows = PrivateRows(
             self._model, table.name, draws=draws, sizes=sizes, keys=self._keys, spools=self._run.spools, sort=sort
         )
+        if rows.rule_counts is not None:
+            self.rule_counts[table.name] = rows.rule_counts
         return rows.batches()

@@ -9,7 +9,7 @@ redrawn, are drawn over the rows that are there.
 """
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 
 import numpy as np
@@ -23,11 +23,15 @@ from privbench.generation.carried import Spools
 from privbench.generation.derived import copied_columns, number_columns
 from privbench.generation.draws import Block, Draws
 from privbench.generation.keys import KeyMaker
+from privbench.generation.ruled import KeptRules, RuleCounts, late_rules, without_broken_keys
 from privbench.generation.sizes import Sizes
 from privbench.generation.unique import ROUNDS, Uniqueness, deduplicated
+from privbench.methods.method import TableModel
 from privbench.model.model import Model
 from privbench.model.order import colliding_keys, declared_order, is_numbered, redrawn_links, references_entity
-from privbench.schema.unit import Link, LinkKind
+from privbench.schema.domain import never_repeats
+from privbench.schema.unit import Link, LinkKind, key_name
+from privbench.spn.feature_names import rows_column
 
 Places = NDArray[np.int64]
 
@@ -52,9 +56,29 @@ class PrivateRows:
         self._unique = [
             Uniqueness(key, local=self._holds_owner(key)) for key in colliding_keys(model.spec, self._table)
         ]
+        self._numbered = {c for c in self._codecs if never_repeats(model.spec.column(name, c).domain)}
+        self._late, early = late_rules(self._table)
+        self._rules = (
+            KeptRules(self._table, model.protection.schema, rules=early, drawn=self._codecs) if early else None
+        )
+        self._fixed = self._fixed_columns(model.tables[name])
+
+    @property
+    def rule_counts(self) -> RuleCounts | None:
+        """What it took so far to keep the table's rules; None if there are none."""
+        if self._rules is not None:
+            return self._rules.counts
+        return RuleCounts() if self._late else None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The table, at most a few blocks in memory."""
+        try:
+            yield from self._batches()
+        finally:
+            if self._rules is not None:
+                self._rules.close()
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
         written = 0
         schema = pa.schema([pa.field(c.name, c.type.arrow) for c in self._table.columns])
         for block in self._draws.blocks():
@@ -68,10 +92,15 @@ class PrivateRows:
 
     def _block(self, block: Block, written: int) -> tuple[dict[str, pa.Array], Places | None]:
         """The values of a block's rows, and their owners."""
-        values = self._values(block, written)
+        values, broken = self._ruled(block, self._values(block, written))
         for unique in self._unique:
             values = unique.repaired(values, partial(self._redraw, unique, block, written))
-        values, keep = deduplicated(values, self._complete(values, block.rows), self._unique)
+        if self._unique and self._rules is not None:  # to repair a key may break a rule
+            values, broken = self._ruled(block, values)
+        keep = self._complete(values, block.rows)
+        if self._rules is not None:
+            self._rules.counts.left_out += int((broken & keep).sum())
+        values, keep = deduplicated(values, keep & ~broken, self._unique)
         kept = np.flatnonzero(keep)
         order = self._sorted(values, len(kept))
         numbers = written + np.argsort(order, kind="stable")  # (rows kept,) each row's number in the table
@@ -81,8 +110,63 @@ class PrivateRows:
         if is_numbered(self._table, self._table.primary_key):
             rows = np.arange(written, written + len(kept))
             values[self._table.primary_key[0]] = self._keys.own_key(self._table, rows)
+        if self._late:
+            values = without_broken_keys(self._protection, self._table, self._late, values)
         self._carry(block, kept, numbers)
         return values, None if self._owner is None else block.targets[self._owner.name][kept][order]
+
+    def _ruled(self, block: Block, values: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], NDArray[np.bool_]]:
+        """The values with rows drawn again that break a rule, and the rows that break one still."""
+        if self._rules is None:
+            return values, np.zeros(block.rows, bool)
+        names = [name for name in self._rules.columns if name.table is not None]
+        return self._rules.repaired(
+            values,
+            {name: self._above(block, name.table, name.column) for name in names if name.table is not None},
+            redraw=partial(self._redraw_rows, block),
+            copy=partial(self._copy_columns, block),
+            rng=block.rng,
+        )
+
+    def _redraw_rows(self, block: Block, places: Places, columns: Collection[str] | None) -> dict[str, pa.Array]:
+        """New codes for some rows, in some columns or in all that were not used yet, and the values of the columns."""
+        codes = self._draws.redraw(block, places)
+        names = block.codes.keys() - self._fixed if columns is None else columns
+        for name in names:
+            block.codes[name][places] = codes[name]
+        return {name: self._decoded(block, name, places) for name in self._codecs if name in names}
+
+    def _copy_columns(
+        self, block: Block, places: Places, others: Places, columns: Collection[str]
+    ) -> dict[str, pa.Array]:
+        """The codes of some columns taken from other rows, and values of these codes."""
+        for name in columns:
+            block.codes[name][places] = block.codes[name][others]
+        return {name: self._decoded(block, name, places) for name in columns}
+
+    def _decoded(self, block: Block, name: str, places: Places) -> pa.Array:
+        """New values of a column for some rows. Values that never repeat are made of the rows' own numbers."""
+        codec, codes = self._codecs[name], block.codes[name]
+        if name in self._numbered:
+            return codec.decode(codes, block.rng, first_row=block.first_row).take(pa.array(places))
+        return codec.decode(codes[places], block.rng, first_row=block.first_row)
+
+    def _fixed_columns(self, model: TableModel) -> set[str]:
+        """The columns that stay when a row is drawn again: those by which its keys and its rows were drawn already.
+
+        So do values that never repeat, unless a rule names them.
+        """
+        fixed = {
+            column.name
+            for link in self._links
+            for column in model.links[link.name].columns(link)
+            if not column.on_target or link.target == link.table
+        }
+        counted = {c.derived.rows for c in self._table.columns if c.derived is not None}
+        owners = self._protection.owners
+        fixed |= {rows_column(key_name(t, key)) for t, key in owners.items() if t in counted}
+        named = {name.column for check in self._table.checks for name in check.columns if name.table is None}
+        return fixed | (self._numbered - named)
 
     def _above(self, block: Block, table: str, column: str) -> pa.Array:
         """A column of the rows above those of a block; NULL for rows without an owner."""

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from privbench.encode.codec import Codec, compile_codec
+from privbench.encode.codec import Codec
+from privbench.encode.narrow import ruled_codec, rules_about
 from privbench.errors import ModelError
 from privbench.methods.method import TableModel
 from privbench.schema.domain import implied_by_type
@@ -81,4 +82,12 @@ def _codec(spec: Spec, protection: Protection, table: str, column: str) -> Codec
     domain = spec.column(table, column).domain or implied_by_type(declared.type.kind)
     if domain is None:
         raise ModelError(f"{table}.{column}: has no domain.")
-    return compile_codec(f"{table}.{column}", declared.type, nullable=declared.nullable, domain=domain)
+    schema = protection.schema.table(table)
+    return ruled_codec(
+        f"{table}.{column}",
+        declared.type,
+        nullable=declared.nullable,
+        domain=domain,
+        rules=rules_about(schema, column),
+        unique=(column,) in schema.keys,
+    )
