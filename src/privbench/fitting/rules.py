@@ -14,6 +14,7 @@ from privbench.encode.codec import Codec
 from privbench.encode.narrow import narrowed, ruled_codec, rules_about, widest_domain
 from privbench.errors import DataError, SpecError
 from privbench.methods.domains.coarse import coarse_domain
+from privbench.model.key_rules import nulled_columns, split_rules
 from privbench.rules.evaluate import Evaluator
 from privbench.rules.row_rules import RowRules, joined, types_in
 from privbench.schema.expression import ColumnName, Expression
@@ -38,8 +39,9 @@ def check_rules_can_hold(protection: Protection, codecs: Codecs) -> None:
         table = protection.schema.table(name)
         if table.checks:
             _check_wanted(protection, table, codecs[name])
-            _check_keys(table)
-            _check_draws(protection, table, codecs)
+            draws = _Draws(protection, codecs)
+            _check_keys(protection, table, draws)
+            _check_draws(protection, table, draws)
 
 
 def _check_wanted(protection: Protection, table: Table, codecs: Mapping[str, Codec]) -> None:
@@ -57,22 +59,27 @@ def _codec_of_type(table: Table, column: str) -> Codec:
     return ruled_codec(where, kind, nullable=table.column(column).nullable, domain=domain, rules=rules)
 
 
-def _check_keys(table: Table) -> None:
-    """Refuse rules over the row's number and a key to the table's own rows that cannot be NULL."""
-    for key in (k for k in table.foreign_keys if k.table == table.name):
-        for rule in table.checks:
-            named = [c for c in key.columns if ColumnName(None, c) in rule.columns]
-            if named and not any(table.column(c).nullable for c in named):
-                raise SpecError(
-                    f"tables.{table.name}.rules: {rule}: cannot be kept: {', '.join(named)} references rows of the "
-                    "table itself, which are numbered last, and must not be NULL. Take the rule out."
-                )
+def _check_keys(protection: Protection, table: Table, draws: "_Draws") -> None:
+    """Refuse rules over row numbers that some rows break, also if they reference nothing."""
+    late = [rule for rule in split_rules(table)[0] if all(draws.knows(table, name) for name in rule.columns)]
+    if late:
+        nulled = nulled_columns(table, late)
+        rows = {name: draws.values(table, name) for rule in late for name in rule.columns}
+        rows |= {
+            name: pa.nulls(DRAWS, rows[name].type) for name in rows if name.table is None and name.column in nulled
+        }
+        with RowRules.of(table, protection.schema, late) as asked:
+            broken = asked.broken(rows).any(axis=1)
+        for rule in (rule for rule, some in zip(late, broken.tolist(), strict=True) if some):
+            raise SpecError(
+                f"tables.{table.name}.rules: {rule}: cannot be kept: rows are numbered anew, from 1 and after all else "
+                "is drawn, and no key that the rule names can be NULL instead. Take the rule out."
+            )
 
 
-def _check_draws(protection: Protection, table: Table, codecs: Codecs) -> None:
+def _check_draws(protection: Protection, table: Table, draws: "_Draws") -> None:
     """Refuse rules that none of many rows keeps, drawn from the domains."""
-    draws = _Draws(protection, codecs)
-    rules = [rule for rule in table.checks if all(draws.knows(table, name) for name in rule.columns)]
+    rules = [rule for rule in split_rules(table)[1] if all(draws.knows(table, name) for name in rule.columns)]
     rows = {name: draws.values(table, name) for name in dict.fromkeys(n for rule in rules for n in rule.columns)}
     types = types_in(rules, table, protection.schema)
     with Evaluator(rules, types, where=table.name) as evaluator:

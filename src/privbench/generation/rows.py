@@ -23,10 +23,11 @@ from privbench.generation.carried import Spools
 from privbench.generation.derived import copied_columns, number_columns
 from privbench.generation.draws import Block, Draws
 from privbench.generation.keys import KeyMaker
-from privbench.generation.ruled import KeptRules, RuleCounts, late_rules, without_broken_keys
+from privbench.generation.ruled import KeptRules, RuleCounts, without_broken_keys
 from privbench.generation.sizes import Sizes
 from privbench.generation.unique import ROUNDS, Uniqueness, deduplicated
 from privbench.methods.method import TableModel
+from privbench.model.key_rules import split_rules
 from privbench.model.model import Model
 from privbench.model.order import colliding_keys, declared_order, is_numbered, redrawn_links, references_entity
 from privbench.schema.domain import never_repeats
@@ -57,7 +58,7 @@ class PrivateRows:
             Uniqueness(key, local=self._holds_owner(key)) for key in colliding_keys(model.spec, self._table)
         ]
         self._numbered = {c for c in self._codecs if never_repeats(model.spec.column(name, c).domain)}
-        self._late, early = late_rules(self._table)
+        self._late, early = split_rules(self._table)
         self._rules = (
             KeptRules(self._table, model.protection.schema, rules=early, drawn=self._codecs) if early else None
         )
@@ -111,7 +112,7 @@ class PrivateRows:
             rows = np.arange(written, written + len(kept))
             values[self._table.primary_key[0]] = self._keys.own_key(self._table, rows)
         if self._late:
-            values = without_broken_keys(self._protection, self._table, self._late, values)
+            values = without_broken_keys(self._protection.schema, self._table, self._late, values)
         self._carry(block, kept, numbers)
         return values, None if self._owner is None else block.targets[self._owner.name][kept][order]
 

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from privbench.errors import SpecError
 from privbench.generation.unique import replaced
-from privbench.model.order import is_numbered
+from privbench.model.key_rules import nulled_columns
 from privbench.rules.row_rules import RowRules, joined
 from privbench.schema.expression import ColumnName, Expression
 from privbench.schema.tables import Schema, Table
-from privbench.schema.unit import Protection
 
 ROUNDS = 12
 """How often rows are drawn again as a whole, and then only the columns of rules that are broken."""
@@ -111,35 +110,22 @@ class KeptRules:
                 return
 
 
-def late_rules(table: Table) -> tuple[list[Expression], list[Expression]]:
-    """The rules over keys that are known last, of the row itself or to rows of its table; and the other rules."""
-    last = set(table.primary_key) if is_numbered(table, table.primary_key) else set()
-    last |= {c for key in table.foreign_keys if key.table == table.name for c in key.columns}
-    late = [rule for rule in table.checks if any(name.table is None and name.column in last for name in rule.columns)]
-    return late, [rule for rule in table.checks if rule not in late]
-
-
-def nullable_keys(protection: Protection, table: Table, rule: Expression) -> list[tuple[str, ...]]:
-    """The foreign keys that a rule names and that may be NULL, with which a rule holds."""
-    names = {name.column for name in rule.columns if name.table is None}
-    links = [link for link in protection.links_of(table.name) if link.nullable and set(link.key.columns) & names]
-    return [tuple(c for c in link.key.columns if table.column(c).nullable) for link in links]
-
-
-def without_broken_keys(protection: Protection, table: Table, rules: Sequence[Expression], values: Values) -> Values:
-    """Values in which keys are NULL with which a row would break a rule; SpecError where that does not help."""
-    for rule in rules:
-        own = {name: values[name.column] for name in rule.columns}
-        with RowRules.of(table, protection.schema, [rule]) as asked:
-            broken = asked.broken(own)[0]
-            for columns in nullable_keys(protection, table, rule) if broken.any() else ():
-                values |= {c: pc.if_else(pa.array(broken), pa.scalar(None, values[c].type), values[c]) for c in columns}
-            own = {name: values[name.column] for name in rule.columns}
-            if broken.any() and (left := int(asked.broken(own).sum())):
-                raise SpecError(
-                    f"{table.name}: {left:,} rows cannot keep the rule {rule}: keys are numbered anew from 1. Use a "
-                    "smaller scale, or fit again without the rule."
-                )
+def without_broken_keys(schema: Schema, table: Table, rules: Sequence[Expression], values: Values) -> Values:
+    """Values in which keys are NULL with which a row would break a rule over row numbers. SpecError if that is no help."""
+    with RowRules.of(table, schema, rules) as asked:
+        broken = asked.broken({name: values[name.column] for name in asked.columns}).any(axis=0)
+        if not broken.any():
+            return values
+        mask = pa.array(broken)
+        values |= {
+            c: pc.if_else(mask, pa.scalar(None, values[c].type), values[c]) for c in nulled_columns(table, rules)
+        }
+        left = asked.broken({name: values[name.column] for name in asked.columns}).any(axis=0)
+    if left.any():
+        raise SpecError(
+            f"{table.name}: {int(left.sum()):,} rows cannot keep {'; '.join(map(str, rules))}: keys are numbered anew "
+            "from 1. Use a smaller scale, or fit again without the rule."
+        )
     return values
 
 
