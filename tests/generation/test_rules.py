@@ -1,4 +1,4 @@
-"""Every rule that is accepted holds in every generated row, in the words of DuckDB, which is asked with the rule itself."""
+"""Every rule that is accepted holds in every generated row: DuckDB is asked, with the rule itself."""
 
 import json
 from pathlib import Path

@@ -63,14 +63,12 @@ def _check_keys(protection: Protection, table: Table, draws: "_Draws") -> None:
     """Refuse rules over row numbers that some rows break, also if they reference nothing."""
     late = [rule for rule in split_rules(table)[0] if all(draws.knows(table, name) for name in rule.columns)]
     if late:
-        nulled = nulled_columns(table, late)
+        nulled = [ColumnName(None, column) for column in nulled_columns(table, late)]
         rows = {name: draws.values(table, name) for rule in late for name in rule.columns}
-        rows |= {
-            name: pa.nulls(DRAWS, rows[name].type) for name in rows if name.table is None and name.column in nulled
-        }
+        rows |= {name: pa.nulls(DRAWS, rows[name].type) for name in rows if name in nulled}
         with RowRules.of(table, protection.schema, late) as asked:
-            broken = asked.broken(rows).any(axis=1)
-        for rule in (rule for rule, some in zip(late, broken.tolist(), strict=True) if some):
+            broken = asked.broken(rows)
+        for rule in (r for r, some in zip(late, broken, strict=True) if some.any() or r not in table.own_checks):
             raise SpecError(
                 f"tables.{table.name}.rules: {rule}: cannot be kept: rows are numbered anew, from 1 and after all else "
                 "is drawn, and no key that the rule names can be NULL instead. Take the rule out."

@@ -111,15 +111,16 @@ class KeptRules:
 
 
 def without_broken_keys(schema: Schema, table: Table, rules: Sequence[Expression], values: Values) -> Values:
-    """Values in which keys are NULL with which a row would break a rule over row numbers. SpecError if that is no help."""
+    """Values in which keys are NULL with which a row would break a rule over row numbers.
+
+    SpecError where that does not help.
+    """
     with RowRules.of(table, schema, rules) as asked:
         broken = asked.broken({name: values[name.column] for name in asked.columns}).any(axis=0)
         if not broken.any():
             return values
-        mask = pa.array(broken)
-        values |= {
-            c: pc.if_else(mask, pa.scalar(None, values[c].type), values[c]) for c in nulled_columns(table, rules)
-        }
+        nulled = nulled_columns(table, rules)
+        values |= {c: pc.if_else(pa.array(broken), pa.scalar(None, values[c].type), values[c]) for c in nulled}
         left = asked.broken({name: values[name.column] for name in asked.columns}).any(axis=0)
     if left.any():
         raise SpecError(

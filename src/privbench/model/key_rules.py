@@ -1,7 +1,7 @@
 """Rules over keys that are known only when rows are numbered: a row's own number, and keys to rows of its own table.
 
-Such a row cannot be drawn again. A key that may be NULL is made so where the rule would be broken; other rules must hold
-whatever the numbers are.
+Such a row cannot be drawn again. A key that may be NULL is made so where the rule would be broken; other rules must
+hold whatever the numbers are.
 """
 
 from collections.abc import Sequence
