@@ -44,6 +44,10 @@ _SCALE = re.compile(r"[0-9]{1,100}(?:\.[0-9]{1,100})?(?:e[+-]?[0-9]{1,2})?")
 _LONGEST_FIELD = 2**31 - 1
 
 
+_RULE_COUNTS = ("drawn_again", "copied", "left_out")
+"""What a manifest says of the rules of a table: how many rows it took to keep them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestColumn:
     """A column as the manifest describes it."""
@@ -175,7 +179,10 @@ def _scale(value: object) -> Fraction:
 
 
 def _table(value: object, where: str) -> ManifestTable:
-    table = fields_of(value, where, ("role", "rows", "columns", "files"))
+    table = fields_of(value, where, ("role", "rows", "columns", "files"), optional=("rules",))
+    if "rules" in table:
+        for name, count in fields_of(table["rules"], f"{where}.rules", _RULE_COUNTS).items():
+            integer_of(count, f"{where}.rules.{name}")
     columns = list_of(table["columns"], f"{where}.columns", _column)
     if len({column.name for column in columns}) < len(columns):
         raise ReceiptError(f"{where}: a column stands twice")

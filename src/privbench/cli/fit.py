@@ -204,12 +204,12 @@ def _if_stopped(note: str) -> Iterator[None]:
 
 def _show_draft(spec: "Spec", source: str, out: Path, *, as_json: bool) -> None:
     """Print what a drafted spec holds, what was left out and why, and what to review."""
-    from privbench.model.notes import change_lines, column_changes
+    from privbench.model.notes import change_lines, column_changes, unkept_checks
     from privbench.schema.domain import Origin
 
     from_data, left_out, with_tables = _of_origin(spec, Origin.DATA), _left_out(spec), _lost_keys(spec, source)
     to_find, to_declare = _wanted(spec)
-    redrawn = _redrawn(spec)
+    redrawn, unkept = _redrawn(spec), unkept_checks(spec)
     if as_json:
         domains = {"domains_from_data": from_data, "domains_to_find": to_find, "domains_to_declare": to_declare}
         columns = {
@@ -217,6 +217,7 @@ def _show_draft(spec: "Spec", source: str, out: Path, *, as_json: bool) -> None:
             "left_out_with_dropped_tables": with_tables,
             "changed": [asdict(change) for change in column_changes(spec)],
             "public_keys_drawn_again": redrawn,
+            "checks_not_kept": unkept,
         }
         print_json({"spec": str(out), "unit": spec.unit, **domains, **columns})
         return
@@ -228,6 +229,8 @@ def _show_draft(spec: "Spec", source: str, out: Path, *, as_json: bool) -> None:
         echo(f"Left out, since their key points at what is dropped: {listed(with_tables)}.")
     for line in change_lines(spec):
         echo(f"Not as in the source: {listed([line])}.")
+    for line in unkept:
+        echo(f"A CHECK that is not kept: {listed([line])}.")
     if redrawn:
         echo(f"Public tables are copied, but for these keys, which are drawn again: {listed(redrawn)}.")
     if from_data:

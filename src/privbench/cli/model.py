@@ -116,18 +116,20 @@ def show_bundle(
     from dataclasses import asdict
 
     from privbench.fitting.warnings import fit_warnings
-    from privbench.generation.bundle import redrawn_keys
+    from privbench.generation.bundle import read_rule_counts, redrawn_keys, rule_lines
     from privbench.generation.sizes import lost_rows, planned_rows
-    from privbench.model.notes import change_lines, column_changes
+    from privbench.model.notes import change_lines, column_changes, unkept_checks
 
-    fitted = model_path is not None
-    warnings = [*(fit_warnings(model) if fitted else ()), *lost_rows(model, planned_rows(model, scale), rows)]
+    fitted, rules = model_path is not None, read_rule_counts(out)
+    left_out = {name: counts["left_out"] for name, counts in rules.items()}
+    warnings = [*(fit_warnings(model) if fitted else ()), *lost_rows(model, planned_rows(model, scale), rows, left_out)]
     redrawn = redrawn_keys(model, scale)
     if as_json:
         kept = {"model": str(model_path)} if fitted else {}
         changes = {
             "changed": [asdict(change) for change in column_changes(model.spec)],
             "public_keys_drawn_again": list(redrawn),
+            "rules": rules,
         }
         print_json({"bundle": str(out), **kept, "rows": rows, **changes, "warnings": warnings})
         return
@@ -135,9 +137,13 @@ def show_bundle(
     print_table(("table", "rows"), rows.items())
     if redrawn:
         echo(f"Public tables are copied, but for these keys, which are drawn again: {listed(redrawn)}.")
+    for line in rule_lines(rules):
+        echo(f"Rules of {listed([line])}.")
     if fitted:
         for line in change_lines(model.spec):
             echo(f"Not as in the source: {listed([line])}.")
+        for line in unkept_checks(model.spec):
+            echo(f"A CHECK that is not kept: {listed([line])}.")
         if model.receipt["condition"]:
             echo(shortened(model.receipt["condition"]))
     warn(warnings)

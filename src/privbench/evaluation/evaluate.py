@@ -19,6 +19,7 @@ from privbench.evaluation.marginals import Sample
 from privbench.evaluation.metrics import distance_metrics, query_metrics
 from privbench.evaluation.resample import find_ownership
 from privbench.evaluation.result import Result
+from privbench.evaluation.rules import rule_results
 from privbench.evaluation.scoring import (
     Compared,
     Floor,
@@ -90,6 +91,7 @@ def evaluate(
         table_parts = table_results(database, ownership, compared, scores, floors)
         key_parts = key_results(ownership, compared, scores, floors)
         queries = query_results(statements, answers, others, floors)
+        rules = rule_results(database, ownership, model)
     private = [table for table in table_parts if table.private]
     linking = [key for key in key_parts if key.private]
     return Result(
@@ -106,6 +108,7 @@ def evaluate(
         fanouts={m.name: mean_measure([key.fanouts[m.name] for key in linking]) for m in distance_metrics()},
         queries=queries,
         workload={} if workload is None else {m.name: summarise(queries, m.name) for m in query_metrics()},
+        rules=rules,
         skips=tuple(database.skips),
         seconds=seconds,
     )

@@ -190,6 +190,18 @@ class QueryResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RuleResult:
+    """One rule: the share of rows of either side that keep it; None where it could not be asked."""
+
+    table: str
+    rule: str
+    origin: str
+    """`declared` in a schema or spec, or suggested by the `data`."""
+    real: float | None
+    synthetic: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Quantiles:
     """The figures of `queries` queries."""
 
@@ -240,6 +252,7 @@ class Result:
     queries: tuple[QueryResult, ...] = ()
     workload: Mapping[str, QuerySummary] = field(default_factory=dict)
     """By metric; empty without a workload."""
+    rules: tuple[RuleResult, ...] = ()
     skips: tuple[Skip, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Wall time by step."""
@@ -267,6 +280,7 @@ def result_json(result: Result) -> dict[str, Any]:
         "tables": [_table(table) for table in result.tables],
         "keys": [_key(key) for key in result.keys],
         "queries": [_query(query) for query in result.queries],
+        "rules": [asdict(rule) for rule in result.rules],
         "skips": [asdict(skip) for skip in result.skips],
         "seconds": dict(result.seconds),
     }

@@ -6,11 +6,13 @@ What comes out is a spec in which every domain is known, with its origin, and th
 from collections.abc import Mapping
 from fractions import Fraction
 
+from privbench.encode.narrow import narrowed, rules_about, widest_domain
 from privbench.errors import SpecError
+from privbench.methods.domains.coarse import coarse_domain
 from privbench.methods.domains.columns import Place
 from privbench.methods.domains.find import find_domains
 from privbench.privacy.vault import Vault
-from privbench.schema.domain import Origin
+from privbench.schema.domain import Domain, Origin
 from privbench.schema.spec import Spec
 from privbench.schema.types import Kind, SqlType, difference_type
 from privbench.schema.unit import Protection
@@ -50,5 +52,20 @@ def with_found(spec: Spec, protection: Protection, vault: Vault, types: Mapping[
     modelled = sum(len(protection.attributes(table)) for table in protection.order)
     domains = find_domains(vault, types, modelled=modelled)
     return spec.with_domains(
-        {place: (f.domain, Origin.PRIVATE if f.paid else Origin.SCHEMA) for place, f in domains.items()}
+        {
+            place: (_inside(protection, place, f.domain), Origin.PRIVATE if f.paid else Origin.SCHEMA)
+            for place, f in domains.items()
+        }
     )
+
+
+def _inside(protection: Protection, place: Place, found: Domain) -> Domain:
+    """A domain that was found, as far as rules leave it, which are public; that of the type where they leave nothing.
+
+    Noise may find what no row has. That the rules leave something of the type was checked before anything was spent.
+    """
+    table = protection.schema.table(place[0])
+    kind, rules = table.column(place[1]).type, rules_about(table, place[1])
+    choices = [found, coarse_domain(kind), *(() if kind.kind is Kind.TEXT else (widest_domain(kind),))]
+    inside = (narrowed(".".join(place), kind, domain, rules) for domain in choices)
+    return next((domain for domain in inside if domain is not None), found)

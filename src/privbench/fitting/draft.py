@@ -5,12 +5,13 @@ from the data (`data`) and marked as such, for the publisher to review: by keepi
 receipt says so. Columns of a type without a codec are left out, as `drop: true` in the spec.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from privbench.encode.narrow import narrowed, rules_about
 from privbench.encode.suggest import suggest_domain
 from privbench.encode.text import made_up_domain
 from privbench.errors import SchemaError, SpecError
@@ -19,10 +20,11 @@ from privbench.io.base import Source
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import check_lists
+from privbench.rules.row_rules import why_not
 from privbench.schema.choices import Place, closest, flag, leave_out
 from privbench.schema.domain import Domain, Origin, Text
 from privbench.schema.spec import Orphans, Spec
-from privbench.schema.table_spec import ColumnSpec, ForeignKeySpec, IndexSpec, TableSpec
+from privbench.schema.table_spec import LONGEST_NAME, ColumnSpec, ForeignKeySpec, IndexSpec, RuleSpec, TableSpec
 from privbench.schema.tables import Column, Schema, Table
 from privbench.schema.types import Kind
 from privbench.schema.unit import Neighbours, Protection, Role, protect
@@ -154,8 +156,16 @@ def _table(
         owner=protection.owners[table.name].columns if role is Role.OWNED else None,
         owned_by=protection.lookups[table.name][0] if role is Role.LOOKUP else None,
         public=role is Role.PUBLIC,
+        rules=tuple(_rules(table, kept, protection.schema)),
         columns={c.name: columns[c.name] for c in table.columns if c.name in columns},
     )
+
+
+def _rules(table: Table, kept: Table, schema: Schema) -> Iterator[RuleSpec]:
+    """The CHECKs of a table; those that cannot be kept say why."""
+    for check in table.checks:
+        why = why_not(check, kept, schema) if check in kept.checks else "it names a column that is left out"
+        yield RuleSpec(check=check.sql, left_out=why and why[:LONGEST_NAME])
 
 
 class _Private:
@@ -222,7 +232,9 @@ def _domain(table: Table, column: Column, values: pa.ChunkedArray, *, entities: 
         length = round(pc.mean(pc.utf8_length(values)).as_py() or 8)
         return Text(text=(length, length + 1))
     unique = (column.name,) in table.keys
-    return suggest_domain(where, column.type, values, unique=unique, entities=entities)
+    domain = suggest_domain(where, column.type, values, unique=unique, entities=entities)
+    rules = [rule for rule in rules_about(table, column.name) if why_not(rule, table, Schema(tables=())) is None]
+    return narrowed(where, column.type, domain, rules, unique=unique) or domain
 
 
 def _plain(column: Column, *, implied: Domain | None = None) -> ColumnSpec:

@@ -12,26 +12,25 @@ from typing import Any
 from privbench import __version__
 from privbench.errors import SpecError
 from privbench.fitting.budget_record import check_limit, open_account, parse_limit
-from privbench.fitting.computed import candidates_to_test, check_counted, places_of, tell_differing, with_tested
-from privbench.fitting.domains import check_wanted, threshold_part, wanted_types, with_found
+from privbench.fitting.computed import candidates_to_test, places_of, tell_differing, with_tested
+from privbench.fitting.domains import threshold_part, wanted_types, with_found
 from privbench.fitting.plan import check_budget
-from privbench.fitting.promise import check_method, parse_delta, parse_epsilon
+from privbench.fitting.prepare import prepare
+from privbench.fitting.promise import parse_delta, parse_epsilon
 from privbench.fitting.reading import check_source, read_database
+from privbench.fitting.rules import check_rules_can_hold
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import find_source, spec_of
-from privbench.model.chosen import Chosen, method_settings, with_method
-from privbench.model.facts import known_rows, public_facts, sizes_are_public, stated_facts
+from privbench.model.chosen import Chosen
+from privbench.model.facts import known_rows, public_facts, stated_facts
 from privbench.model.model import Model, compile_codecs
-from privbench.model.numbering import check_numbering
-from privbench.model.order import generation_order
 from privbench.model.public_counts import count_bins
 from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.facts import Facts
 from privbench.privacy.noise import Entropy, OsEntropy
 from privbench.privacy.receipt import PublicFacts, make_receipt, open_ledger
 from privbench.privacy.vault import Vault
-from privbench.rules.computed import check_functions
 from privbench.schema.spec import Orphans, Spec
 
 
@@ -61,22 +60,14 @@ def fit(
         model = privbench.fit("spec.yaml", epsilon="3.2")
     """
     budget, chance, limit = parse_epsilon(epsilon), parse_delta(delta), parse_limit(budget_limit)
-    spec, folder = spec_of(spec)
-    spec = with_method(spec, method)
-    spec.check_reuse()
-    chosen = method_settings(spec)
-    check_method(chosen.method, chance)
-    public_sizes = sizes_are_public(spec, chosen.settings)
-    protection = spec.protection()
-    check_wanted(spec, protection, chance)
+    given, folder = spec_of(spec)
+    prepared = prepare(given, method=method, delta=chance)
+    spec, chosen, protection = prepared.spec, prepared.chosen, prepared.protection
     wanted = wanted_types(spec, protection)
-    generation_order(spec, protection, owners_first=chosen.method.children_with_owner)
-    check_counted(spec, protection)
-    check_functions(protection)
-    check_numbering(spec, protection)
     candidates = candidates_to_test(spec, protection, chosen)
     uncoded = {*wanted, *places_of(candidates)}
     codecs = compile_codecs(spec, protection, without=uncoded)
+    check_rules_can_hold(protection, codecs)
     if source is None:
         if spec.source is None:
             raise SpecError("no source: the spec names none. Give one with `--source`.")
@@ -91,7 +82,9 @@ def fit(
         )
     thresholds = threshold_part(chance, spec, protection)
     ledger = open_ledger(budget, chance, protection.neighbours, thresholds=thresholds)
-    check_budget(spec, protection, chosen, ledger, known_rows(protection, read.rows, public_sizes=public_sizes))
+    check_budget(
+        spec, protection, chosen, ledger, known_rows(protection, read.rows, public_sizes=prepared.public_sizes)
+    )
     entropy = entropy or OsEntropy()
     vault = Vault(NumpyEngine(read.private, raw=read.raw, entropy=entropy), ledger=ledger, entropy=entropy)
     if candidates:
@@ -106,7 +99,7 @@ def fit(
         codecs = compile_codecs(spec, protection)
         vault.encode(codecs)
     counts = count_bins(protection, read.public, read.entity_keys)
-    facts = public_facts(spec, protection, codecs, read.rows, public_sizes=public_sizes, public_counts=counts)
+    facts = public_facts(spec, protection, codecs, read.rows, public_sizes=prepared.public_sizes, public_counts=counts)
     tables = chosen.method.learn(vault, facts, chosen.settings, progress)
     receipt = receipt_of(vault, facts, spec, chosen=chosen, epsilon=budget, delta=chance)
     account.append(receipt, out=out)

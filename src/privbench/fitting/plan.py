@@ -10,9 +10,10 @@ from fractions import Fraction
 from pathlib import Path
 
 from privbench.errors import BudgetError, SpecError
-from privbench.fitting.computed import candidates_to_test, check_counted, computed_columns
-from privbench.fitting.domains import check_wanted, threshold_part, wanted_types
-from privbench.fitting.promise import Number, check_method, parse_delta, parse_epsilon
+from privbench.fitting.computed import candidates_to_test, computed_columns
+from privbench.fitting.domains import threshold_part, wanted_types
+from privbench.fitting.prepare import prepare
+from privbench.fitting.promise import Number, parse_delta, parse_epsilon
 from privbench.methods.domains.budget import POOR, STRING_REMEDIES, DomainForecast, forecast_domains, poor_domains_line
 from privbench.methods.domains.coarse import coarse_domain
 from privbench.methods.domains.columns import SCOPE as DOMAINS
@@ -21,13 +22,11 @@ from privbench.methods.registry import BUILT_IN
 from privbench.methods.tree.finding import SCOPE as FINDING
 from privbench.methods.tree.finding import FindingForecast, forecast_finding
 from privbench.model.arguments import spec_of
-from privbench.model.chosen import Chosen, method_settings, with_method
+from privbench.model.chosen import Chosen, method_settings
 from privbench.model.facts import public_facts, sizes_are_public
 from privbench.model.model import Model, compile_codecs
-from privbench.model.numbering import check_numbering
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.receipt import open_ledger
-from privbench.rules.computed import check_functions
 from privbench.schema.choices import closest
 from privbench.schema.domain import Origin
 from privbench.schema.spec import Spec
@@ -89,19 +88,12 @@ def plan(
             print(table.table, table.outlook.value)
     """
     budget, chance = parse_epsilon(epsilon), parse_delta(delta)
-    spec = with_method(spec_of(spec)[0], method)
-    spec.check_reuse()
-    chosen = method_settings(spec)
-    check_method(chosen.method, chance)
-    protection = spec.protection()
-    check_wanted(spec, protection, chance)
+    prepared = prepare(spec_of(spec)[0], method=method, delta=chance)
+    spec, chosen, protection = prepared.spec, prepared.chosen, prepared.protection
     known = _checked(rows or {}, protection)
     every = _with_assumed(known, protection)
     thresholds = threshold_part(chance, spec, protection)
     ledger = open_ledger(budget, chance, protection.neighbours, thresholds=thresholds)
-    check_counted(spec, protection)
-    check_functions(protection)
-    check_numbering(spec, protection)
     domains, finding = _domains(spec, protection, ledger), _finding(spec, protection, chosen, ledger, rows=every)
     left = ledger.budget - (domains.amount if domains else 0) - (finding.least if finding else 0)
     forecast = _forecast(spec, protection, chosen, ledger, left=left, rows=every)

@@ -8,7 +8,7 @@ data is found here, before anything is spent.
 
 import io
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,7 @@ from privbench.encode.keys import MISSING, NULL, KeyIndex, missing_rows
 from privbench.errors import DataError, SourceError
 from privbench.fitting.entities import KeyPositions, RawTable, assign_entities
 from privbench.fitting.relative import code_relative, needed_values, order_sequences
+from privbench.fitting.rules import RealRows, check_rules_above, columns_for_rules_above
 from privbench.io.base import Source
 from privbench.methods.method import Progress
 from privbench.model.order import ids_are_public
@@ -70,19 +71,23 @@ def read_database(
     keys: dict[str, KeyValues] = {}
     public: dict[str, bytes] = {}
     rows: dict[str, int] = {}
+    ruled: dict[str, _HeldColumns] = {}
     for at, table in enumerate(protection.schema.tables):
         progress(f"reading {table.name}", at, len(protection.schema.tables))
         if protection.roles[table.name] is Role.PUBLIC:
             public[table.name], keys[table.name], rows[table.name] = _read_public(source, protection, table)
         else:
             plain, held = _split(protection, table, codecs[table.name])
+            ruled[table.name] = _HeldColumns(table, columns_for_rules_above(protection, table.name))
             codes[table.name], values[table.name], keys[table.name], rows[table.name] = _read_private(
-                source, protection, table, plain, held
+                source, protection, table, plain, held, ruled[table.name]
             )
     _check_sizes(rows)
     progress("checking keys", 0, 1)
-    entity_keys = _sort_public_keys(protection, codes, values, keys)
+    named = {table: held.arrays() for table, held in ruled.items()}
+    entity_keys = _sort_public_keys(protection, codes, values, keys, named)
     positions = _positions(protection, keys, orphans_as_null=orphans_as_null)
+    _check_rules_above(protection, named, positions)
     raw = {
         t: RawTable(codes=codes[t], values=values[t], keys=positions.get(t, {}), rows=rows[t]) for t in protection.order
     }
@@ -127,19 +132,27 @@ def check_source(source: Schema, wanted: Schema) -> None:
 
 
 def _read_private(
-    source: Source, protection: Protection, table: Table, codecs: Mapping[str, Codec], values_of: tuple[str, ...]
+    source: Source,
+    protection: Protection,
+    table: Table,
+    codecs: Mapping[str, Codec],
+    values_of: tuple[str, ...],
+    ruled: "_HeldColumns",
 ) -> tuple[dict[str, NDArray[np.unsignedinteger]], dict[str, pa.Array], KeyValues, int]:
     parts: dict[str, list[NDArray[np.unsignedinteger]]] = {name: [] for name in codecs}
     raw: dict[str, list[pa.Array]] = {name: [] for name in values_of}
-    held = _HeldKeys(protection, table)
+    held, rules = _HeldKeys(protection, table), RealRows(protection, table)
     rows = 0
     for batch in source.read(table):
         rows += batch.num_rows
+        rules.add(batch)
+        ruled.add(batch)
         for name, kept in raw.items():
             kept.append(batch.column(name))
         for name, codec in codecs.items():
             parts[name].append(codec.encode(batch.column(name)))
         held.add(batch)
+    rules.check()
     if not rows:
         parts = {n: [codec.encode(pa.array([], table.column(n).type.arrow))] for n, codec in codecs.items()}
     codes = {name: np.concatenate(part) for name, part in parts.items()}
@@ -162,12 +175,30 @@ def _whole(table: Table, column: str, parts: list[pa.Array]) -> pa.Array:
 def _read_public(source: Source, protection: Protection, table: Table) -> tuple[bytes, KeyValues, int]:
     schema = pa.schema([pa.field(c.name, c.type.arrow) for c in table.columns])
     held, rows, buffer = _HeldKeys(protection, table), 0, io.BytesIO()
+    rules = RealRows(protection, table)
     with pq.ParquetWriter(buffer, schema, compression="none") as writer:  # the model file is compressed as a whole
         for batch in source.read(table):
             rows += batch.num_rows
             held.add(batch)
+            rules.add(batch)
             writer.write_batch(batch)
+    rules.check()
     return buffer.getvalue(), held.values(), rows
+
+
+class _HeldColumns:
+    """Some columns of a table, gathered batch by batch."""
+
+    def __init__(self, table: Table, columns: Iterable[str]) -> None:
+        self._types = {name: table.column(name).type.arrow for name in columns}
+        self._parts: dict[str, list[pa.Array]] = {name: [] for name in self._types}
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        for name, parts in self._parts.items():
+            parts.append(batch.column(name))
+
+    def arrays(self) -> dict[str, pa.ChunkedArray]:
+        return {name: pa.chunked_array(parts, type=self._types[name]) for name, parts in self._parts.items()}
 
 
 class _HeldKeys:
@@ -176,16 +207,25 @@ class _HeldKeys:
     def __init__(self, protection: Protection, table: Table) -> None:
         self._keys = [*table.keys, *(k.columns for k in table.foreign_keys)]
         self._keys += [link.key.references for link in protection.links if link.key.table == table.name]
-        self._columns = {name: table.column(name).type.arrow for key in self._keys for name in key}
-        self._parts: dict[str, list[pa.Array]] = {name: [] for name in self._columns}
+        self._columns = _HeldColumns(table, dict.fromkeys(name for key in self._keys for name in key))
 
     def add(self, batch: pa.RecordBatch) -> None:
-        for name, parts in self._parts.items():
-            parts.append(batch.column(name))
+        self._columns.add(batch)
 
     def values(self) -> KeyValues:
-        arrays = {name: pa.chunked_array(parts, type=self._columns[name]) for name, parts in self._parts.items()}
+        arrays = self._columns.arrays()
         return {key: [arrays[name] for name in key] for key in self._keys}
+
+
+def _check_rules_above(
+    protection: Protection,
+    values: Mapping[str, Mapping[str, pa.ChunkedArray]],
+    positions: Mapping[str, Mapping[str, KeyPositions]],
+) -> None:
+    """Refuse rules over rows above that rows break, now that these are known."""
+    links = {table: protection.owner_link(table) for table in protection.order}
+    owners = {table: positions[table][link.name].rows for table, link in links.items() if link is not None}
+    check_rules_above(protection, values, owners)
 
 
 def _positions(
@@ -257,6 +297,7 @@ def _sort_public_keys(
     codes: dict[str, dict[str, NDArray[np.unsignedinteger]]],
     values: dict[str, dict[str, pa.Array]],
     keys: dict[str, KeyValues],
+    named: dict[str, dict[str, pa.ChunkedArray]],
 ) -> pa.Table | None:
     """Where public tables reference the entity table, its ids are public: sort its rows by them, and return them."""
     if not ids_are_public(protection):
@@ -267,5 +308,6 @@ def _sort_public_keys(
     order = pc.sort_indices(table, sort_keys=[(c, "ascending") for c in columns])
     codes[entity.name] = {name: column[order.to_numpy()] for name, column in codes[entity.name].items()}
     values[entity.name] = {name: column.take(order) for name, column in values[entity.name].items()}
+    named[entity.name] = {name: column.take(order) for name, column in named[entity.name].items()}
     keys[entity.name] = {key: [column.take(order) for column in held] for key, held in keys[entity.name].items()}
     return table.take(order)

@@ -17,6 +17,8 @@ Place = tuple[str, str]
 def asked_above(protection: Protection, table: str) -> set[Place]:
     """The columns of rows above that making rows of a private table takes."""
     asked = {(base.table, base.column) for base in relative_columns(protection, table).values()}
+    checks = protection.schema.table(table).checks
+    asked |= {(n.table, n.column) for check in checks for n in check.columns if n.table is not None}
     return {place for place in asked | named_elsewhere(protection, table) if place[0] != table}
 
 

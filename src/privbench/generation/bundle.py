@@ -6,19 +6,21 @@ the README, so that they can end no comment and add no markup.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from privbench import __version__
 from privbench.generation.keys import keeps_entity_keys
+from privbench.generation.ruled import RuleCounts
 from privbench.io.names import file_stems, markdown, sql_comment
 from privbench.io.render import Dialect, omitted_keys, render_ddl
 from privbench.io.sinks import sink_kind
 from privbench.io.staging import is_bundle
 from privbench.model.file import model_digest
 from privbench.model.model import Model
-from privbench.model.notes import change_lines, found_lists
+from privbench.model.notes import change_lines, found_lists, unkept_checks
 from privbench.model.order import redrawn_links
 from privbench.schema.tables import Schema
 from privbench.schema.unit import LinkKind
@@ -34,17 +36,22 @@ def write_companions(
     rows: Mapping[str, int],
     form: str,
     lost: Sequence[str],
+    rules: Mapping[str, RuleCounts],
     scale: float,
     seed: int,
 ) -> None:
-    """Write everything of a bundle but the data. `lost` is what to say of tables smaller than planned."""
+    """Write everything of a bundle but the data. `lost` is what to say of tables smaller than planned.
+
+    `rules` says by table what it took to keep its rules.
+    """
     schema = model.protection.schema
     _write(folder / "schema.sql", render_ddl(schema, Dialect.ANSI) + "\n")
     _write(folder / "schema.duckdb.sql", _duckdb_script(schema) + "\n")
     write_receipt(folder / RECEIPT, model.receipt)
-    manifest = _manifest(folder, model, rows=rows, form=form, scale=scale, seed=seed)
+    manifest = _manifest(folder, model, rows=rows, rules=rules, form=form, scale=scale, seed=seed)
     _write(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
-    _write(folder / "README.md", "\n".join(_readme(model, rows=rows, form=form, lost=lost, scale=scale, seed=seed)))
+    readme = _readme(model, rows=rows, rules=rules, form=form, lost=lost, scale=scale, seed=seed)
+    _write(folder / "README.md", "\n".join(readme))
     _write_checksums(folder)
 
 
@@ -75,7 +82,14 @@ def _write_checksums(folder: Path) -> None:
 
 
 def _manifest(
-    folder: Path, model: Model, *, rows: Mapping[str, int], form: str, scale: float, seed: int
+    folder: Path,
+    model: Model,
+    *,
+    rows: Mapping[str, int],
+    rules: Mapping[str, RuleCounts],
+    form: str,
+    scale: float,
+    seed: int,
 ) -> dict[str, Any]:
     """What the bundle holds, and of which model and receipt it is."""
     protection = model.protection
@@ -86,6 +100,7 @@ def _manifest(
             "rows": rows[table.name],
             "columns": [{"name": c.name, "type": c.type.sql, "nullable": c.nullable} for c in table.columns],
             "files": _files(folder, stems[table.name]),
+            **({"rules": asdict(rules[table.name])} if table.name in rules else {}),
         }
         for table in protection.schema.tables
     }
@@ -117,7 +132,14 @@ def _duckdb_script(schema: Schema) -> str:
 
 
 def _readme(
-    model: Model, *, rows: Mapping[str, int], form: str, lost: Sequence[str], scale: float, seed: int
+    model: Model,
+    *,
+    rows: Mapping[str, int],
+    rules: Mapping[str, RuleCounts],
+    form: str,
+    lost: Sequence[str],
+    scale: float,
+    seed: int,
 ) -> Iterator[str]:
     """The lines of the README. Whatever holds a name goes through `markdown`."""
     protection = model.protection
@@ -145,6 +167,7 @@ def _readme(
         yield f"reference are made anew: {', '.join(map(markdown, redrawn))}."
         yield ""
     yield from _list(lost)
+    yield from _rules(model, rules)
     if changes := change_lines(model.spec):
         yield from ("## Columns that are not as in the source", "")
         yield from _list(changes)
@@ -155,6 +178,41 @@ def _readme(
         "Both are arithmetic: who made this bundle only a signature, or checksums from elsewhere, can show.",
         "",
     )
+
+
+def _rules(model: Model, counts: Mapping[str, RuleCounts]) -> Iterator[str]:
+    """The rules that every row keeps, what that took, and the CHECKs of the source that are not kept."""
+    tables = [table for table in model.protection.schema.tables if table.checks]
+    if tables:
+        yield from ("## Rules", "", "Every row keeps these; those over one row stand in `schema.sql` as CHECKs.", "")
+        yield from _list([f"{table.name}: {check}" for table in tables for check in table.checks])
+    yield from _list(rule_lines({name: asdict(each) for name, each in counts.items()}))
+    if unkept := unkept_checks(model.spec):
+        yield from ("CHECKs of the source that are not kept here:", "")
+        yield from _list(unkept)
+
+
+def rule_lines(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Say by table how many rows had to be drawn again to keep its rules, and how many are not there.
+
+    >>> rule_lines({"a": {"drawn_again": 1200, "copied": 3, "left_out": 0}, "b": {"drawn_again": 0}})
+    ['a: 1,200 rows broke a rule and were drawn again; 3 of them have columns of other rows']
+    """
+    lines = []
+    for table, rows in counts.items():
+        parts = (
+            [f"{table}: {rows['drawn_again']:,} rows broke a rule and were drawn again"] if rows["drawn_again"] else []
+        )
+        parts += [f"{rows['copied']:,} of them have columns of other rows"] if rows.get("copied") else []
+        parts += [f"{rows['left_out']:,} were left out, since nothing helped"] if rows.get("left_out") else []
+        lines += ["; ".join(parts)] if parts else []
+    return lines
+
+
+def read_rule_counts(bundle: Path) -> dict[str, dict[str, int]]:
+    """What it took to keep the rules of each table of a bundle, as its manifest says."""
+    tables = json.loads((bundle / MANIFEST).read_bytes())["tables"]
+    return {name: table["rules"] for name, table in tables.items() if "rules" in table}
 
 
 def _list(lines: Sequence[str]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from privbench.generation.draws import DrawRun
 from privbench.generation.keys import KeyMaker
 from privbench.generation.late import Late
 from privbench.generation.rows import Made, PrivateRows, PublicRows
+from privbench.generation.ruled import RuleCounts
 from privbench.generation.sizes import lost_rows
 from privbench.io.base import Format
 from privbench.io.sinks import open_sink
@@ -59,7 +60,16 @@ def generate(
         with closing(run), open_sink(folder / "data", schema=model.protection.schema, format=form) as sink:
             for table, batch in run.batches(progress):
                 sink.write(table, batch)
-        write_companions(folder, model, rows=run.written, form=form, lost=run.lost(), scale=scale, seed=seed)
+        write_companions(
+            folder,
+            model,
+            rows=run.written,
+            form=form,
+            lost=run.lost(),
+            rules=run.rule_counts,
+            scale=scale,
+            seed=seed,
+        )
         return run.written
 
 
@@ -83,6 +93,7 @@ class _Run:
         self._keys = KeyMaker(model, keep_entity_keys=self._keep_keys, folder=spool)
         self._late = Late(model, self._keys, spool / "late")
         self.written: dict[str, int] = {}
+        self.rule_counts: dict[str, RuleCounts] = {}
         for name in model.protection.order:
             self._keys.check_room(model.protection.schema.table(name), self._planned[name], scale)
 
@@ -93,7 +104,8 @@ class _Run:
 
     def lost(self) -> list[str]:
         """What to say of tables that came out smaller than planned."""
-        return lost_rows(self._model, self._planned, self.written)
+        left_out = {name: counts.left_out for name, counts in self.rule_counts.items()}
+        return lost_rows(self._model, self._planned, self.written, left_out)
 
     def batches(self, progress: Progress) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Every batch of every table, with the name of its table; those that are finished in the end come last."""
@@ -123,4 +135,6 @@ class _Run:
         self._keys.check_room(table, draws.rows, self._scale)
         sizes[table.name] = draws.rows
         rows = PrivateRows(self._model, table.name, draws=draws, sizes=sizes, keys=self._keys, spools=self._run.spools)
+        if rows.rule_counts is not None:
+            self.rule_counts[table.name] = rows.rule_counts
         return rows.batches()

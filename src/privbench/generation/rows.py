@@ -9,7 +9,7 @@ redrawn, are drawn over the rows that are there.
 """
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -25,13 +25,18 @@ from privbench.generation.computed import copied_columns, number_columns
 from privbench.generation.draws import Block, Draws
 from privbench.generation.keys import KeyMaker
 from privbench.generation.relative import RelativeColumns, difference
+from privbench.generation.ruled import KeptRules, RuleCounts, without_broken_keys
 from privbench.generation.sizes import Sizes
 from privbench.generation.unique import ROUNDS, Uniqueness, deduplicated
+from privbench.methods.method import TableModel
+from privbench.model.key_rules import split_rules
 from privbench.model.model import Model
 from privbench.model.order import colliding_keys, is_numbered, redrawn_links, references_entity
 from privbench.rules.computed import ComputedRows
-from privbench.schema.computed import late_columns, public_keys
-from privbench.schema.unit import Link, LinkKind
+from privbench.schema.computed import equal_columns, late_columns, public_keys, row_columns
+from privbench.schema.domain import never_repeats
+from privbench.schema.unit import Link, LinkKind, key_name
+from privbench.spn.feature_names import rows_column
 
 Places = NDArray[np.int64]
 
@@ -63,9 +68,30 @@ class PrivateRows:
         self._unique = [
             Uniqueness(key, local=self._holds_owner(key)) for key in colliding_keys(model.spec, self._table)
         ]
+        self._numbered = {c for c in self._codecs if never_repeats(model.spec.column(name, c).domain)}
+        self._key_rules, early = split_rules(self._table)
+        drawn = [c for c in self._codecs if not self._relative.is_sequence(c)]
+        self._rules = KeptRules(self._table, model.protection.schema, rules=early, drawn=drawn) if early else None
+        named = {name.column for rule in early for name in rule.columns if name.table is None}
+        self._computed_in_rules = not named.isdisjoint(row_columns(model.protection, name))
+        self._fixed = self._fixed_columns(model.tables[name])
+
+    @property
+    def rule_counts(self) -> RuleCounts | None:
+        """What it took so far to keep the table's rules; None if there are none."""
+        if self._rules is not None:
+            return self._rules.counts
+        return RuleCounts() if self._key_rules else None
 
     def batches(self) -> Iterator[Made]:
         """The table, at most a few blocks in memory."""
+        try:
+            yield from self._batches()
+        finally:
+            if self._rules is not None:
+                self._rules.close()
+
+    def _batches(self) -> Iterator[Made]:
         written = 0
         schema = pa.schema([pa.field(c.name, c.type.arrow) for c in self._table.columns])
         with self._computed:
@@ -80,18 +106,100 @@ class PrivateRows:
 
     def _block(self, block: Block, written: int) -> tuple[dict[str, pa.Array], Places | None]:
         """The values of a block's rows, and their owners."""
-        values = self._values(block, written)
+        values, broken = self._ruled(block, self._values(block, written))
         for unique in self._unique:
             values = unique.repaired(values, partial(self._redraw, unique, values, block, written))
-        values, keep = deduplicated(values, self._complete(values, block.rows), self._unique)
+        if self._unique and self._rules is not None:  # to repair a key may break a rule
+            values, broken = self._ruled(block, values)
+        keep = self._complete(values, block.rows)
+        if self._rules is not None:
+            self._rules.counts.left_out += int((broken & keep).sum())
+        values, keep = deduplicated(values, keep & ~broken, self._unique)
         kept = np.flatnonzero(keep)
         numbers = np.arange(written, written + len(kept))  # each row's number in the table
         values |= self._within(block, kept, numbers)
         if is_numbered(self._table, self._table.primary_key):
             values[self._table.primary_key[0]] = self._keys.own_key(self._table, numbers)
+        if self._key_rules:
+            values = without_broken_keys(self._protection.schema, self._table, self._key_rules, values)
         values |= self._computed_values(block, values, kept)
         self._carry(block, kept)
         return values, None if self._owner is None else block.targets[self._owner.name][kept]
+
+    def _ruled(self, block: Block, values: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], NDArray[np.bool_]]:
+        """The values with rows drawn again that break a rule, and the rows that break one still."""
+        if self._rules is None:
+            return values, np.zeros(block.rows, bool)
+        if self._computed_in_rules:
+            places = np.arange(block.rows)
+            values |= self._computed.values(values, partial(self._elsewhere, block, places), count=block.rows)
+        names = [name for name in self._rules.columns if name.table is not None]
+        return self._rules.repaired(
+            values,
+            {name: self._above(block, name.table, name.column) for name in names if name.table is not None},
+            redraw=partial(self._redraw_rows, block),
+            copy=partial(self._copy_columns, block),
+            rng=block.rng,
+        )
+
+    def _redraw_rows(
+        self, block: Block, places: Places, columns: Collection[str] | None, now: Mapping[str, pa.Array]
+    ) -> dict[str, pa.Array]:
+        """New codes for some rows, in some columns or in all that were not used yet, and the values of the columns."""
+        codes = self._draws.redraw(block, places)
+        names = block.codes.keys() - self._fixed if columns is None else columns
+        for name in names:
+            block.codes[name][places] = codes[name]
+        return self._of_codes(block, places, names, now)
+
+    def _copy_columns(
+        self, block: Block, places: Places, others: Places, columns: Collection[str], now: Mapping[str, pa.Array]
+    ) -> dict[str, pa.Array]:
+        """The codes of some columns taken from other rows, and values of these codes."""
+        for name in columns:
+            block.codes[name][places] = block.codes[name][others]
+        return self._of_codes(block, places, columns, now)
+
+    def _of_codes(
+        self, block: Block, places: Places, columns: Collection[str], now: Mapping[str, pa.Array]
+    ) -> dict[str, pa.Array]:
+        """New values of some columns for some rows, and of what is worked out from them; `now` are those so far."""
+        values = {
+            difference(name) if name in self._relative else name: self._decoded(block, name, places)
+            for name in self._codecs
+            if name in columns
+        }
+        if self._relative:
+            values |= self._relative.restored({**now, **values}, partial(self._above, block, places=places))
+        if self._computed_in_rules:
+            elsewhere = partial(self._elsewhere, block, places)
+            values |= self._computed.values({**now, **values}, elsewhere, count=len(places))
+        return values
+
+    def _decoded(self, block: Block, name: str, places: Places) -> pa.Array:
+        """New values of a column for some rows. Values that never repeat are made of the rows' own numbers."""
+        codec, codes = self._codecs[name], block.codes[name]
+        if name in self._numbered:
+            return codec.decode(codes, block.rng, first_row=block.first_row).take(pa.array(places))
+        return codec.decode(codes[places], block.rng, first_row=block.first_row)
+
+    def _fixed_columns(self, model: TableModel) -> set[str]:
+        """The columns that stay when a row is drawn again: those by which its keys and its rows were drawn already.
+
+        So do values that never repeat, unless a rule names them.
+        """
+        fixed = {
+            column.name
+            for link in self._links
+            for column in model.links[link.name].columns(link)
+            if not column.on_target or link.target == link.table
+        }
+        counted = {equals.rows for equals in equal_columns(self._protection, self._table.name).values()}
+        owners = self._protection.owners
+        fixed |= {rows_column(key_name(t, key)) for t, key in owners.items() if t in counted}
+        named = {name.column for check in self._table.checks for name in check.columns if name.table is None}
+        sequences = {name for name in self._codecs if self._relative.is_sequence(name)}
+        return fixed | sequences | (self._numbered - named)
 
     def _computed_values(self, block: Block, values: Mapping[str, pa.Array], places: Places) -> dict[str, pa.Array]:
         """The columns that are computed from those of some rows of a block; what comes late is NULL until then."""

@@ -60,9 +60,13 @@ def most_rows_per_owner(model: Model, name: str, sizes: Sizes) -> int:
     return max(1, min([MANY if cap is None else int(cap), *limits]))
 
 
-def lost_rows(model: Model, planned: Sizes, written: Sizes) -> list[str]:
-    """Say which private tables have fewer rows than their size asked for, with the key that is to blame."""
+def lost_rows(model: Model, planned: Sizes, written: Sizes, left_out: Sizes | None = None) -> list[str]:
+    """Say which private tables have fewer rows than their size asked for, with the key that is to blame.
+
+    `left_out` are rows that are not there since they would break a rule, which are told elsewhere.
+    """
     lines = []
+    written = {name: rows + (left_out or {}).get(name, 0) for name, rows in written.items()}
     for name in model.protection.order:
         wanted = planned[name] or round(model.tables[name].rows)
         if written[name] < _fewest(model, name, wanted, written):

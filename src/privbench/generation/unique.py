@@ -48,7 +48,7 @@ class Uniqueness:
             places = np.flatnonzero(keys.repeated())
             if not len(places):
                 break
-            values = values | _replaced(values, places, redraw(places, attempt))
+            values = values | replaced(values, places, redraw(places, attempt))
             keys.replace(places, self._keys({c: values[c].take(pa.array(places)) for c in self.columns}))
         return values
 
@@ -174,10 +174,11 @@ def _stretches(edges: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _replaced(values: dict[str, pa.Array], places: NDArray[np.int64], new: dict[str, pa.Array]) -> dict[str, pa.Array]:
-    replaced = {}
+def replaced(values: dict[str, pa.Array], places: NDArray[np.int64], new: dict[str, pa.Array]) -> dict[str, pa.Array]:
+    """The columns that have new values at some places."""
+    columns = {}
     for name, array in new.items():
         at = np.arange(len(values[name]))
         at[places] = len(at) + np.arange(len(places))
-        replaced[name] = pa.concat_arrays([values[name], array]).take(pa.array(at))
-    return replaced
+        columns[name] = pa.concat_arrays([values[name], array]).take(pa.array(at))
+    return columns

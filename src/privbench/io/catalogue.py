@@ -46,7 +46,7 @@ class _Known:
         """Give the CHECKs, with columns spelled as they are; not those that look beyond the row."""
         for check in self.raw.checks:
             try:
-                yield expression_of(check, where=self.raw.name).spelled(self._column)
+                yield expression_of(check.unnest(), where=self.raw.name).spelled(self._column)
             except SpecError:  # no system takes such a CHECK
                 continue
 

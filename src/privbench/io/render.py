@@ -6,8 +6,11 @@ system can; DuckDB cannot, and checks self references row by row, so there both 
 
 from enum import Enum
 
+from sqlglot.errors import ErrorLevel, SqlglotError
+
 from privbench.errors import SchemaError
 from privbench.io.names import quote_sql
+from privbench.schema.expression import Expression
 from privbench.schema.tables import ForeignKey, Schema, Table
 from privbench.schema.types import Kind, SqlType
 
@@ -23,6 +26,8 @@ class Dialect(Enum):
     ANSI = "ansi"
 
 
+_SQLGLOT = {Dialect.DUCKDB: "duckdb", Dialect.SQLITE: "sqlite", Dialect.ANSI: "postgres"}
+"""How sqlglot calls the systems."""
 _STANDARD = {
     "TINYINT": "SMALLINT",
     "UTINYINT": "SMALLINT",
@@ -133,7 +138,17 @@ def _create(table: Table, schema: Schema, dialect: Dialect, elsewhere: set[Table
     lines += [f"UNIQUE ({_list(u)})" for u in table.uniques]
     keys = [k for k in table.foreign_keys if (table.name, k) not in elsewhere]
     lines += [_foreign_key(_in_key_order(k, schema) if dialect is Dialect.DUCKDB else k) for k in keys]
+    lines += [f"CHECK ({text})" for check in table.own_checks if (text := check_text(check, dialect)) is not None]
     return f"CREATE TABLE {quote_sql(table.name)} (\n  " + ",\n  ".join(lines) + "\n);"
+
+
+def check_text(check: Expression, dialect: Dialect) -> str | None:
+    """A rule as a CHECK of a system; None where its words have no translation there."""
+    tree = check.renamed(lambda name: name.column)
+    try:
+        return tree.sql(_SQLGLOT[dialect], unsupported_level=ErrorLevel.RAISE)
+    except SqlglotError:
+        return None
 
 
 def _foreign_key(key: ForeignKey) -> str:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privbench.encode.codec import Codec, compile_codec
+from privbench.encode.narrow import ruled_codec, rules_about
 from privbench.encode.relative import SequenceCodec
 from privbench.errors import ModelError
 from privbench.methods.method import TableModel
@@ -85,7 +86,9 @@ def _codec(spec: Spec, protection: Protection, table: str, column: str) -> Codec
         raise ModelError(f"{table}.{column}: has no domain.")
     where, nullable = f"{table}.{column}", declared.nullable
     if declared.relative_to is None:
-        return compile_codec(where, declared.type, nullable=nullable, domain=domain)
+        schema = protection.schema.table(table)
+        rules, unique = rules_about(schema, column), (column,) in schema.keys
+        return ruled_codec(where, declared.type, nullable=nullable, domain=domain, rules=rules, unique=unique)
     steps = difference_type(declared.type)
     first = spec.column(table, column).first
     if first is None:

@@ -61,6 +61,12 @@ def change_lines(spec: Spec) -> list[str]:
     return [f"{kind}: {', '.join(columns)}" for kind, columns in kinds.items()]
 
 
+def unkept_checks(spec: Spec) -> list[str]:
+    """Say which CHECKs of the source are not kept, and why."""
+    rules = [(table, rule) for table, words in spec.tables.items() for rule in words.rules]
+    return [f"{table}: {rule.check} ({rule.left_out})" for table, rule in rules if rule.left_out is not None]
+
+
 def found_lists(model: Model) -> dict[str, int]:
     """How many strings each list has (by `table.column`) that was found with budget, and is published as it is."""
     return {f"{t}.{c}": len(domain.values) for t, c, domain in _searched_strings(model) if isinstance(domain, Values)}

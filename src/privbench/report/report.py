@@ -15,6 +15,7 @@ from privbench.report.heat import heat_data, read_queries
 from privbench.report.ledger import ledger_section
 from privbench.report.page import measure_data, metric_data, page, plot_data, rounded, section
 from privbench.report.public import Public
+from privbench.report.rules import rules_section
 from privbench.report.summary import BANNER, grade_measure, query_section, summary_section
 
 RUNTIME = section("runtime", "How fast do queries run?", "Runtime: not measured yet.", "")
@@ -26,6 +27,8 @@ def render_report(result: Result, *, model: Model | None) -> str:
     sections = [_header("How close is the synthetic database?", BANNER), summary_section(result), _columns(), _pairs()]
     if result.keys:
         sections.append(_fanouts())
+    if result.rules:
+        sections.append(rules_section(result))
     sections += [query_section(result, metric) for metric in query_metrics() if metric.name in result.workload]
     if model is None:
         sections.append(section("ledger", "Where the privacy budget went", "", _NO_MODEL))

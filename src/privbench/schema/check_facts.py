@@ -1,4 +1,4 @@
-"""What the CHECKs of a table say of one column: the values it may have, its bounds, how long texts are and their pattern.
+"""What the CHECKs of a table say of one column: its values, its bounds, how long texts are and their pattern.
 
 A term that lists literals or bounds a column is read; what is neither (another function, two columns, NOT) is passed
 over, which only makes a domain wider: rules are met in any case, by drawing rows again.
@@ -93,16 +93,16 @@ def _note(term: exp.Expr, facts: dict[str, Facts]) -> None:
         fact = facts.setdefault(column, Facts())
         fact.shortest = max(fact.shortest, shortest)
         fact.longest = longest if fact.longest is None else min(fact.longest, longest or fact.longest)
-    if isinstance(term, exp.Like) and (column := _column(term.this)) and isinstance(_literal(term.expression), str):
-        facts.setdefault(column, Facts()).patterns.append(str(_literal(term.expression)))
+    if isinstance(term, exp.Like) and (like := _column(term.this)) and isinstance(_literal(term.expression), str):
+        facts.setdefault(like, Facts()).patterns.append(str(_literal(term.expression)))
 
 
 def _unless_null(term: exp.Expr) -> exp.Expr:
     """Take `x IS NULL OR` off a term about x: a NULL passes any CHECK."""
     if not isinstance(term, exp.Or):
         return term
-    for null, other in ((term.left, term.right), (term.right, term.left)):
-        null, other = _bare(null), _bare(other)
+    left, right = _bare(term.left), _bare(term.right)
+    for null, other in ((left, right), (right, left)):
         if isinstance(null, exp.Is) and isinstance(null.expression, exp.Null):
             names = {column.name for column in other.find_all(exp.Column)}
             if names == {_column(null.this)}:
@@ -139,7 +139,7 @@ def _literal_nodes(term: exp.Expr) -> list[exp.Expr]:
 
 def _lengths(term: exp.Expr) -> list[tuple[str, int, int | None]]:
     """Read bounds of the length of a text as (column, shortest, longest)."""
-    lengths = []
+    lengths: list[tuple[str, int, int | None]] = []
     for of, value, below, inclusive in _compared(term):
         number = _literal(value)
         if not isinstance(of, exp.Length) or not isinstance(number, Decimal) or (column := _column(of.this)) is None:

@@ -23,8 +23,18 @@ from privbench.schema.domain import Domain, Origin, Scalar, domain_json, implied
 from privbench.schema.expression import Expression
 from privbench.schema.relative import check_relative
 from privbench.schema.release import MOST_RELEASES, Release, release_of
+from privbench.schema.rules import check_rules, spelled, spelled_rules, wrong_names_in
 from privbench.schema.spec_errors import NAMES, explain, wrong_names
-from privbench.schema.table_spec import PRIVATE, ColumnSpec, ForeignKeySpec, IndexSpec, Name, TableSpec, Words
+from privbench.schema.table_spec import (
+    PRIVATE,
+    ColumnSpec,
+    ForeignKeySpec,
+    IndexSpec,
+    Name,
+    RuleSpec,
+    TableSpec,
+    Words,
+)
 from privbench.schema.tables import Schema, Table
 from privbench.schema.unit import Neighbours, Protection, Role, protect
 from privbench.schema.yaml_file import MAX_BYTES, Plain, YamlError, entry, parse_yaml
@@ -34,6 +44,7 @@ __all__ = [
     "ForeignKeySpec",
     "IndexSpec",
     "Orphans",
+    "RuleSpec",
     "Sizes",
     "Spec",
     "TableSpec",
@@ -45,6 +56,7 @@ MOST_TABLES = 10_000
 Place = tuple[str, str]
 """A table and one of its columns."""
 _FROM_DATA = "taken from the data: by keeping it you declare it public"
+_RULES_FROM_DATA = "rules `from: data` are taken from the data: by keeping one you declare it public"
 
 
 class Sizes(Enum):
@@ -86,7 +98,7 @@ class Spec(Words):
         """Make the schema without dropped tables and columns and the keys into them."""
         dropped = [name for name, table in self.tables.items() if table.drop]
         return leave_out(
-            [table.table(name) for name, table in self.tables.items() if not table.drop],
+            spelled_rules([table.table(name) for name, table in self.tables.items() if not table.drop]),
             drop=dropped,
             columns=[(t, c) for t, table in self.tables.items() for c, column in table.columns.items() if column.drop],
         )
@@ -106,6 +118,7 @@ class Spec(Words):
         )
         check_computed(protection)
         check_relative(protection)
+        check_rules(protection)
         self._check_domains(protection)
         return protection
 
@@ -235,6 +248,7 @@ class Spec(Words):
         return self.tables[table.name].model_copy(
             update={
                 "columns": {n: c if n in used else c.model_copy(update=plain) for n, c in columns.items()},
+                "rules": tuple(self._published_rules(protection, table)),
                 "unique": table.uniques,
                 "indexes": {i.name: IndexSpec(columns=i.columns, unique=i.unique) for i in table.indexes},
                 "foreign_keys": tuple(
@@ -243,6 +257,17 @@ class Spec(Words):
                 ),
             }
         )
+
+    def _published_rules(self, protection: Protection, table: Table) -> Iterator[RuleSpec]:
+        """Give the rules that name nothing that is dropped, as they are spelled."""
+        columns = {t.name: [c.name for c in t.columns] for t in protection.schema.tables}
+        for rule in self.tables[table.name].rules:
+            try:
+                expression = spelled(rule.expression(table.name), table.name, columns)
+            except SpecError:  # a CHECK that was left out since it cannot be read
+                continue
+            if not any(wrong_names_in(expression, table.name, columns)):
+                yield rule.model_copy(update={"check": expression.sql})
 
     def _wanted(self, protection: Protection, table: str, column: str) -> bool:
         """Whether a domain is to be found: none is given, and the type does not list its own values."""
@@ -364,6 +389,8 @@ def _table_lines(name: str, table: TableSpec, notes: Mapping[str, str]) -> Itera
     yield next(entry(name, {}, indent=2)).removesuffix(" {}")
     words = table.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"columns"})
     for key, value in words.items():
+        if key == "rules" and any(rule.origin is Origin.DATA for rule in table.rules):
+            yield f"    # {_RULES_FROM_DATA}"
         yield from entry(key, value, indent=4)
     yield "    columns:" if table.columns else "    columns: {}"
     for name_of_column, column in table.columns.items():

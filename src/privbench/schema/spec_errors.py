@@ -12,10 +12,11 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from privbench.errors import SchemaError
+from privbench.errors import SchemaError, SpecError
 from privbench.schema.choices import closest
 from privbench.schema.release import Release
-from privbench.schema.table_spec import DOMAINS, ColumnSpec, ForeignKeySpec, IndexSpec, TableSpec, domain_tag
+from privbench.schema.rules import spelled, wrong_names_in
+from privbench.schema.table_spec import DOMAINS, ColumnSpec, ForeignKeySpec, IndexSpec, RuleSpec, TableSpec, domain_tag
 from privbench.schema.tables import is_key
 from privbench.schema.yaml_file import Node, Path
 
@@ -115,6 +116,8 @@ def _words(loc: tuple[int | str, ...], top: type[BaseModel]) -> list[str]:
             model = IndexSpec
         case ("tables", _, "foreign_keys", _, _):
             model = ForeignKeySpec
+        case ("tables", _, "rules", _, _):
+            model = RuleSpec
         case ("tables", _, _):
             model = TableSpec
     return [str(field.validation_alias or name) for name, field in model.model_fields.items()]
@@ -172,12 +175,25 @@ def _in_table(tables: Mapping[str, TableSpec], name: str, table: TableSpec) -> I
         yield ("numbered_by",), f"{name} has no column {table.numbered_by!r}. {closest(table.numbered_by, columns)}"
     if table.owned_by is not None and table.owned_by not in tables:
         yield ("owned_by",), f"there is no table {table.owned_by!r}. {closest(table.owned_by, tables)}"
+    yield from _in_rules(tables, name, table)
     for column, spec in table.columns.items():
         if not spec.drop:
             try:
                 spec.sql_type(f"{name}.{column}")
             except SchemaError as error:
                 yield ("columns", column, "type"), str(error)
+
+
+def _in_rules(tables: Mapping[str, TableSpec], name: str, table: TableSpec) -> Iterator[Mistake]:
+    columns = {other: list(words.columns) for other, words in tables.items()}
+    for i, rule in enumerate(table.rules):
+        if rule.left_out is None:
+            try:
+                expression = spelled(rule.expression(rule.check[:80]), name, columns)
+            except SpecError as error:
+                yield ("rules", i), str(error)
+            else:
+                yield from ((("rules", i), message) for message in wrong_names_in(expression, name, columns))
 
 
 def _in_list(path: Path, names: Sequence[str], table: str, columns: Collection[str]) -> Iterator[Mistake]:

@@ -3,6 +3,7 @@
 Plain checked values; `spec.Spec` puts them together and `spec_names` checks that the names in them exist.
 """
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from pydantic import (
@@ -14,12 +15,14 @@ from pydantic import (
     StrictFloat,
     StrictInt,
     Tag,
+    model_serializer,
     model_validator,
 )
 
 from privbench.errors import SchemaError
 from privbench.schema.computed import ComputedOrigin, ExpressionText
 from privbench.schema.domain import Bins, Domain, Origin, Range, Serial, Text, Values
+from privbench.schema.expression import MAX_TEXT, Expression, parse_expression
 from privbench.schema.relative import PREVIOUS
 from privbench.schema.release import Digest
 from privbench.schema.tables import Column, ForeignKey, Index, Table
@@ -162,6 +165,37 @@ class ForeignKeySpec(Words):
     references: Names
 
 
+class RuleSpec(Words):
+    """A rule that every row keeps. In the file it is its expression alone, unless there is more to say of it.
+
+    `left_out` says why a CHECK of the source is not kept; such a rule is only listed.
+    """
+
+    check: Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
+    origin: Annotated[Origin, Field(validation_alias="from", serialization_alias="from")] = Origin.DECLARED
+    left_out: Name | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, words: Any) -> Any:
+        """Read a rule that is only its expression."""
+        return {"check": words} if isinstance(words, str) else words
+
+    @model_validator(mode="after")
+    def _known_origin(self) -> "RuleSpec":
+        if self.origin not in (Origin.DECLARED, Origin.DATA):
+            raise ValueError("a rule is `from: declared` or `from: data`")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: Callable[["RuleSpec"], dict[str, Any]]) -> dict[str, Any] | str:
+        return self.check if self == RuleSpec(check=self.check) else write(self)
+
+    def expression(self, where: str) -> Expression:
+        """Parse the rule. Raises SpecError naming `where`."""
+        return parse_expression(self.check, where=where)
+
+
 class TableSpec(Words):
     """One table. Without `public`, `drop` and `owned_by` its rows belong to entities through its owner key."""
 
@@ -174,6 +208,7 @@ class TableSpec(Words):
     budget: Annotated[StrictInt | StrictFloat, Field(gt=0, le=1000)] | None = None
     order: Names | None = None
     numbered_by: Name | None = None
+    rules: Annotated[tuple[RuleSpec, ...], Field(max_length=MOST_KEYS)] = ()
     public: StrictBool = False
     drop: StrictBool = False
     owned_by: Name | None = None
@@ -208,6 +243,7 @@ class TableSpec(Words):
             ),
             uniques=self.unique,
             indexes=tuple(Index(name=n, columns=i.columns, unique=i.unique) for n, i in self.indexes.items()),
+            checks=tuple(r.expression(f"tables.{name}.rules") for r in self.rules if r.left_out is None),
         )
 
 

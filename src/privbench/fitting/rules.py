@@ -1,0 +1,219 @@
+"""Rules before anything is spent: whether they can be worked out, whether rows can keep them, whether the real rows do.
+
+What cannot be met would be found when rows are generated, too late: so rows are drawn from the domains alone, and a
+rule that none of them keeps is refused here. Real rows that break a rule are counted for the publisher alone.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from privbench.encode.codec import Codec
+from privbench.encode.narrow import narrowed, ruled_codec, rules_about, widest_domain
+from privbench.errors import DataError, SpecError
+from privbench.methods.domains.coarse import coarse_domain
+from privbench.model.key_rules import nulled_columns, split_rules
+from privbench.rules.evaluate import Evaluator
+from privbench.rules.row_rules import RowRules, joined, types_in
+from privbench.schema.expression import ColumnName, Expression
+from privbench.schema.relative import owners_above
+from privbench.schema.tables import Table
+from privbench.schema.types import Kind
+from privbench.schema.unit import Protection
+
+DRAWS = 2**14
+"""How many rows are drawn to see whether any keeps a rule. Generation draws a row again some dozens of times."""
+_KEYS = 100
+"""Numbered keys are drawn from so many values."""
+Codecs = Mapping[str, Mapping[str, Codec]]
+
+
+def check_rules_can_hold(protection: Protection, codecs: Codecs) -> None:
+    """Refuse rules that no row can keep. Raises SpecError naming the rule and the remedy.
+
+    `codecs` are those of the columns whose domain is known.
+    """
+    for name in protection.order:
+        table = protection.schema.table(name)
+        if table.checks:
+            _check_wanted(protection, table, codecs[name])
+            draws = _Draws(protection, codecs)
+            _check_keys(protection, table, draws)
+            _check_draws(protection, table, draws)
+
+
+def _check_wanted(protection: Protection, table: Table, codecs: Mapping[str, Codec]) -> None:
+    """Refuse rules about one column that leave no value of its type."""
+    for column in (c for c in protection.attributes(table.name) if c not in codecs):
+        _codec_of_type(table, column)
+
+
+def _codec_of_type(table: Table, column: str) -> Codec:
+    """A codec for a column whose domain is not known yet: that of its type."""
+    where, kind, rules = f"{table.name}.{column}", table.column(column).type, rules_about(table, column)
+    domain = coarse_domain(kind)
+    if kind.kind is not Kind.TEXT and narrowed(where, kind, domain, rules) is None:
+        domain = widest_domain(kind)
+    return ruled_codec(where, kind, nullable=table.column(column).nullable, domain=domain, rules=rules)
+
+
+def _check_keys(protection: Protection, table: Table, draws: "_Draws") -> None:
+    """Refuse rules over row numbers that some rows break, also if they reference nothing."""
+    late = [rule for rule in split_rules(table)[0] if all(draws.knows(table, name) for name in rule.columns)]
+    if late:
+        nulled = [ColumnName(None, column) for column in nulled_columns(table, late)]
+        rows = {name: draws.values(table, name) for rule in late for name in rule.columns}
+        rows |= {name: pa.nulls(DRAWS, rows[name].type) for name in rows if name in nulled}
+        with RowRules.of(table, protection.schema, late) as asked:
+            broken = asked.broken(rows)
+        for rule in (r for r, some in zip(late, broken, strict=True) if some.any() or r not in table.own_checks):
+            raise SpecError(
+                f"tables.{table.name}.rules: {rule}: cannot be kept: rows are numbered anew, from 1 and after all else "
+                "is drawn, and no key that the rule names can be NULL instead. Take the rule out."
+            )
+
+
+def _check_draws(protection: Protection, table: Table, draws: "_Draws") -> None:
+    """Refuse rules that none of many rows keeps, drawn from the domains."""
+    rules = [rule for rule in split_rules(table)[1] if all(draws.knows(table, name) for name in rule.columns)]
+    rows = {name: draws.values(table, name) for name in dict.fromkeys(n for rule in rules for n in rule.columns)}
+    types = types_in(rules, table, protection.schema)
+    with Evaluator(rules, types, where=table.name) as evaluator:
+        kept = (
+            [values.fill_null(False).to_numpy(zero_copy_only=False) for values in evaluator.values(rows)]
+            if rules
+            else []
+        )
+    for rule, holds in zip(rules, kept, strict=True):
+        if not holds.any():
+            raise SpecError(_never(table, [rule]))
+    if rules:
+        with RowRules.of(table, protection.schema, rules) as asked:
+            broken = asked.broken(rows)
+        for places, _ in joined(rules):
+            if broken[places].any(axis=0).all():
+                raise SpecError(_never(table, [rules[place] for place in places]))
+
+
+def _never(table: Table, rules: list[Expression]) -> str:
+    said = " AND ".join(f"({rule})" for rule in rules) if len(rules) > 1 else str(rules[0])
+    together = "no row keeps all of these" if len(rules) > 1 else "no row keeps it"
+    return (
+        f"tables.{table.name}.rules: {said}: {together}, of {DRAWS:,} that were drawn from the domains of its columns. "
+        "Correct the domains so that rows can keep it, or take the rule out; text in a regular expression cannot be "
+        "made up, and a column that equals an expression is better declared so than ruled."
+    )
+
+
+class _Draws:
+    """Rows drawn from domains alone, in which every code is as likely."""
+
+    def __init__(self, protection: Protection, codecs: Codecs) -> None:
+        self._protection = protection
+        self._codecs = codecs
+        self._rng = np.random.default_rng(0)
+
+    def knows(self, table: Table, name: ColumnName) -> bool:
+        """Whether values can be drawn for a column: not for one that is worked out from others."""
+        owner = self._owner(table, name)
+        column = owner.column(name.column)
+        if column.name in owner.surrogate_columns:
+            return column.type.kind is Kind.INTEGER
+        return column.name in owner.attributes and column.relative_to is None
+
+    def values(self, table: Table, name: ColumnName) -> pa.Array:
+        """Values of a column; half of the rows have none that is NULL."""
+        owner = self._owner(table, name)
+        column = owner.column(name.column)
+        if column.name in owner.surrogate_columns:
+            return pa.array(self._rng.integers(1, _KEYS, DRAWS)).cast(column.type.arrow)
+        codec = self._codecs[owner.name].get(column.name) or _codec_of_type(owner, column.name)
+        values = codec.size - (codec.null_code is not None)
+        codes = self._rng.integers(0, values, DRAWS)
+        codes[DRAWS // 2 :] = self._rng.integers(0, codec.size, DRAWS - DRAWS // 2)
+        return codec.decode(codes.astype(np.uint16), self._rng, first_row=0)
+
+    def _owner(self, table: Table, name: ColumnName) -> Table:
+        return table if name.table is None else self._protection.schema.table(name.table)
+
+
+class RealRows:
+    """Counts the real rows of a table that break its rules over one row, batch by batch."""
+
+    def __init__(self, protection: Protection, table: Table) -> None:
+        self._table = table
+        self._rules = RowRules.of(table, protection.schema, table.own_checks) if table.own_checks else None
+        self._broken = np.zeros(len(table.own_checks), np.int64)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Look at some rows."""
+        if self._rules is not None:
+            self._broken += self._rules.broken(_named(self._rules, batch)).sum(axis=1)
+
+    def check(self) -> None:
+        """Refuse rules that rows break. Raises DataError that says how many."""
+        if self._rules is not None:
+            self._rules.close()
+            refuse_broken(self._table, self._rules.rules, self._broken)
+
+
+def _named(rules: RowRules, batch: pa.RecordBatch) -> dict[ColumnName, pa.Array]:
+    return {name: batch.column(name.column) for name in rules.columns}
+
+
+def refuse_broken(table: Table, rules: tuple[Expression, ...], broken: NDArray[np.int64]) -> None:
+    """Refuse rules that some rows break. Raises DataError that says how many."""
+    lines = [f"{table.name}: {n:,} rows break the rule {rule}" for rule, n in zip(rules, broken, strict=True) if n]
+    if lines:
+        raise DataError(
+            f"{'; '.join(lines)}. Repair these rows, or take the rule out of `rules` under {table.name} in the spec: "
+            "it is then neither kept nor published."
+        )
+
+
+def columns_for_rules_above(protection: Protection, table: str) -> set[str]:
+    """The columns of a table whose values rules over rows above need, its own rules or those of tables below."""
+    needed: set[str] = set()
+    for below in protection.order:
+        if below == table or table in owners_above(protection, below):
+            for name in _names_above(protection.schema.table(below)):
+                if (name.table or below) == table:
+                    needed.add(name.column)
+    return needed
+
+
+def check_rules_above(
+    protection: Protection,
+    values: Mapping[str, Mapping[str, pa.ChunkedArray]],
+    owners: Mapping[str, NDArray[np.int64]],
+) -> None:
+    """Refuse rules over rows above that real rows break. `owners` are the positions of owners, negative for none."""
+    for table in (protection.schema.table(name) for name in protection.order):
+        rules = tuple(rule for rule in table.checks if rule not in table.own_checks)
+        if rules:
+            rows = {name: _looked_up(protection, table.name, name, values, owners) for name in _names_above(table)}
+            with RowRules.of(table, protection.schema, rules) as asked:
+                refuse_broken(table, rules, asked.broken(rows).sum(axis=1))
+
+
+def _looked_up(
+    protection: Protection,
+    table: str,
+    name: ColumnName,
+    values: Mapping[str, Mapping[str, pa.ChunkedArray]],
+    owners: Mapping[str, NDArray[np.int64]],
+) -> pa.Array:
+    """The values of a column for each row of a table, of the row or of one above; NULL where there is no such row."""
+    at = np.arange(len(next(iter(values[table].values()))))
+    while name.table is not None and table != name.table:
+        at = np.where(at < 0, -1, owners[table][np.maximum(at, 0)])
+        table = protection.owners[table].table
+    return values[table][name.column].take(pa.array(at, mask=at < 0)).combine_chunks()
+
+
+def _names_above(table: Table) -> Iterator[ColumnName]:
+    """The columns that rules over rows above name."""
+    above = [rule for rule in table.checks if rule not in table.own_checks]
+    yield from dict.fromkeys(name for rule in above for name in rule.columns)
