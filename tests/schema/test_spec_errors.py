@@ -47,7 +47,7 @@ def refused(tmp_path: Path, text: str | bytes) -> str:
         (
             HEAD + "    columns:\n      a: {typ: DATE}",
             "Did you mean type? Allowed: type, null, domain, from, drop, derived, derived_from, relative_to, first, "
-            "release, source_type.",
+            "start, release, source_type.",
         ),
         (
             HEAD + "    columns:\n      a:\n        type: DAT",

@@ -12,7 +12,7 @@ from privbench.model.facts import link_facts
 from privbench.model.order import generation_order, referenced_ahead
 from privbench.privacy.vault import Vault
 from privbench.schema.derived import Derived, possible
-from privbench.schema.relative import relative_columns
+from privbench.schema.relative import relative_columns, values_needed
 from privbench.schema.spec import Spec
 from privbench.schema.types import Kind
 from privbench.schema.unit import Neighbours, Protection
@@ -63,8 +63,8 @@ def _in_differences(protection: Protection) -> set[Place]:
     """Relative columns, of which there are no values to compare, and their bases, which must be learnt."""
     places: set[Place] = set()
     for table in protection.order:
-        for column, base in relative_columns(protection, table).items():
-            places |= {(table, column), (base.table, base.column)}
+        places |= {(table, column) for column in relative_columns(protection, table)}
+        places |= values_needed(protection, table)
     return places
 
 

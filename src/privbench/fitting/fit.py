@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from privbench import __version__
+from privbench.encode.relative import stand_ins
 from privbench.errors import SpecError
 from privbench.fitting.budget_record import check_limit, open_account, parse_limit
 from privbench.fitting.derived import candidates_to_test, check_counted, places_of, with_tested
@@ -81,7 +82,12 @@ def fit(
         check_limit(source, epsilon=budget, neighbours=protection.neighbours, limit=limit)
         account = open_account(source, opened.schema(), limit=limit)
         read = read_database(
-            opened, protection, codecs, orphans_as_null=spec.orphans is Orphans.NULL, progress=progress
+            opened,
+            protection,
+            codecs,
+            orphans_as_null=spec.orphans is Orphans.NULL,
+            null_bases=stand_ins(spec, protection),
+            progress=progress,
         )
     thresholds = threshold_part(chance, spec, protection)
     ledger = open_ledger(budget, chance, protection.neighbours, thresholds=thresholds)

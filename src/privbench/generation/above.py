@@ -6,7 +6,7 @@ table keeps the columns that are asked for, and, where somebody asks for a row f
 
 from collections.abc import Iterator
 
-from privbench.schema.relative import owners_above, relative_columns
+from privbench.schema.relative import owners_above, values_needed
 from privbench.schema.unit import Protection
 
 Place = tuple[str, str]
@@ -15,7 +15,7 @@ Place = tuple[str, str]
 
 def asked_above(protection: Protection, table: str) -> set[Place]:
     """The columns of rows above that making rows of a private table takes."""
-    return {(b.table, b.column) for b in relative_columns(protection, table).values() if b.table != table}
+    return {place for place in values_needed(protection, table) if place[0] != table}
 
 
 def kept_columns(protection: Protection, table: str) -> set[str]:
