@@ -2,8 +2,8 @@
 
 The codec of such a column is that of its differences. Differences are whole numbers in the type's own unit (days,
 microseconds, the last digit of a decimal), held inside 64 bits; those of floats are floats, and what they restore is
-put on the grid of the differences. Everything is total: a NULL base is a public epoch, a NULL value has its own code,
-and what is restored is held inside the bounds of the type.
+put on the grid of the differences. Everything is total: a NULL base counts as a public value, a NULL value has its own
+code, and what is restored is held inside the bounds of the type.
 """
 
 from dataclasses import dataclass
@@ -18,16 +18,68 @@ from privbench.encode.codec import Codec
 from privbench.encode.grid import FLOAT_TICKS, INT64, Grid, one_array, typed, whole_numbers
 from privbench.encode.interval import IntervalCodec
 from privbench.encode.layout import Codes
+from privbench.encode.listed import OrderedList
 from privbench.encode.predicate import All, Predicate, parts_of
-from privbench.encode.scalar import DAY, bounds_of, family_of
+from privbench.encode.scalar import DAY, bounds_of, family_of, number_of
+from privbench.schema.domain import Bins, Domain, Origin, Range, Values
+from privbench.schema.relative import Base, base_of, values_needed
+from privbench.schema.spec import Spec
 from privbench.schema.types import Kind, SqlType, difference_type
+from privbench.schema.unit import Protection
 
 Numbers = NDArray[np.int64]
+EPOCH_YEAR = 1970
+"""The year from which NumPy counts years."""
 Mask = NDArray[np.bool_]
 
 
+def stand_ins(spec: Spec, protection: Protection) -> dict[Base, pa.Scalar]:
+    """What stands for NULL in each base of a relative column."""
+    bases = {Base(*place) for table in protection.order for place in values_needed(protection, table)}
+    return {base: _stand_in(spec, protection, base) for base in bases}
+
+
+def _stand_in(spec: Spec, protection: Protection, base: Base) -> pa.Scalar:
+    """What stands for a NULL in a base: the middle of what the spec says of its values, and else an epoch.
+
+    It is public, and the same before and after a fit: a domain that is found with budget is not looked at.
+    """
+    kind = protection.schema.table(base.table).column(base.column).type
+    low, high = bounds_of(kind)
+    number = np.array([min(max(_middle(spec, protection, base), low), high)])
+    if kind.kind is Kind.FLOAT:
+        return pa.array(number.astype(np.float64)).cast(kind.arrow)[0]
+    return typed(kind, number.astype(np.int64), nulls=np.zeros(1, bool))[0]
+
+
+def _middle(spec: Spec, protection: Protection, base: Base) -> int:
+    """A number in the middle of a column's values; a relative one's are in the middle of its differences from there."""
+    kind, words = protection.schema.table(base.table).column(base.column).type, spec.column(base.table, base.column)
+    where, above = f"{base.table}.{base.column}", base_of(protection, base.table, base.column)
+    if above is None or above.previous:
+        domain = words.domain if above is None else words.first if words.start is None else None
+        return epoch(kind) if words.origin is Origin.PRIVATE else int(_centre(where, kind, domain) or epoch(kind))
+    over = protection.schema.table(above.table).column(above.column).type
+    middle = _in_unit(kind, over, np.array([_middle(spec, protection, above)]))[0]
+    if words.origin is Origin.PRIVATE:
+        return int(middle)
+    return int(middle) + int(_centre(where, difference_type(kind), words.domain) or 0)
+
+
+def _centre(where: str, kind: SqlType, domain: Domain | None) -> Fraction | None:
+    match domain:
+        case Range():
+            return sum((number_of(where, kind, v) for v in domain.range), Fraction(0)) / 2
+        case Bins():
+            return number_of(where, kind, domain.bins[len(domain.bins) // 2])
+        case Values():
+            return sorted(number_of(where, kind, v) for v in domain.values)[len(domain.values) // 2]
+        case _:
+            return None
+
+
 def epoch(kind: SqlType) -> int:
-    """The number that stands for a NULL base: 2000-01-01, midnight, or 0. It is public, whatever the data are."""
+    """The number that stands for a base of which nothing is known: 2000-01-01, midnight, or 0."""
     return 0 if family_of(kind).numeric else int(family_of(kind).first_row)
 
 
@@ -68,19 +120,22 @@ def step_of_codec(codec: Codec) -> Fraction | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SequenceCodec:
-    """Codes of a column that is relative to the row before: of first values, then of steps, then NULL.
+    """Codes of a column that is relative to the row before: of steps, then of first values, then NULL.
 
-    Which of the two a row has follows from its place alone, so that the codes of first rows and of others never mix.
+    Which of the two a row has follows from its place alone. Steps come first, since large ones are rare: where codes
+    are measured in runs of neighbours, hardly any row is in the run where the two meet.
     """
 
     where: str
     type: SqlType
     nullable: bool
+    has_start: bool
+    """Whether first rows are coded against a base, too."""
     first: Codec
-    """Of the values that sequences start from; without NULL."""
+    """Of first rows: of their values, which no value leaves, or of differences from a base. Without NULL."""
     steps: Codec
     """Of the differences from the row before; without NULL."""
-    ordered: bool = False
+    ordered: bool = True
     other_code: int | None = None
 
     @property
@@ -93,12 +148,13 @@ class SequenceCodec:
 
     def labels(self) -> tuple[str, ...]:
         steps = (f"previous + {label}" for label in self.steps.labels())
-        return (*self.first.labels(), *steps, *(("NULL",) if self.nullable else ()))
+        return (*steps, *self.first.labels(), *(("NULL",) if self.nullable else ()))
 
-    def encode_sequences(self, values: pa.Array, owners: Numbers) -> Codes:
+    def encode_sequences(self, values: pa.Array, owners: Numbers, start: pa.Array | None = None) -> Codes:
         """The codes of values, of which those of one owner come in their order, wherever the rows of others stand.
 
-        A NULL is passed over; where the column has no code for it, it counts as the first value there is.
+        A NULL is passed over; where the column has no code for it, it counts as the first value there is. `start` are
+        the differences of values from the base of first rows, if there is one.
         """
         nulls = values.is_null().to_numpy(zero_copy_only=False)
         codes = np.full(len(values), 0 if self.null_code is None else self.null_code, np.int64)
@@ -107,25 +163,33 @@ class SequenceCodec:
         starts, own = sequence_starts(owners[there]), values.take(pa.array(there))
         before = own.take(pa.array(np.maximum(np.arange(len(own)) - 1, 0)))
         steps = self.steps.encode(differences(self.type, own, self.type, before)).astype(np.int64)
-        codes[there] = np.where(starts, self.first.encode(own).astype(np.int64), self.first.size + steps)
+        first = self.first.encode(own if start is None else start.take(pa.array(there))).astype(np.int64)
+        codes[there] = np.where(starts, self.steps.size + first, steps)
         return codes.astype(np.uint8 if self.size <= 2**8 else np.uint16)
 
-    def decode_sequences(self, codes: Codes, owners: Numbers, rng: np.random.Generator) -> pa.Array:
+    def decode_sequences(
+        self, codes: Codes, owners: Numbers, rng: np.random.Generator, start: tuple[SqlType, pa.Array] | None = None
+    ) -> pa.Array:
         """Values that start anew with each owner's first row that is not NULL, and go on by steps from there.
 
-        Rows of one owner stand in a run.
+        Rows of one owner stand in a run. `start` is the base of first rows, with its type, if there is one.
         """
         nulls = np.zeros(len(codes), bool) if self.null_code is None else codes == self.null_code
         there = np.flatnonzero(~nulls)
         starts = sequence_starts(owners[there])
-        part = _of_its_kind(codes[there].astype(np.int64), starts, split=self.first.size, rng=rng)
+        part = _of_its_kind(codes[there].astype(np.int64), starts, split=self.steps.size, rng=rng)
         numbers = np.zeros(len(there), np.int64)
-        first = self.first.decode(part[starts].astype(np.uint16), rng, first_row=0)
-        steps = self.steps.decode((part[~starts] - self.first.size).astype(np.uint16), rng, first_row=0)
-        numbers[starts] = whole_numbers(self.type, first)
-        numbers[~starts] = whole_numbers(difference_type(self.type), steps)
+        first = self.first.decode((part[starts] - self.steps.size).astype(np.uint16), rng, first_row=0)
+        steps = self.steps.decode(part[~starts].astype(np.uint16), rng, first_row=0)
+        of = difference_type(self.type)
+        numbers[starts] = whole_numbers(of if self.has_start else self.type, first)
+        numbers[~starts] = whole_numbers(of, steps)
+        if start is not None:
+            bases = _base_numbers(self.type, start[0], start[1].take(pa.array(there)))
+            numbers[starts] = _plus(numbers[starts], bases[starts])
+        ends = bounds_of(self.type) if self.has_start else ends_of(self.first)
         whole = np.zeros(len(codes), np.int64)
-        whole[there] = _running_sums(numbers, starts)
+        whole[there] = _moved_inside(_running_sums(numbers, starts), starts, *ends)
         return _typed(self.type, whole, nulls)
 
     def encode(self, values: pa.Array | pa.ChunkedArray) -> Codes:
@@ -170,17 +234,35 @@ def sequence_starts(owners: Numbers) -> Mask:
     return np.asarray((np.diff(owners, prepend=-2) != 0) | (owners < 0))
 
 
+def ends_of(codec: Codec) -> tuple[int, int]:
+    """The smallest and the largest number that an ordered codec decodes to."""
+    if isinstance(codec, IntervalCodec):
+        grid = codec.grid
+        return int(grid.anchor + int(codec.first[0]) * grid.step), int(grid.anchor + int(codec.last[-1]) * grid.step)
+    assert isinstance(codec, OrderedList)  # noqa: S101  others are refused for sequences
+    return int(codec.numbers[0]), int(codec.numbers[-1])
+
+
+def _moved_inside(numbers: Numbers, starts: Mask, low: int, high: int) -> Numbers:
+    """Sequences that end beyond the highest value start earlier, so that their steps stay; then all are held inside."""
+    if not len(numbers):
+        return numbers
+    beyond = np.maximum(np.maximum.reduceat(numbers, np.flatnonzero(starts)) - high, 0)
+    inside: Numbers = np.clip(numbers - beyond[np.cumsum(starts) - 1], low, high)
+    return inside
+
+
 def _of_its_kind(codes: Numbers, starts: Mask, *, split: int, rng: np.random.Generator) -> Numbers:
     """Codes in which first rows have codes of first values and others of steps; where noise mixed them up, drawn anew.
 
     They are drawn among the rows of their kind that are right; where there is none, any code of the kind will do.
     """
-    wrong = starts != (codes < split)
+    wrong = starts != (codes >= split)
     for kind in (True, False):
         places = np.flatnonzero(wrong & (starts == kind))
         right = codes[~wrong & (starts == kind)]
         if len(places):
-            codes[places] = rng.choice(right, len(places)) if len(right) else (0 if kind else split)
+            codes[places] = rng.choice(right, len(places)) if len(right) else (split if kind else 0)
     return codes
 
 
@@ -196,13 +278,21 @@ def _running_sums(numbers: Numbers, starts: Mask) -> Numbers:
 
 def _base_numbers(kind: SqlType, base_type: SqlType, base: pa.Array) -> Numbers:
     """The numbers behind bases in the unit of another type: days of moments, midnights of days."""
-    numbers = whole_numbers(base_type, base)
-    if kind.kind is Kind.DATE and base_type.kind is Kind.TIMESTAMP:
-        numbers = numbers // DAY
-    elif kind.kind is Kind.TIMESTAMP and base_type.kind is Kind.DATE:
-        low, high = bounds_of(kind)
-        numbers = np.clip(numbers, low // DAY, high // DAY) * DAY
+    numbers = _in_unit(kind, base_type, whole_numbers(base_type, base))
     return np.where(base.is_null().to_numpy(zero_copy_only=False), epoch(kind), numbers)
+
+
+def _in_unit(kind: SqlType, base_type: SqlType, numbers: Numbers) -> Numbers:
+    """Numbers of one type in the unit of another."""
+    if kind.kind is Kind.INTEGER and base_type.kind in (Kind.DATE, Kind.TIMESTAMP):
+        days = numbers if base_type.kind is Kind.DATE else numbers // DAY
+        return days.astype("datetime64[D]").astype("datetime64[Y]").astype(np.int64) + EPOCH_YEAR
+    if kind.kind is Kind.DATE and base_type.kind is Kind.TIMESTAMP:
+        return numbers // DAY
+    if kind.kind is Kind.TIMESTAMP and base_type.kind is Kind.DATE:
+        low, high = bounds_of(kind)
+        return np.clip(numbers, low // DAY, high // DAY) * DAY
+    return numbers
 
 
 def _float_base(base: pa.Array) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from privbench.encode.predicate import IsNull, Predicate
 from privbench.estimation.sample import Sampled
 from privbench.generation.relative import RelativeColumns
 from privbench.model.model import Model
-from privbench.schema.relative import owners_above, relative_columns
+from privbench.schema.relative import owners_above, relative_columns, values_needed
 
 Place = tuple[str, str]
 """A table and one of its columns."""
@@ -24,19 +24,17 @@ def asks_for_values(model: Model, filters: Iterable[tuple[Place, Sequence[Predic
 
     None where no filter compares a value of a relative column: codes then tell everything.
     """
-    relative = {
-        (t, c): base for t in model.protection.order for c, base in relative_columns(model.protection, t).items()
-    }
+    relative = {(t, c) for t in model.protection.order for c in relative_columns(model.protection, t)}
     asked = [place for place, parts in filters if place in relative and not all(isinstance(p, IsNull) for p in parts)]
     if not asked:
         return frozenset()
-    return frozenset([*relative, *((base.table, base.column) for base in relative.values())])
+    return frozenset(relative.union(*(values_needed(model.protection, table) for table in model.protection.order)))
 
 
 def sampled_values(model: Model, sample: Sampled, table: str, column: str) -> pa.Array:
     """The values of a modelled column in the rows of a sample; drawn once for each sample."""
     if (table, column) not in sample.values:
-        relative = RelativeColumns(model.protection, model.codecs[table], table)
+        relative = RelativeColumns(model, table)
         if column in relative:
             _draw_relative(model, sample, table, relative)
         else:
@@ -49,10 +47,14 @@ def _draw_relative(model: Model, sample: Sampled, table: str, relative: Relative
     """Work out all relative columns of a table at once."""
     link, rows = model.protection.owner_link(table), sample.tables[table]
     owners = None if link is None else rows.targets[link.name]
-    values = relative.decoded(rows.codes, _stream(model, sample, table, ""), owners=owners)
     plain = [name for name in relative.needed if name in model.codecs[table] and name not in relative]
-    values |= {name: sampled_values(model, sample, table, name) for name in plain}
-    values |= relative.restored(values, lambda above, column: _above(model, sample, table, above, column))
+    values = {name: sampled_values(model, sample, table, name) for name in plain}
+
+    def above(owner: str, column: str) -> pa.Array:
+        return _above(model, sample, table, owner, column)
+
+    values |= relative.decoded(rows.codes, _stream(model, sample, table, ""), owners, values, above)
+    values |= relative.restored(values, above)
     sample.values.update({(table, name): values[name] for name in values if name in relative})
 
 

@@ -18,7 +18,7 @@ from privbench.privacy.features import Agreement, Nearness, agreement
 from privbench.privacy.vault import Vault
 from privbench.rules.computed import ComputedQuery, is_compared
 from privbench.schema.computed import Equals, computed_order, equal_columns, possible
-from privbench.schema.relative import relative_columns
+from privbench.schema.relative import relative_columns, values_needed
 from privbench.schema.spec import Spec
 from privbench.schema.tables import Table
 from privbench.schema.types import Kind
@@ -100,8 +100,8 @@ def _in_differences(protection: Protection) -> set[Place]:
     """Relative columns, of which there are no values to compare, and their bases, which must be learnt."""
     places: set[Place] = set()
     for table in protection.order:
-        for column, base in relative_columns(protection, table).items():
-            places |= {(table, column), (base.table, base.column)}
+        places |= {(table, column) for column in relative_columns(protection, table)}
+        places |= values_needed(protection, table)
     return places
 
 

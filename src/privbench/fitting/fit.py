@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from privbench import __version__
+from privbench.encode.relative import stand_ins
 from privbench.errors import SpecError
 from privbench.fitting.budget_record import check_limit, open_account, parse_limit
 from privbench.fitting.computed import candidates_to_test, places_of, tell_differing, with_tested
@@ -78,7 +79,12 @@ def fit(
         check_source(opened.schema(), protection.schema)
         tell_differing(opened, protection)
         read = read_database(
-            opened, protection, codecs, orphans_as_null=spec.orphans is Orphans.NULL, progress=progress
+            opened,
+            protection,
+            codecs,
+            orphans_as_null=spec.orphans is Orphans.NULL,
+            null_bases=stand_ins(spec, protection),
+            progress=progress,
         )
     thresholds = threshold_part(chance, spec, protection)
     ledger = open_ledger(budget, chance, protection.neighbours, thresholds=thresholds)

@@ -22,7 +22,7 @@ from privbench.encode.coded import CodedTable
 from privbench.encode.keys import MISSING, NULL, KeyIndex, missing_rows
 from privbench.errors import DataError, SourceError
 from privbench.fitting.entities import KeyPositions, RawTable, assign_entities
-from privbench.fitting.relative import code_relative, needed_values, order_sequences
+from privbench.fitting.relative import NullBases, code_relative, needed_values, order_sequences
 from privbench.fitting.rules import RealRows, check_rules_above, columns_for_rules_above
 from privbench.io.base import Source
 from privbench.methods.method import Progress
@@ -63,9 +63,13 @@ def read_database(
     codecs: Codecs,
     *,
     orphans_as_null: bool,
+    null_bases: NullBases | None = None,
     progress: Progress,
 ) -> ReadDatabase:
-    """Read all tables; raises DataError where the data break the schema. Attributes without a codec are kept raw."""
+    """Read all tables; raises DataError where the data break the schema. Attributes without a codec are kept raw.
+
+    `null_bases` are the values that stand for NULL in the bases of relative columns.
+    """
     codes: dict[str, dict[str, NDArray[np.unsignedinteger]]] = {}
     values: dict[str, dict[str, pa.Array]] = {}
     keys: dict[str, KeyValues] = {}
@@ -94,7 +98,7 @@ def read_database(
     order_sequences(protection, raw)
     private = assign_entities(protection, raw)
     sizes = rows | {t: len(table.entities) for t, table in private.items()}
-    left = code_relative(protection, codecs, raw, private)
+    left = code_relative(protection, codecs, raw, private, null_bases=null_bases or {})
     return ReadDatabase(private=private, raw=left, public=public, rows=sizes, entity_keys=entity_keys)
 
 

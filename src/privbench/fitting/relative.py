@@ -14,19 +14,20 @@ from privbench.encode.codec import Codec
 from privbench.encode.coded import CodedTable
 from privbench.encode.relative import SequenceCodec, differences, sequence_order
 from privbench.fitting.entities import KeyPositions, RawTable
-from privbench.schema.relative import Base, owners_above, relative_columns, sequence_columns
+from privbench.schema.relative import Base, owners_above, relative_columns, sequence_columns, values_needed
 from privbench.schema.unit import Protection, key_name
 
 Codecs = Mapping[str, Mapping[str, Codec]]
 """Codecs by table and column."""
+NullBases = Mapping[Base, pa.Scalar]
+"""What stands for NULL in the bases of relative columns: see `encode.relative.stand_ins`."""
 Positions = NDArray[np.int64]
 
 
 def needed_values(protection: Protection, table: str) -> set[str]:
     """The columns of a table whose values other columns are coded against, in its own rows or in rows below."""
     tables = [t for t in protection.order if t == table or table in owners_above(protection, t)]
-    bases = [base for t in tables for base in relative_columns(protection, t).values()]
-    return {base.column for base in bases if base.table == table}
+    return {column for t in tables for owner, column in values_needed(protection, t) if owner == table}
 
 
 def order_sequences(protection: Protection, tables: Mapping[str, RawTable]) -> None:
@@ -41,7 +42,12 @@ def order_sequences(protection: Protection, tables: Mapping[str, RawTable]) -> N
 
 
 def code_relative(
-    protection: Protection, codecs: Codecs, tables: Mapping[str, RawTable], private: Mapping[str, CodedTable]
+    protection: Protection,
+    codecs: Codecs,
+    tables: Mapping[str, RawTable],
+    private: Mapping[str, CodedTable],
+    *,
+    null_bases: NullBases,
 ) -> dict[str, dict[str, pa.Array]]:
     """Add the codes of relative columns; returns what has no codec yet: values, of relative columns differences."""
     left: dict[str, dict[str, pa.Array]] = {}
@@ -49,13 +55,14 @@ def code_relative(
         relative = relative_columns(protection, name)
         left[name] = {c: v for c, v in tables[name].values.items() if c not in codecs[name] and c not in relative}
         for column, base in relative.items():
-            codec, values = codecs[name].get(column), tables[name].values[column]
+            codec, values, made = codecs[name].get(column), tables[name].values[column], None
+            if base.value is not None:
+                stand_in = null_bases.get(base.value)
+                made = _differences(protection, name, column, base.value, tables, stand_in=stand_in)
             if isinstance(codec, SequenceCodec):
                 owners = _owner_rows(protection, name, tables)
-                private[name].codes[column] = codec.encode_sequences(values, owners)
-                continue
-            made = _differences(protection, name, column, base, tables)
-            if codec is None:
+                private[name].codes[column] = codec.encode_sequences(values, owners, made)
+            elif codec is None:
                 left[name][column] = made
             else:
                 private[name].codes[column] = codec.encode(made)
@@ -63,7 +70,13 @@ def code_relative(
 
 
 def _differences(
-    protection: Protection, name: str, column: str, base: Base, tables: Mapping[str, RawTable]
+    protection: Protection,
+    name: str,
+    column: str,
+    base: Base,
+    tables: Mapping[str, RawTable],
+    *,
+    stand_in: pa.Scalar | None,
 ) -> pa.Array:
     kind = protection.schema.table(name).column(column).type
     base_type = protection.schema.table(base.table).column(base.column).type
@@ -71,6 +84,8 @@ def _differences(
     if base.table != name:
         rows = _rows_above(protection, name, base.table, tables)
         bases = bases.take(pa.array(np.maximum(rows, 0), mask=rows < 0))
+    if stand_in is not None:
+        bases = bases.fill_null(stand_in)
     return differences(kind, tables[name].values[column], base_type, bases)
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privbench.encode.codec import Codec
-from privbench.encode.relative import SequenceCodec, restored, step_of_codec
-from privbench.schema.relative import relative_columns
-from privbench.schema.unit import Protection
+from privbench.encode.relative import SequenceCodec, restored, stand_ins, step_of_codec
+from privbench.model.model import Model
+from privbench.schema.relative import Base, relative_columns
+from privbench.schema.types import SqlType
 
 Above = Callable[[str, str], pa.Array]
 """Looks up a column of the rows above, by its table and name."""
@@ -27,11 +27,12 @@ def difference(column: str) -> str:
 class RelativeColumns:
     """Works out the relative columns of one table's rows."""
 
-    def __init__(self, protection: Protection, codecs: Mapping[str, Codec], table: str) -> None:
-        self._bases = relative_columns(protection, table)
-        self._codecs = {name: codecs[name] for name in self._bases}
+    def __init__(self, model: Model, table: str) -> None:
+        self._bases = relative_columns(model.protection, table)
+        self._codecs = {name: model.codecs[table][name] for name in self._bases}
+        self._stand_ins = stand_ins(model.spec, model.protection)
         self._table = table
-        self._schema = protection.schema
+        self._schema = model.protection.schema
 
     def __contains__(self, column: str) -> bool:
         return column in self._bases
@@ -42,7 +43,7 @@ class RelativeColumns:
     @property
     def needed(self) -> list[str]:
         """What must be known of a row itself to work out its relative columns."""
-        own = [b.column for b in self._bases.values() if b.table == self._table]
+        own = [b.value.column for b in self._bases.values() if b.value is not None and b.value.table == self._table]
         return [*dict.fromkeys(own), *(difference(name) for name, b in self._bases.items() if not b.previous)]
 
     def is_sequence(self, column: str) -> bool:
@@ -50,20 +51,24 @@ class RelativeColumns:
         return column in self._bases and self._bases[column].previous
 
     def decoded(
-        self, codes: Mapping[str, NDArray[np.uint16]], rng: np.random.Generator, *, owners: NDArray[np.int64] | None
+        self,
+        codes: Mapping[str, NDArray[np.uint16]],
+        rng: np.random.Generator,
+        owners: NDArray[np.int64] | None,
+        values: Mapping[str, pa.Array],
+        above: Above,
     ) -> dict[str, pa.Array]:
-        """Differences drawn for the columns that codes are given of; of sequences the values.
-
-        `owners` are those of all rows of a block; without them no sequence is decoded.
-        """
-        values: dict[str, pa.Array] = {}
-        for name in (n for n in self._bases if n in codes):
+        """Differences drawn for the rows of a block; of sequences the values. `values` are those of other columns."""
+        drawn: dict[str, pa.Array] = {}
+        for name, base in self._bases.items():
             codec = self._codecs[name]
             if not isinstance(codec, SequenceCodec):
-                values[difference(name)] = codec.decode(codes[name], rng, first_row=0)
-            elif owners is not None:
-                values[name] = codec.decode_sequences(codes[name], owners, rng)
-        return values
+                drawn[difference(name)] = codec.decode(codes[name], rng, first_row=0)
+                continue
+            assert owners is not None  # noqa: S101  only owned rows have rows before them
+            start = None if base.value is None else (self._type(base.value), self._looked_up(base.value, values, above))
+            drawn[name] = codec.decode_sequences(codes[name], owners, rng, start)
+        return drawn
 
     def restored(self, values: Mapping[str, pa.Array], above: Above) -> dict[str, pa.Array]:
         """The values of all relative columns but sequences, given those of the others, and differences."""
@@ -71,9 +76,14 @@ class RelativeColumns:
         for name, base in self._bases.items():
             if base.previous:
                 continue
-            bases = known[base.column] if base.table == self._table else above(base.table, base.column)
+            bases, step = self._looked_up(base, known, above), step_of_codec(self._codecs[name])
             kind = self._schema.table(self._table).column(name).type
-            base_type = self._schema.table(base.table).column(base.column).type
-            step = step_of_codec(self._codecs[name])
-            known[name] = restored(kind, known[difference(name)], base_type, bases, step=step)
+            known[name] = restored(kind, known[difference(name)], self._type(base), bases, step=step)
         return {name: known[name] for name, base in self._bases.items() if not base.previous}
+
+    def _type(self, base: Base) -> SqlType:
+        return self._schema.table(base.table).column(base.column).type
+
+    def _looked_up(self, base: Base, values: Mapping[str, pa.Array], above: Above) -> pa.Array:
+        bases = values[base.column] if base.table == self._table else above(base.table, base.column)
+        return bases.fill_null(self._stand_ins[base])

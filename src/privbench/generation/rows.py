@@ -55,7 +55,7 @@ class PrivateRows:
         self._table = model.protection.schema.table(name)
         self._protection = model.protection
         self._codecs = model.codecs[name]
-        self._relative = RelativeColumns(model.protection, self._codecs, name)
+        self._relative = RelativeColumns(model, name)
         self._links = model.protection.links_of(name)
         self._owner = model.protection.owner_link(name)
         self._draws = draws
@@ -246,8 +246,9 @@ class PrivateRows:
             if name not in self._relative:
                 values[name] = codec.decode(block.codes[name], block.rng, first_row=block.first_row)
         owners = None if self._owner is None else block.targets[self._owner.name]
-        values |= self._relative.decoded(block.codes, block.rng, owners=owners)
-        values |= self._relative.restored(values, partial(self._above, block))
+        above = partial(self._above, block)
+        values |= self._relative.decoded(block.codes, block.rng, owners, values, above)
+        values |= self._relative.restored(values, above)
         for link in self._links:
             values |= self._key_values(link, _as_rows(block, link, block.targets[link.name], written))
         return values | dict(number_columns(self._protection, self._table, targets=block.targets, counts=block.counts))

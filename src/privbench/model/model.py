@@ -93,10 +93,12 @@ def _codec(spec: Spec, protection: Protection, table: str, column: str) -> Codec
     first = spec.column(table, column).first
     if first is None:
         return compile_codec(where, steps, nullable=nullable, domain=domain)
+    start = declared.type if declared.start is None else steps
     return SequenceCodec(
         where=where,
         type=declared.type,
         nullable=nullable,
-        first=compile_codec(f"{where} (first)", declared.type, nullable=False, domain=first),
+        has_start=declared.start is not None,
+        first=compile_codec(f"{where} (first)", start, nullable=False, domain=first),
         steps=compile_codec(where, steps, nullable=False, domain=domain),
     )

@@ -417,6 +417,8 @@ def _column_words(column: ColumnSpec) -> dict[str, Plain]:
         words["relative_to"] = column.relative_to
     if column.first is not None:
         words["first"] = domain_json(column.first)
+    if column.start is not None:
+        words["start"] = column.start
     if column.release is not None:
         words["release"] = column.release
     if column.source_type is not None:

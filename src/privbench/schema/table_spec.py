@@ -75,7 +75,8 @@ class ColumnSpec(Words):
     """One column: its SQL type, whether it may be NULL, and the public domain of its values.
 
     Origin PRIVATE without a domain is what the file writes as `domain: private`: to be found with budget. With
-    `relative_to` the domain is that of the differences; `first` is that of the values from which a sequence starts.
+    `relative_to` the domain is that of the differences; `first` is that of the values from which a sequence starts,
+    or, with `start`, of their differences from that column.
     `release` names the earlier release that found the domain, or what the column equals. `source_type` is the type in
     the source where `type` is another one; a dropped column that has it was left out since no type here holds its
     values.
@@ -92,6 +93,7 @@ class ColumnSpec(Words):
     ] = ComputedOrigin.DECLARED
     relative_to: Name | None = None
     first: AnyDomain | None = None
+    start: Name | None = None
     release: Digest | None = None
     source_type: Name | None = None
 
@@ -113,18 +115,14 @@ class ColumnSpec(Words):
 
     @model_validator(mode="after")
     def _with_base(self) -> "ColumnSpec":
-        if self.relative_to is None and self.first is not None:
-            raise ValueError("`first` is the domain of first rows: it has no meaning without `relative_to: previous`")
+        if self.relative_to != PREVIOUS and (self.first is not None or self.start is not None):
+            raise ValueError("`first` and `start` have no meaning without `relative_to: previous`: take them out")
         if self.relative_to is not None and self.computed is not None:
             raise ValueError("computed and relative_to exclude each other: keep one of them")
         if self.relative_to is None or self.drop:
             return self
-        if (self.relative_to == PREVIOUS) != (self.first is not None):
-            raise ValueError(
-                "`first`, the domain of the values of first rows, goes with `relative_to: previous`, and with no other"
-            )
-        if self.first is not None and self.domain is None:
-            raise ValueError("`relative_to: previous` needs `domain`, that of the steps from row to row")
+        if self.relative_to == PREVIOUS and (self.first is None or self.domain is None):
+            raise ValueError("`relative_to: previous` needs `domain`, of the steps, and `first`, of first values")
         if isinstance(self.domain, (Text, Serial)) or isinstance(self.first, (Text, Serial)):
             raise ValueError("differences are numbers: write `range`, `bins` or `values`")
         return self

@@ -32,7 +32,8 @@ class Column:
     """One column. `implied` is the domain that the schema itself promises (CHECK, ENUM, BOOLEAN), if any.
 
     `guessed` says that no schema has the type: it was guessed from the values. `computed` says what the column equals,
-    if it is worked out from other columns, `relative_to` names the column that it is coded as a difference from.
+    if it is worked out from other columns, `relative_to` names the column that it is coded as a difference from,
+    `start` the one from which a sequence starts.
     `source_type` is the type in the source, where ours is another one.
     """
 
@@ -43,6 +44,7 @@ class Column:
     guessed: bool = False
     computed: Expression | None = None
     relative_to: str | None = None
+    start: str | None = None
     source_type: str | None = None
 
 
