@@ -42,14 +42,14 @@ class KeyMaker:
         if self._kept is not None and table.name == self._model.protection.entity:
             return _flat(self._kept.column(name).take(pa.array(rows)))
         type_ = table.column(name).type
-        return numbered(type_, rows, length=self._length(table, name))
+        return numbered(type_, rows, length=self._length(table, name), shape=self._shape(table, name))
 
     def check_room(self, table: Table, rows: int, scale: float) -> None:
         """Refuse a scale at which a numbered key runs out of values."""
         if len(table.primary_key) == 1 and is_numbered(table, table.primary_key):
             name = table.primary_key[0]
-            length = self._length(table, name)
-            check_room(f"{table.name}.{name}", table.column(name).type, rows, scale, length=length)
+            length, shape = self._length(table, name), self._shape(table, name)
+            check_room(f"{table.name}.{name}", table.column(name).type, rows, scale, length=length, shape=shape)
 
     def values(self, name: str, column: str, rows: NDArray[np.int64]) -> pa.Array:
         """The values of a key column of a table, or of one that is copied, at row numbers; NULL where negative."""
@@ -109,6 +109,11 @@ class KeyMaker:
         domain = self._model.spec.column(table.name, column).domain
         wanted = (domain.text[0] + domain.text[-1]) // 2 if isinstance(domain, Text) else TEXT_LENGTH
         return max(1, min(wanted, type_.length or wanted))
+
+    def _shape(self, table: Table, column: str) -> str | None:
+        """What a made-up text key looks like, if its domain says so."""
+        domain = self._model.spec.column(table.name, column).domain
+        return domain.shape if isinstance(domain, Text) else None
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:
