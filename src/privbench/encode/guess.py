@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privbench.encode.shapes import PATTERN_LETTERS, SHARED, is_pattern, shaping
+from privbench.encode.shapes import PATTERN_LETTERS, ROOMY, SHARED, is_pattern, shaping
 from privbench.errors import SpecError
 from privbench.schema.types import Kind, SqlType
 
@@ -37,6 +37,7 @@ _ENDINGS: dict[str, tuple[str, ...]] = {
     "company": ("company", "company name", "companyname", "employer", "organisation", "organization", "manufacturer"),
     "sentence": ("description", "comment", "comments", "note", "notes", "remark", "remarks", "biography", "summary"),
     "title": ("title", "headline", "subject"),
+    "name": ("country", "state", "province", "region", "district", "county"),
     "hex": ("md5", "sha1", "sha256", "hash", "checksum", "digest"),
 }
 _NOT_BEFORE = {"address": ("mac", "wallet", "bitcoin", "memory", "web", "ip", "mail"), "title": ("job", "courtesy")}
@@ -61,6 +62,7 @@ _TITLES = (frozenset(["title", "subject"]), 16)
 """Short columns of these names hold how people are addressed, or a category."""
 _HEX_LENGTHS = (32, 40, 56, 64, 96, 128)
 
+_CAPITALISED = r"^\p{Lu}[^0-9]*\p{Ll}"
 _MATCHING = {
     "email": r"^[^@\s]+@[^@\s]+\.[^@\s]+$",
     "url": r"^(?i:https?|ftp)://\S+$",
@@ -68,6 +70,7 @@ _MATCHING = {
     "ip": r"^\d{1,3}(\.\d{1,3}){3}$",
     "phone": r"^[-+()./ 0-9xX]{6,}$",
     "hex": r"^[0-9a-fA-F]{8,}$",
+    "name": _CAPITALISED,
 }
 """What nearly all values look like where a shape is right."""
 _SURE = ("uuid", "email", "url", "ip")
@@ -75,6 +78,8 @@ _SURE = ("uuid", "email", "url", "ip")
 _LETTERED = ("person", "first_name", "last_name", "city", "company", "address", "title", "sentence")
 _LETTERS = r"\pL"
 _MOST_OFF = 0.02
+_MOST_OFF_NAMES = 0.2
+"""More of the values of names may look otherwise: there are countries like the USA."""
 _LONGEST_PATTERN = 40
 _CLASSES = (("A", "A", "Z"), ("a", "a", "z"), ("9", "0", "9"))
 
@@ -118,17 +123,18 @@ def shape_of_values(guess: str | None, kind: SqlType, values: pa.Array, *, uniqu
     for shape in _SURE:
         if _share(values, _MATCHING[shape]) == 1 and fits(shape, kind, rows=rows):
             return shape
-    pattern = common_pattern(values)
-    return pattern if pattern is not None and fits(pattern, kind, rows=rows) else None
+    named = "name" if _agrees("name", values) else None
+    candidates = (common_pattern(values), named)
+    return next((shape for shape in candidates if shape is not None and fits(shape, kind, rows=rows)), None)
 
 
 def common_pattern(values: pa.Array) -> str | None:
-    """Return the pattern that all values have, with the characters that are the same in all of them; None if none.
+    """Return the pattern that all values have, with the letters that are the same in all of them; None if none.
 
-    A text that has no digit, or nothing but letters of one case, is more likely a word than a code.
+    A text that has no digit is more likely a word than a code.
 
     >>> common_pattern(pa.array(["AB-1234", "CD-1235", "EF-1300"]))
-    'AA-1999'
+    'AA-9999'
     """
     lengths = pc.min_max(pc.utf8_length(values)).as_py() if len(values) > 1 else {"min": 0, "max": 0}
     if lengths["min"] != lengths["max"] or not 2 <= lengths["max"] <= _LONGEST_PATTERN:
@@ -140,14 +146,14 @@ def common_pattern(values: pa.Array) -> str | None:
 
 def _mark(letters: Sequence[str]) -> str | None:
     """What a pattern says of a place where these characters stand."""
-    if len(letters) == 1 and letters[0] not in PATTERN_LETTERS:
+    if len(letters) == 1 and letters[0] not in PATTERN_LETTERS and not letters[0].isdigit():
         return letters[0]
     return next((mark for mark, low, high in _CLASSES if all(low <= letter <= high for letter in letters)), None)
 
 
 def _agrees(shape: str, values: pa.Array) -> bool:
     if shape in _MATCHING:
-        return _share(values, _MATCHING[shape]) >= 1 - _MOST_OFF
+        return _share(values, _MATCHING[shape]) >= 1 - (_MOST_OFF_NAMES if shape == "name" else _MOST_OFF)
     return shape not in _LETTERED or _share(values, _LETTERS) >= 1 - _MOST_OFF
 
 
@@ -173,5 +179,7 @@ def _suits(shape: str, column: str, kind: SqlType) -> bool:
     """Tell whether the type leaves a shape that a name suggests any sense."""
     if shape == "hex":
         return kind.length in _HEX_LENGTHS
+    if shape == "name":
+        return kind.length is None or kind.length >= ROOMY
     names, short = _TITLES
     return column.lower() not in names or kind.length is None or kind.length >= short

@@ -85,13 +85,14 @@ class IntervalCodec(LaidOut):
 
     def ticks_at(self, cells: NDArray[np.int_], shares: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the ticks below which these shares of cells lie, where all of the grid is drawn from."""
-        ticks: NDArray[np.int64] = (self.first[cells].view(np.uint64) + self._offsets(cells, shares)).view(np.int64)
-        return ticks
+        ticks = self.first[cells].view(np.uint64) + self._offsets(cells, shares)
+        return np.asarray(ticks.view(np.int64))
 
     def _pooled(
         self, pool: NumberPool, cells: NDArray[np.int64], rng: np.random.Generator, *, before: float
     ) -> NDArray[np.int64]:
-        return pool.ticks[pool.starts[cells] + draw_ranks(cells, pool.sizes, rng, before=before, skew=pool.skew)]
+        ranks = draw_ranks(cells, pool.sizes, rng, before=before, skew=pool.skew)
+        return np.asarray(pool.ticks[pool.starts[cells] + ranks])
 
     @property
     def _value_by_value(self) -> bool:

@@ -122,10 +122,8 @@ def _round_ticks(start: int, end: int, wanted: int, *, units: Sequence[int], sal
     if not enough:
         return np.empty(0, dtype=np.int64)
     unit = max(enough)
-    low = -(-start // unit)
-    multiples = low + np.floor(_spread(wanted, salt=salt) * (end // unit - low + 1)).astype(np.int64)
-    ticks = multiples * unit
-    return ticks[np.lexsort((mixed(ticks, salt=salt), -_roundness(ticks, units)))]
+    ticks = np.arange(-(-start // unit), end // unit + 1, dtype=np.int64) * unit
+    return ticks[np.lexsort((mixed(ticks, salt=salt), -_roundness(ticks, units)))][:wanted]
 
 
 def _spread(count: int, *, salt: int) -> NDArray[np.float64]:

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from privbench.schema.domain import USUAL_SKEW
 
 _SKEWS = np.arange(0, 2.51, 0.1)
-_FEW = 1e-9
+_ENOUGH = 64
+"""How values repeat is seen from so many repeats on."""
+_NEARLY = 1e-9
 
 
 def weights(size: int, skew: float) -> NDArray[np.float64]:
@@ -27,7 +29,7 @@ def weights(size: int, skew: float) -> NDArray[np.float64]:
 
 def ranks_at(shares: NDArray[np.float64], sizes: NDArray[np.int64], skew: float) -> NDArray[np.int64]:
     """Return the rank at which each share, from 0 up to 1, of a pool is reached."""
-    if abs(skew - 1) < _FEW:
+    if abs(skew - 1) < _NEARLY:
         reached = np.expm1(shares * np.log1p(sizes.astype(np.float64)))
     else:
         rest = 1 - skew
@@ -59,7 +61,7 @@ def fit_skew(groups: Sequence[NDArray[np.int64]]) -> float:
     extra = [np.sort(counts)[::-1] - 1 for counts in groups]
     logs = [np.log(np.arange(1, len(rows) + 1)) for rows in extra]
     total = sum(int(rows.sum()) for rows in extra)
-    if not total:
+    if total < _ENOUGH:
         return USUAL_SKEW
     wanted = sum(float(rows @ log) for rows, log in zip(extra, logs, strict=True)) / total
     means = [
@@ -75,6 +77,6 @@ def _below(ranks: NDArray[np.int64], size: int, skew: float) -> NDArray[np.float
 
 
 def _area(ranks: NDArray[np.float64] | np.float64, skew: float) -> NDArray[np.float64]:
-    if abs(skew - 1) < _FEW:
+    if abs(skew - 1) < _NEARLY:
         return np.asarray(np.log1p(ranks))
     return np.asarray(((ranks + 1) ** (1 - skew) - 1) / (1 - skew))

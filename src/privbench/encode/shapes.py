@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.encode import wordlists
-from privbench.encode.spelling import HEXADECIMAL, LETTERS, SENTENCE, SYLLABLES, TITLE, Spelling, mixed
+from privbench.encode.spelling import HEXADECIMAL, LETTERS, NAME, SENTENCE, SYLLABLES, TITLE, Spelling, mixed
 from privbench.errors import SpecError
 from privbench.schema.types import SqlType
 
@@ -143,7 +143,7 @@ _COMPOSED: dict[str, Callable[[], _Levels]] = {
     "address": _address,
     "company": _company,
 }
-_SPELLED = {"hex": HEXADECIMAL, "word": SYLLABLES, "title": TITLE, "sentence": SENTENCE}
+_SPELLED = {"hex": HEXADECIMAL, "word": SYLLABLES, "name": NAME, "title": TITLE, "sentence": SENTENCE}
 SHAPES = (*_COMPOSED, *_SPELLED)
 """The names of all shapes; any other one is a pattern."""
 SHARED = ("first_name", "last_name", "city", "ip")
@@ -188,7 +188,7 @@ class Composed:
         fitting = [[f for form in level if (f := _fitted(form, limit))] for level in levels]
         self._levels = [[tuple(map(_Words, form)) for form in level] for level in fitting if level]
         rooms = [min(prod(map(len, form)) for form in level) for level in self._levels]
-        self._ends = [sum(rooms[: at + 1]) for at in range(len(rooms))]
+        self.ends = [min(sum(rooms[: at + 1]), _ENDLESS) for at in range(len(rooms))]
         self._orders: dict[tuple[object, ...], NDArray[np.int64]] = {}
         forms = [form for level in self._levels for form in level]
         self._shortest = min((sum(int(p.lengths.min()) for p in form) for form in forms), default=0)
@@ -198,12 +198,12 @@ class Composed:
     @property
     def size(self) -> int:
         """How many different strings there are; 0 if none fits."""
-        return self._ends[-1] if self._ends else 0
+        return self.ends[-1] if self.ends else 0
 
     @property
     def usual(self) -> int:
         """How many strings there are that people would write."""
-        return self._ends[0] if self._ends else 0
+        return self.ends[0] if self.ends else 0
 
     def room(self, longest: int) -> int:
         """How many rows can get a string of their own; the length counts for nothing, since all strings fit."""
@@ -235,8 +235,9 @@ class Composed:
         at, cells = cell
         if bounds[1] == 0:
             return pa.array([""] * len(numbers), pa.string())
-        if self._tries > 1 and pool <= self.usual <= _SMALL:
-            order = self._suiting(bounds, cell, salt=salt)
+        candidates = min(self.size, max(self.usual, TRIES * pool))
+        if self._tries > 1 and candidates <= _SMALL:
+            order = self._suiting(candidates, bounds, cell, salt=salt)
             return self._strings(order[numbers % len(order)], salt=salt)
         tries = max(1, min(self._tries, self.size // (pool * cells)))
         chosen = (numbers * cells + at) * tries
@@ -245,15 +246,17 @@ class Composed:
             chosen = self._best(chosen, low, high, tries=tries, salt=salt)
         return self._strings(chosen % self.size, salt=salt)
 
-    def _suiting(self, bounds: tuple[int, int], cell: tuple[int, int], *, salt: int) -> NDArray[np.int64]:
-        """Return the usual numbers in the order in which they suit a cell: all that fit, then the nearest.
+    def _suiting(
+        self, candidates: int, bounds: tuple[int, int], cell: tuple[int, int], *, salt: int
+    ) -> NDArray[np.int64]:
+        """Return numbers in the order in which they suit a cell: all that fit, the usual first, then the nearest.
 
         Of those that do not fit, each cell has some for itself, so that cells without any do not share theirs.
         """
-        key = (bounds, cell, salt)
+        key = (candidates, bounds, cell, salt)
         if key not in self._orders:
             at, cells = cell
-            numbers = np.arange(self.usual)
+            numbers = np.arange(candidates)
             misfit = _misfit(self._lengths(numbers, salt=salt), *bounds)
             foreign = (misfit > 0) & (numbers % cells != at)
             self._orders[key] = np.lexsort((numbers, misfit, foreign, misfit > 0))
@@ -298,10 +301,10 @@ class Composed:
     def _groups(self, numbers: NDArray[np.int64], *, salt: int) -> list[_Group]:
         """Sort numbers by the form that they are written in, which follows from the number alone."""
         groups = []
-        levels = np.searchsorted(np.minimum(self._ends, _ENDLESS), numbers, side="right")
+        levels = np.searchsorted(self.ends, numbers, side="right")
         for at, forms in enumerate(self._levels):
             rows = np.flatnonzero(levels == at)
-            own = numbers[rows] - (self._ends[at - 1] if at else 0)
+            own = numbers[rows] - (self.ends[at - 1] if at else 0)
             form = mixed(own, salt=salt) % np.uint64(len(forms))
             for which, parts in enumerate(forms):
                 mine = np.flatnonzero(form == np.uint64(which))

@@ -127,6 +127,10 @@ def _hexadecimal(numbers: NDArray[np.int64], lengths: NDArray[np.int64], salt: i
     return _spell(numbers, lengths, blocks=_blocks(_HEX), salt=salt)
 
 
+def _name(numbers: NDArray[np.int64], lengths: NDArray[np.int64], salt: int) -> pa.Array:
+    return pc.utf8_capitalize(words(numbers, lengths, salt))
+
+
 def _title(numbers: NDArray[np.int64], lengths: NDArray[np.int64], salt: int) -> pa.Array:
     return pc.utf8_title(_spell(numbers, lengths, blocks=_phrases(), salt=salt, tails=_tails()))
 
@@ -140,6 +144,7 @@ def _sentence(numbers: NDArray[np.int64], lengths: NDArray[np.int64], salt: int)
 LETTERS = Spelling(write=unique_strings, capacity=capacity)
 SYLLABLES = Spelling(write=words, capacity=word_capacity)
 HEXADECIMAL = Spelling(write=_hexadecimal, capacity=_hex_capacity)
+NAME = Spelling(write=_name, capacity=word_capacity)
 TITLE = Spelling(write=_title, capacity=_title_capacity)
 SENTENCE = Spelling(write=_sentence, capacity=_sentence_capacity)
 
