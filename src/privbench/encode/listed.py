@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privbench.encode.grid import INT64_DIGITS, one_array, typed, whole_numbers
 from privbench.encode.layout import Codes, LaidOut, Layout
-from privbench.encode.pool import ranks_at, weights
+from privbench.encode.pool import draw_ranks, weights
 from privbench.encode.predicate import All, OfValues, Predicate, conjunction
 from privbench.encode.scalar import bounds_of, decimal_of, number_of
 from privbench.encode.shapes import ROOMY, shaping
@@ -81,13 +81,15 @@ class TextList(LaidOut):
         cells = pc.fill_null(places, self.other_code or 0).to_numpy(zero_copy_only=False)
         return self.layout.pack(cells, values)
 
-    def decode(self, codes: Codes, rng: np.random.Generator, *, first_row: int) -> pa.Array:  # noqa: ARG002
+    def decode(self, codes: Codes, rng: np.random.Generator, *, first_row: int) -> pa.Array:
         """Return the listed string of each code; one of the made-up ones for OTHER."""
         places = codes.astype(np.int64)
         if self.other_code is not None:
             unlisted = codes == self.other_code
-            shares = rng.random(int(unlisted.sum()))
-            places[unlisted] += ranks_at(shares, np.full(len(shares), len(self.others)), self.skew)
+            one_pool = np.zeros(int(unlisted.sum()), dtype=np.int64)
+            before = first_row / max(len(codes), 1)  # batches of this size that came before
+            sizes = np.array([len(self.others)])
+            places[unlisted] += draw_ranks(one_pool, sizes, rng, before=before, skew=self.skew)
         return _take(pa.concat_arrays([self.points, self.others]), places, self.layout.nulls(codes))
 
     def coverage(self, predicate: Predicate | All) -> NDArray[np.float64]:
