@@ -34,6 +34,16 @@ BINS: dict[str, Domain] = {
     ),
     "TIMESTAMPTZ": Bins(bins=("1999-12-31 22:30:00", "2000-01-01 00:30:00", "2001-01-01 00:30:00+01:00"), step="1h"),
 }
+POOLS: dict[str, Domain] = {
+    "INTEGER": Bins(bins=(-50, -10, 1, 1000, 10**6), heavy_hitters=(-10, 99), distinct=60),
+    "BIGINT": Bins(bins=(-(2**63), -1, 1, 2**62, 2**63), heavy_hitters=(5,), distinct=7, skew=0),
+    "DOUBLE": Bins(bins=(-1e6, 0, 0.1, 1, 1e6), heavy_hitters=(0.29,), distinct=100),
+    "DECIMAL(9,2)": Bins(bins=(0, "0.05", 10, 99999), distinct=500, skew=0.7),
+    "DATE": Bins(bins=("1900-01-01", "1999-12-31", "2030-01-01"), distinct=50, skew=2),
+    "TIMESTAMP": Bins(bins=("2000-01-01", "2020-02-01", "2021-12-31"), step="1s", distinct=50),
+    "VARCHAR": Values(values=("b", "a"), other=True, others=300, skew=0.5),
+    "VARCHAR(30)": Values(values=("Rome", "Paris"), other=True, others=500, shape="city"),
+}
 RANGES: dict[str, Domain] = {
     "TINYINT": Range(range=(-128, 127)),
     "SMALLINT": Range(range=(-5, 25), step=5),
@@ -66,7 +76,7 @@ TEXTS: dict[str, Domain] = {
     "VARCHAR(90)": Text(text=(1, 30, 80)),
 }
 SERIALS: dict[str, Domain] = {name: Serial() for name in (*BINS, "VARCHAR")}
-CASES = [(name, domain) for table in (BINS, RANGES, VALUES, TEXTS, SERIALS) for name, domain in table.items()]
+CASES = [(name, domain) for table in (BINS, POOLS, RANGES, VALUES, TEXTS, SERIALS) for name, domain in table.items()]
 
 
 def compiled(name: str, domain: Domain, *, nullable: bool = True) -> Codec:
@@ -264,6 +274,12 @@ def test_serial_numbers_rows_and_refuses_a_type_that_is_too_narrow() -> None:
         ("VARCHAR", Text(text=(8, 4)), "must ascend"),
         ("VARCHAR(5)", Text(text=(0, 6, 8)), "more than VARCHAR"),
         ("INTEGER", Text(text=(0, 8)), "does not suit INTEGER"),
+        ("CHAR(5)", Text(text=(5, 6), shape="email"), "no string of the shape 'email' fits CHAR"),
+        ("VARCHAR(3)", Text(text=(0, 3), shape="AA-99"), "no string of the shape 'AA-99' fits VARCHAR"),
+        ("VARCHAR", Text(text=(0, 8), shape="emial"), "'emial' is no shape. Write one of email, phone"),
+        ("VARCHAR", Text(text=(0, 8), shape="A9", distinct=261), "only 260 strings of the shape 'A9'"),
+        ("CHAR", Values(values=("a",), other=True, others=500), "`others` is 500, but only"),
+        ("VARCHAR", Values(values=("a",), other=True, others=500, shape="99"), "`others` is 500, but only 100"),
     ],
 )
 def test_a_wrong_declaration_says_where_and_what(name, domain, said) -> None:

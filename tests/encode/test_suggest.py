@@ -185,5 +185,48 @@ def test_text_is_listed_when_short_lists_repeat_and_made_up_otherwise() -> None:
     assert suggested("VARCHAR(7)", names) == Text(text=(5, 6, 7, 8), distinct=1200)
     column = pa.chunked_array([["b", "a", "a", "b"] * 40])
     few = suggest_domain("t.c", parse_type("VARCHAR"), column, unique=False, entities=15)
-    assert few == Text(text=(1, 2), distinct=2), "a list must not show what single entities hold"
+    assert few == Text(text=(1, 2), distinct=2, skew=0), "a list must not show what single entities hold"
     assert suggested("BOOLEAN", [True]) == Values(values=(False, True))
+
+
+def test_few_different_numbers_among_many_possible_are_kept_in_number_and_repetition() -> None:
+    rng = np.random.default_rng(0)
+    pool = rng.integers(100_000, 30_000_000, 700)
+    column = pa.array(pool[rng.zipf(1.3, 20_000) % 700], pa.int32())
+    domain = suggested("INTEGER", column)
+    assert isinstance(domain, Bins)
+    assert domain.distinct == pytest.approx(pc.count_distinct(column).as_py(), rel=0.05)
+    codec = compile_codec("t.c", parse_type("INTEGER"), nullable=False, domain=domain)
+    made = codec.decode(codec.encode(column), rng, first_row=0)
+    assert pc.count_distinct(made).as_py() == pytest.approx(pc.count_distinct(column).as_py(), rel=0.15)
+    anywhere = suggested("INTEGER", pa.array(rng.integers(0, 10**7, 5000), pa.int32()))
+    assert isinstance(anywhere, Bins)
+    assert anywhere.distinct is None
+
+
+def test_frequent_strings_are_kept_beside_other_if_they_cover_enough() -> None:
+    frequent = [f"Town{i:03d}" for i in range(300) for _ in range(20)]
+    rare = [f"Hamlet {i} of the hills" for i in range(400)]
+    domain = suggested("VARCHAR", frequent + rare)
+    assert isinstance(domain, Values)
+    assert len(domain.values) == 256
+    assert domain.other
+    assert domain.others == 440
+    assert not {*domain.values} & {*rare}, "what few have is not listed"
+    column = pa.chunked_array([frequent + rare])
+    few = suggest_domain("t.c", parse_type("VARCHAR"), column, unique=False, entities=40)
+    assert isinstance(few, Text), "rows of few entities do not make a value frequent"
+
+
+def test_shapes_are_seen_in_values_and_a_wrong_guess_is_dropped() -> None:
+    def shape(values: list[str], guess: str | None = None) -> str | None:
+        column = pa.chunked_array([values])
+        domain = suggest_domain("t.c", parse_type("VARCHAR(40)"), column, unique=True, guess=guess)
+        assert isinstance(domain, Text)
+        return domain.shape
+
+    assert shape([f"{chr(65 + i % 26)}Q-{i:04d}" for i in range(300)]) == "AQ-9999"
+    assert shape([f"u{i}@mail.invalid" for i in range(30)]) == "email"
+    assert shape([f"{i} of them" for i in range(30)], guess="email") is None
+    assert shape([f"Jo{chr(97 + i % 26)}{chr(97 + i // 26)}" for i in range(60)], guess="last_name") == "last_name"
+    assert shape([f"A{i}" for i in range(10)]) is None, "too few codes for more rows"

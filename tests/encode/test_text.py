@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.encode.codec import compile_codec
-from privbench.encode.text import capacity, key_strings, needed_length, unique_strings, word_capacity, words
+from privbench.encode.spelling import LETTERS, capacity, key_strings, unique_strings, word_capacity, words
 from privbench.errors import SchemaError
 from privbench.schema.domain import Text
 from privbench.schema.types import parse_type
@@ -21,7 +21,7 @@ NUMBERS = st.lists(st.integers(0, 2**63 - 1) | st.integers(0, 5000), unique=True
 def test_strings_have_their_length_and_never_meet(numbers, data, salt) -> None:
     rows = np.array(numbers, dtype=np.int64)
     extra = data.draw(st.lists(st.integers(0, 20), min_size=len(rows), max_size=len(rows)))
-    lengths = needed_length(rows) + np.array(extra)
+    lengths = LETTERS.needed(rows) + np.array(extra)
     made = unique_strings(rows, lengths, salt=salt)
     made.validate(full=True)
     assert pc.utf8_length(made).to_pylist() == lengths.tolist()

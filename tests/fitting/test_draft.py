@@ -1,5 +1,6 @@
 """What a drafted spec says of keys, NULLs and columns that cannot be modelled."""
 
+import re
 from pathlib import Path
 
 import duckdb
@@ -7,7 +8,10 @@ import pytest
 
 from privbench.errors import SchemaError, SpecError
 from privbench.fitting.draft import draft
-from privbench.schema.domain import Origin, Text, Values
+from privbench.fitting.fit import fit
+from privbench.generation.generate import generate
+from privbench.model.file import load_model, save_model
+from privbench.schema.domain import Bins, Origin, Text, Values
 from privbench.schema.spec import read_spec, write_spec
 
 
@@ -80,3 +84,56 @@ def test_keys_nulls_and_implied_domains(tmp_path: Path) -> None:
 def test_an_unknown_origin_of_domains_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="found with budget"):
         draft(tmp_path, domains="guess")
+
+
+PEOPLE = (
+    "CREATE TABLE people (code VARCHAR PRIMARY KEY, email VARCHAR(60) UNIQUE, phone VARCHAR, first_name VARCHAR, "
+    "city VARCHAR(40), wage INTEGER)",
+    "INSERT INTO people SELECT printf('%c%c-%04d', 65 + i % 20, 66 + i % 7, i), 'p' || i || '@mail.invalid', "
+    "'555', 'Jo' || chr(CAST(97 + i % 11 AS INTEGER)), "
+    "CASE WHEN i % 4 THEN 'Town' || i % 5 ELSE 'Hamlet' || i END, 7919 * (i % 37) + 500000 * (i % 5) "
+    "FROM range(2000) t(i)",
+)
+
+
+def test_shapes_are_guessed_from_names_without_looking_at_values(tmp_path: Path) -> None:
+    columns = draft(_database(tmp_path / "d", *PEOPLE)).tables["people"].columns
+    assert columns["email"].domain == Text(text=(17, 32), shape="email")
+    assert columns["email"].origin is Origin.SCHEMA
+    assert columns["first_name"].domain == Text(text=(2, 8, 9), shape="first_name", distinct=243)
+    assert columns["phone"].domain == Text(text=(12, 13), shape="phone")
+    assert columns["city"].domain is columns["code"].domain is None
+    assert columns["city"].origin is Origin.PRIVATE
+
+
+def test_shapes_and_repetition_are_read_from_data_and_written_again(tmp_path: Path) -> None:
+    spec = draft(_database(tmp_path / "d", *PEOPLE), domains="data")
+    columns = spec.tables["people"].columns
+    assert columns["code"].domain == Text(text=(7, 8), shape="AA-9999")
+    email, city, wage = (columns[name].domain for name in ("email", "city", "wage"))
+    assert isinstance(email, Text)
+    assert email.shape == "email"
+    assert isinstance(city, Values)
+    assert city.values == tuple(f"Town{i}" for i in range(5))
+    assert (city.other, city.others, city.shape) == (True, 500, "city")
+    assert isinstance(wage, Bins)
+    assert wage.distinct is not None
+    assert {c.origin for c in columns.values()} == {Origin.DATA}
+    write_spec(spec, tmp_path / "s.yaml")
+    assert read_spec(tmp_path / "s.yaml") == spec
+
+
+def test_a_model_with_made_up_values_is_saved_and_generated(tmp_path: Path) -> None:
+    model = fit(draft(_database(tmp_path / "d", *PEOPLE), domains="data"), epsilon=100)
+    save_model(model, tmp_path / "m")
+    for out in ("a", "b"):
+        generate(load_model(tmp_path / "m"), tmp_path / out, seed=1)
+    with duckdb.connect() as connection:
+        first, second = (connection.execute(f"FROM '{tmp_path / o}/data/people.parquet'").fetchall() for o in "ab")
+    assert first == second
+    codes, emails, cities = ({row[at] for row in first} for at in (0, 1, 4))
+    assert len(codes) == len(emails) == len(first)
+    assert all(re.fullmatch("[A-Z]{2}-[0-9]{4}", code) for code in codes)
+    assert all(email.endswith(("@example.com", "@example.org", "@example.net")) for email in emails)
+    assert 300 < len(cities) < 520
+    assert not any("Hamlet" in city for city in cities)

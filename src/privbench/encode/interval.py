@@ -2,11 +2,11 @@
 
 The outer cells are open when encoding: what lies below or above goes to the nearest one. Decoding draws between
 the outer edges as declared (held inside the type's bounds): uniform on the grid, log-uniform where a cell of
-positive numbers spans more than a factor of 2.5.
+positive numbers spans more than a factor of 2.5. With `distinct`, it draws from a pool of so many values instead.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor
@@ -15,10 +15,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privbench.encode.grid import FLOAT_EXPONENTS, Grid, float_exponent, one_array
+from privbench.encode.grid import FLOAT_EXPONENTS, INT64_DIGITS, Grid, float_exponent, one_array
 from privbench.encode.layout import Codes, LaidOut, Layout
+from privbench.encode.number_pool import NumberPool, number_pool
+from privbench.encode.pool import draw_ranks
 from privbench.encode.predicate import All, Between, OfValues, Predicate, Prefix
-from privbench.encode.scalar import family_of, number_of, step_of
+from privbench.encode.scalar import MICROSECONDS, counts_microseconds, family_of, number_of, step_of
+from privbench.encode.spelling import salt_of
 from privbench.errors import SpecError
 from privbench.schema.domain import MAX_CELLS, Bins, Range, Scalar
 from privbench.schema.types import Kind, SqlType
@@ -34,6 +37,7 @@ class IntervalCodec(LaidOut):
     grid: Grid
     first: NDArray[np.int64]  # (cells,)
     last: NDArray[np.int64]  # (cells,)
+    pool: NumberPool | None = None
     ordered: bool = True
 
     def encode(self, values: pa.Array | pa.ChunkedArray) -> Codes:
@@ -44,12 +48,15 @@ class IntervalCodec(LaidOut):
             cells = np.searchsorted(self.first[1:], ticks, side="right")
         return self.layout.pack(cells, values)
 
-    def decode(self, codes: Codes, rng: np.random.Generator, *, first_row: int) -> pa.Array:  # noqa: ARG002
+    def decode(self, codes: Codes, rng: np.random.Generator, *, first_row: int) -> pa.Array:
         nulls = self.layout.nulls(codes)
         cells = np.where(nulls, 0, codes)
+        if self.pool is not None:
+            before = first_row / max(len(codes), 1)  # batches of this size that came before
+            return self.grid.values(self._pooled(self.pool, cells.astype(np.int64), rng, before=before), nulls=nulls)
         ticks = self.first[cells]
         if not self._value_by_value:
-            ticks = (ticks.view(np.uint64) + self._offsets(cells, rng.random(len(cells)))).view(np.int64)
+            ticks = self.ticks_at(cells, rng.random(len(cells)))
         return self.grid.values(ticks, nulls=nulls)
 
     def coverage(self, predicate: Predicate | All) -> NDArray[np.float64]:
@@ -57,14 +64,35 @@ class IntervalCodec(LaidOut):
 
     def at(self, cell: int, share: float) -> Scalar:
         """Return the value below which that share of a cell's values lies, by the law that decode draws from."""
-        offset = int(self._offsets(np.array([cell]), np.array([share]))[0])
-        return self.grid.scalar(int(self.first[cell]) + offset)
+        if self.pool is not None:
+            return self.grid.scalar(self.pool.at(cell, share))
+        return self.grid.scalar(int(self.ticks_at(np.array([cell]), np.array([share]))[0]))
+
+    @property
+    def values_in(self) -> NDArray[np.float64]:
+        """How many different values each cell decodes to."""
+        return self._spans.astype(np.float64) + 1 if self.pool is None else self.pool.sizes.astype(np.float64)
+
+    def draws(self, tick: int) -> bool:
+        """Tell whether a tick between the outer edges is ever decoded to."""
+        return self.pool is None or self.pool.holds(tick)
 
     def labels(self) -> tuple[str, ...]:
         """Return a value, or an interval, per code."""
         starts, ends = self._strings(self.first), self._strings(self.last)
         names = [a if a == b else f"{a} .. {b}" for a, b in zip(starts, ends, strict=True)]
         return self.layout.labels(names)
+
+    def ticks_at(self, cells: NDArray[np.int_], shares: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the ticks below which these shares of cells lie, where all of the grid is drawn from."""
+        ticks = self.first[cells].view(np.uint64) + self._offsets(cells, shares)
+        return np.asarray(ticks.view(np.int64))
+
+    def _pooled(
+        self, pool: NumberPool, cells: NDArray[np.int64], rng: np.random.Generator, *, before: float
+    ) -> NDArray[np.int64]:
+        ranks = draw_ranks(cells, pool.sizes, rng, before=before, skew=pool.skew)
+        return np.asarray(pool.ticks[pool.starts[cells] + ranks])
 
     @property
     def _value_by_value(self) -> bool:
@@ -115,6 +143,8 @@ class IntervalCodec(LaidOut):
 
     def _share(self, low: int, high: int) -> NDArray[np.float64]:
         """Return the share of each cell that a run of ticks covers, by the law that decode draws from."""
+        if self.pool is not None:
+            return self.pool.share(low, high)
         a = np.clip(self.first, low, None)
         b = np.clip(self.last, None, high)
         overlap = a <= b
@@ -173,7 +203,31 @@ def bins_codec(where: str, kind: SqlType, domain: Bins, *, nullable: bool) -> In
             )
     starts = sorted({start, *inner, *heavy_hitters, *(s + 1 for s in heavy_hitters if s + 1 < end)})
     _check_count(where, len(starts))
-    return _codec(where, grid, np.array(starts, dtype=np.int64), last=end - 1, nullable=nullable)
+    codec = _codec(where, grid, np.array(starts, dtype=np.int64), last=end - 1, nullable=nullable)
+    return codec if domain.distinct is None else _with_pool(codec, domain.distinct, skew=domain.skew)
+
+
+def _with_pool(codec: IntervalCodec, distinct: int, *, skew: float) -> IntervalCodec:
+    """Let a codec draw from a fixed pool, the same at every seed; as it is if there are not more values than that."""
+    if codec.values_in.sum() <= distinct:
+        return codec
+    pool = number_pool(
+        codec.first,
+        codec.values_in,
+        lambda cell, shares: codec.ticks_at(np.full(len(shares), cell), shares),
+        units=_round_units(codec.grid),
+        distinct=distinct,
+        skew=skew,
+        salt=salt_of(codec.where),
+    )
+    return replace(codec, pool=pool)
+
+
+def _round_units(grid: Grid) -> Sequence[int]:
+    """Return how many ticks make a round number or a round time, each number a multiple of those before it."""
+    if not counts_microseconds(grid.type):
+        return [n * 10**e for e in range(INT64_DIGITS) for n in (1, 5)]
+    return [time // int(grid.step) for time in MICROSECONDS.values() if time % grid.step == 0]
 
 
 def _grid(where: str, kind: SqlType, declared: Sequence[Scalar], *, step: Scalar | None, coarsest: int) -> Grid:

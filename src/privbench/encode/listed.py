@@ -2,7 +2,7 @@
 
 Numbers, dates and booleans are ordered by value, and an unlisted one goes to the nearest listed one. Text is
 nominal: unlisted text goes to OTHER (to the first cell where there is no OTHER), and OTHER decodes to made-up
-strings that are not in the list.
+strings that are not in the list: as many as the domain says, of its shape, or else about as long as the listed ones.
 """
 
 from dataclasses import dataclass
@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 
 from privbench.encode.grid import INT64_DIGITS, one_array, typed, whole_numbers
 from privbench.encode.layout import Codes, LaidOut, Layout
+from privbench.encode.pool import draw_ranks, weights
 from privbench.encode.predicate import All, OfValues, Predicate, conjunction
 from privbench.encode.scalar import bounds_of, decimal_of, number_of
-from privbench.encode.text import capacity, key_strings
+from privbench.encode.shapes import ROOMY, shaping
+from privbench.encode.spelling import LETTERS, SYLLABLES, key_strings, salt_of
 from privbench.errors import SpecError
-from privbench.schema.domain import Scalar, Values
+from privbench.schema.domain import EVEN_SKEW, Scalar, Values
 from privbench.schema.types import Kind, SqlType
 
 _Numbers = NDArray[np.int64] | NDArray[np.float64]
@@ -64,10 +66,14 @@ class OrderedList(LaidOut):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TextList(LaidOut):
-    """Listed strings in the order of their code points; `others` are the strings that OTHER stands for."""
+    """Listed strings in the order of their code points; `others` are the strings that OTHER stands for.
+
+    The most frequent of these come first, and the next ones are rarer as `skew` says.
+    """
 
     points: pa.Array
     others: pa.Array
+    skew: float
     ordered: bool = False
 
     def encode(self, values: pa.Array | pa.ChunkedArray) -> Codes:
@@ -75,17 +81,25 @@ class TextList(LaidOut):
         cells = pc.fill_null(places, self.other_code or 0).to_numpy(zero_copy_only=False)
         return self.layout.pack(cells, values)
 
-    def decode(self, codes: Codes, rng: np.random.Generator, *, first_row: int) -> pa.Array:  # noqa: ARG002
+    def decode(self, codes: Codes, rng: np.random.Generator, *, first_row: int) -> pa.Array:
         """Return the listed string of each code; one of the made-up ones for OTHER."""
         places = codes.astype(np.int64)
         if self.other_code is not None:
             unlisted = codes == self.other_code
-            places[unlisted] += rng.integers(len(self.others), size=int(unlisted.sum()))
+            one_pool = np.zeros(int(unlisted.sum()), dtype=np.int64)
+            before = first_row / max(len(codes), 1)  # batches of this size that came before
+            sizes = np.array([len(self.others)])
+            places[unlisted] += draw_ranks(one_pool, sizes, rng, before=before, skew=self.skew)
         return _take(pa.concat_arrays([self.points, self.others]), places, self.layout.nulls(codes))
 
     def coverage(self, predicate: Predicate | All) -> NDArray[np.float64]:
         """1 for the listed strings that satisfy the predicate; for OTHER, the share of its made-up strings."""
         return self.layout.coverage(predicate, self._shares)
+
+    @property
+    def other_shares(self) -> NDArray[np.float64]:
+        """How often each of the strings that OTHER stands for is drawn."""
+        return weights(len(self.others), self.skew)
 
     def labels(self) -> tuple[str, ...]:
         return self.layout.labels(self.points.to_pylist())
@@ -93,8 +107,8 @@ class TextList(LaidOut):
     def _shares(self, parts: tuple[OfValues, ...]) -> NDArray[np.float64]:
         holds = conjunction(parts, str)
         cells = np.array([float(holds(p)) for p in self.points.to_pylist()])
-        others = [holds(o) for o in self.others.to_pylist()]
-        return self.layout.spread(cells, other=sum(others) / max(len(others), 1))
+        others = np.array([holds(o) for o in self.others.to_pylist()], dtype=np.float64)
+        return self.layout.spread(cells, other=float(others @ self.other_shares))
 
 
 def ordered_list(where: str, kind: SqlType, domain: Values, *, nullable: bool) -> OrderedList:
@@ -119,11 +133,35 @@ def text_list(where: str, kind: SqlType, domain: Values, *, nullable: bool) -> T
     """Compile a list of strings."""
     listed = sorted(_string(where, kind, value) for value in domain.values)
     points = pa.array(listed, type=pa.string())
-    others = pa.array(unlisted(kind, set(listed)) if domain.other else [], type=pa.string())
-    if domain.other and not len(others):
+    made = _others(where, kind, domain, listed) if domain.other else []
+    if domain.other and not made:
         raise SpecError(f"{where}: every short {kind.sql} is listed, so none is left for `other`; leave `other` out.")
     layout = Layout(cells=len(listed), other=domain.other, nullable=nullable)
-    return TextList(where=where, layout=layout, points=points, others=others)
+    skew = EVEN_SKEW if domain.others is None else domain.skew
+    return TextList(where=where, layout=layout, points=points, others=pa.array(made, type=pa.string()), skew=skew)
+
+
+def _others(where: str, kind: SqlType, domain: Values, listed: list[str]) -> list[str]:
+    """Make up the strings that OTHER stands for."""
+    if domain.others is None and domain.shape is None:
+        return unlisted(kind, set(listed))
+    count = _OTHERS if domain.others is None else domain.others
+    shape, tries = shaping(where, domain.shape, kind), count + len(listed)
+    lengths = [max(len(text), 1) for text in listed]
+    if domain.shape is None:  # as long as the listed ones, or longer if there are not enough strings of that length
+        shape = SYLLABLES if SYLLABLES.room(min(kind.length or ROOMY, ROOMY)) >= tries else LETTERS
+    room = shape.room(kind.length or ROOMY)
+    numbers = np.arange(min(tries, room), dtype=np.int64)
+    wanted = np.array(lengths, dtype=np.int64)[numbers % len(lengths)]
+    made = shape.unique(numbers, wanted, wanted, salt=salt_of(where)).to_pylist()
+    rest = set(listed)
+    others = [text for text in made if text not in rest and len(text) <= (kind.length or len(text))][:count]
+    if domain.others is not None and len(others) < count:
+        raise SpecError(
+            f"{where}: `others` is {count}, but only {len(others)} strings that fit {kind.sql} are left beside the "
+            "list. Write at most that many, or another shape."
+        )
+    return others
 
 
 def _fitting(where: str, kind: SqlType, value: Scalar) -> Fraction:
@@ -177,7 +215,7 @@ def _cuts(points: _Numbers) -> _Numbers:
 def unlisted(kind: SqlType, listed: set[str]) -> list[str]:
     """Make up strings that OTHER can stand for; none if the list holds all that we would write."""
     length = _OTHER_LENGTH if kind.length is None else min(_OTHER_LENGTH, kind.length)
-    tries = np.arange(min(capacity(length), len(listed) + _OTHERS), dtype=np.int64)
+    tries = np.arange(min(LETTERS.room(length), len(listed) + _OTHERS), dtype=np.int64)
     made: list[str] = key_strings(tries, length).to_pylist()
     return [text for text in made if text not in listed][:_OTHERS]
 

@@ -14,7 +14,8 @@ from privbench.encode.grid import Grid
 from privbench.encode.layout import Codes, LaidOut, Layout, blank
 from privbench.encode.predicate import All, Between, OfValues, Predicate
 from privbench.encode.scalar import family_of
-from privbench.encode.text import capacity, key_numbers, key_strings
+from privbench.encode.shapes import ROOMY, shaping
+from privbench.encode.spelling import capacity, key_strings
 from privbench.errors import SchemaError, SpecError
 from privbench.schema.types import Kind, SqlType
 
@@ -68,33 +69,34 @@ def serial_codec(where: str, kind: SqlType, *, nullable: bool) -> SerialCodec:
     return SerialCodec(where=where, layout=Layout(cells=1, nullable=nullable), type=kind)
 
 
-def numbered(of: SqlType, rows: NDArray[np.int64], *, length: int = TEXT_LENGTH) -> pa.Array:
-    """Return the value of each row number (from 0).
+def numbered(of: SqlType, rows: NDArray[np.int64], *, length: int = TEXT_LENGTH, shape: str | None = None) -> pa.Array:
+    """Return the value of each row number (from 0); text of a length, or of a shape and about that length.
 
     >>> from privbench.schema.types import parse_type
     >>> numbered(parse_type("INTEGER"), np.arange(3)).to_pylist()
     [1, 2, 3]
     """
+    if of.kind is Kind.TEXT and shape is not None:
+        lengths = np.full(len(rows), length, dtype=np.int64)
+        return shaping("a text key", shape, of).unique(rows, lengths, lengths, salt=0)
     if of.kind is Kind.TEXT:
         return key_strings(rows, length)
     first, grid = _numbering(of)
     return grid.values(rows + first, nulls=np.zeros(len(rows), dtype=np.bool_))
 
 
-def row_numbers(of: SqlType, values: pa.Array, *, length: int = TEXT_LENGTH) -> NDArray[np.int64]:
-    """Return the row number of each value that `numbered` made, none of them NULL.
+def row_numbers(of: SqlType, values: pa.Array) -> NDArray[np.int64]:
+    """Return the row number of each value that `numbered` made, none of them NULL or text.
 
     >>> from privbench.schema.types import parse_type
     >>> row_numbers(parse_type("INTEGER"), pa.array([1, 3], pa.int32())).tolist()
     [0, 2]
     """
-    if of.kind is Kind.TEXT:
-        return key_numbers(values, length)
     first, grid = _numbering(of)
     return grid.ticks(values) - first
 
 
-def most_values(of: SqlType, *, length: int = TEXT_LENGTH) -> int:
+def most_values(of: SqlType, *, length: int = TEXT_LENGTH, shape: str | None = None) -> int:
     """Return how many different values the type has room for.
 
     >>> from privbench.schema.types import parse_type
@@ -102,17 +104,20 @@ def most_values(of: SqlType, *, length: int = TEXT_LENGTH) -> int:
     32767
     """
     if of.kind is Kind.TEXT:
-        return capacity(length)
+        return capacity(length) if shape is None else shaping("a text key", shape, of).room(of.length or ROOMY)
     first, grid = _numbering(of)
     return grid.high - first + 1
 
 
-def check_room(where: str, of: SqlType, rows: int, scale: float, *, length: int = TEXT_LENGTH) -> None:
+def check_room(
+    where: str, of: SqlType, rows: int, scale: float, *, length: int = TEXT_LENGTH, shape: str | None = None
+) -> None:
     """Refuse a scale at which the column would run out of values."""
-    most = most_values(of, length=length)
+    most = most_values(of, length=length, shape=shape)
     if rows > most:
+        kept = "" if shape is None else f" of the shape {shape!r}"
         raise SchemaError(
-            f"{where}: {of.sql} has room for {most} keys, but scale {scale:g} makes {rows} rows. "
+            f"{where}: {of.sql}{kept} has room for {most} keys, but scale {scale:g} makes {rows} rows. "
             f"The largest scale that fits is {scale * most / rows:.3g}. For more, widen the type in the spec, "
             "here and in the keys that reference it, before you fit."
         )

@@ -1,8 +1,9 @@
 """Suggest a domain from the data, for the publisher to review and keep as public.
 
-Narrow columns are listed value by value, wide ones cut into bins on the coarsest grid that all values lie on;
-short lists of strings are kept as they are, other text only by its lengths. It reads private values: what it
-returns makes the guarantee conditional until the publisher declares it.
+Narrow columns are listed value by value, wide ones cut into bins on the coarsest grid that all values lie on, with the
+number of different values where that is far smaller than the grid would give. Short lists of strings are kept as they
+are, of longer ones the frequent strings if they cover enough; other text is kept only by its lengths, its shape and how
+it repeats. It reads private values: what it returns makes the guarantee conditional until the publisher declares it.
 """
 
 from collections.abc import Sequence
@@ -17,8 +18,13 @@ from numpy.typing import NDArray
 
 from privbench.encode.codec import compile_codec
 from privbench.encode.grid import INT64_DIGITS, Grid, bins_on, float_exponent, one_array, range_on, typed
+from privbench.encode.guess import shape_of_values
+from privbench.encode.interval import bins_codec
+from privbench.encode.pool import fit_skew
 from privbench.encode.scalar import MICROSECONDS, counts_microseconds, family_of
-from privbench.schema.domain import Bins, Domain, Serial, Text, Values, implied_by_type
+from privbench.encode.shapes import ROOMY, shaping
+from privbench.encode.text import fixed_edges
+from privbench.schema.domain import MOST_OTHERS, Bins, Domain, Serial, Text, Values, implied_by_type
 from privbench.schema.types import Kind, SqlType
 
 NARROW = 256
@@ -27,6 +33,10 @@ MAX_LISTED = 256
 """A column with no more different values than this gets a cell for each, if they are frequent enough."""
 ENTITIES_PER_LISTED = 8
 """A list has at most one value for this number of entities, so that few of its values belong to one entity alone."""
+_COVERED = 0.5
+"""The frequent strings of a longer list are kept if at least this share of the rows has one of them."""
+_FAR_FEWER = 0.6
+"""A column has few different values if there are fewer than this share of what drawing from its cells would give."""
 _ROWS_PER_LISTED_NUMBER = 16
 FEW_LENGTHS = 8
 """Strings of no more different lengths than this, from the shortest to the longest, get a cell for each length."""
@@ -55,25 +65,30 @@ def suggest_domain(
     *,
     unique: bool,
     entities: int | None = None,
+    guess: str | None = None,
 ) -> Domain:
     """Suggest a domain for the column `where`: a valid one for any data, empty or all NULL included.
 
-    `entities` is how many there are in the whole database; without it every row counts as one.
+    `entities` is how many there are in the whole database; without it every row counts as one. `guess` is the shape
+    that the column's name and type suggest.
 
     >>> from privbench.schema.types import parse_type
     >>> suggest_domain("t.age", parse_type("INTEGER"), pa.chunked_array([[3, 1, None, 2]], pa.int32()), unique=False)
     Range(range=(1, 3), step=None)
     """
-    listable = min(MAX_LISTED, (len(values) if entities is None else entities) // ENTITIES_PER_LISTED)
+    holders = len(values) if entities is None else entities
+    listable = min(MAX_LISTED, holders // ENTITIES_PER_LISTED)
     domain = implied_by_type(type.kind)
     if domain is not None:
         return domain
     if type.kind is Kind.TEXT:
-        domain = _text(type, values.drop_null(), unique=unique, listable=listable)
+        least = ENTITIES_PER_LISTED * max(1.0, len(values) / max(holders, 1))
+        strings = one_array(values.drop_null())
+        domain = _text(type, strings, unique=unique, listable=listable, least=least, guess=guess)
     elif unique:
         domain = Serial()
     else:
-        domain = _ordered(type, one_array(values.drop_null()), listable=listable)
+        domain = _ordered(where, type, one_array(values.drop_null()), listable=listable)
     compile_codec(where, type, nullable=True, domain=domain)
     return domain
 
@@ -97,7 +112,7 @@ def suggest_differences(where: str, type: SqlType, values: pa.Array, *, entities
     return domain.model_copy(update={"heavy_hitters": tuple({*domain.heavy_hitters, grid.scalar(0)})})
 
 
-def _ordered(kind: SqlType, values: pa.Array, *, listable: int) -> Domain:
+def _ordered(where: str, kind: SqlType, values: pa.Array, *, listable: int) -> Domain:
     if kind.kind is Kind.FLOAT:
         values = values.filter(pc.is_finite(values))
     if len(values) == 0:
@@ -110,7 +125,21 @@ def _ordered(kind: SqlType, values: pa.Array, *, listable: int) -> Domain:
     if len(ticks) <= listable and counts.sum() >= _ROWS_PER_LISTED_NUMBER * len(ticks):
         return Values(values=tuple(grid.scalar(int(t)) for t in ticks))
     cuts = cut(ticks, counts, units=round_units(grid))
-    return bins_on(grid, cuts.edges, cuts.heavy_hitters)
+    return _repeating(where, kind, bins_on(grid, cuts.edges, cuts.heavy_hitters), grid.ticks(values))
+
+
+def _repeating(where: str, kind: SqlType, bins: Bins, drawn: NDArray[np.int64]) -> Bins:
+    """Add how many different values there are and how they repeat, where the cells alone would give far more."""
+    codec = bins_codec(where, kind, bins, nullable=False)
+    ticks, counts = np.unique(drawn, return_counts=True)
+    cells = np.searchsorted(codec.first[1:], ticks, side="right")
+    rows = np.bincount(cells, weights=counts, minlength=len(codec.first))
+    expected = float((-codec.values_in * np.expm1(-rows / codec.values_in)).sum())
+    if len(ticks) >= _FAR_FEWER * expected:
+        return bins
+    starts = np.searchsorted(cells, np.arange(1, len(codec.first)))
+    skew = fit_skew([part for part in np.split(counts, starts) if len(part) > 1])
+    return bins.model_copy(update={"distinct": _two_digits(len(ticks)), "skew": skew})
 
 
 def _stand_in(kind: SqlType) -> pa.Array:
@@ -118,19 +147,51 @@ def _stand_in(kind: SqlType) -> pa.Array:
     return typed(kind, np.zeros(1, dtype=np.int64), nulls=np.zeros(1, dtype=bool))
 
 
-def _text(kind: SqlType, values: pa.ChunkedArray, *, unique: bool, listable: int) -> Domain:
+def _text(kind: SqlType, values: pa.Array, *, unique: bool, listable: int, least: float, guess: str | None) -> Domain:
+    """Suggest a domain of strings; `least` rows have to have one for it to be kept beside OTHER."""
     if len(values) == 0:
         return Text(text=_NO_TEXT, distinct=None if unique else 1)
-    distinct = values.unique()
-    if not unique and len(distinct) <= listable and 2 * len(distinct) < len(values):
-        listed = [t for t in sorted(distinct.to_pylist()) if kind.length is None or len(t) <= kind.length]
-        if listed:
-            return Values(values=tuple(listed))
-    ends = pc.min_max(pc.utf8_length(distinct)).as_py()
-    return Text(
-        text=_length_edges(ends["min"], ends["max"], limit=kind.length),
-        distinct=None if unique else _two_digits(len(distinct)),
-    )
+    counted = pc.value_counts(values)
+    distinct, counts = counted.field("values"), counted.field("counts").to_numpy(zero_copy_only=False)
+    if not unique and 2 * len(distinct) < len(values):
+        listed = _listed(kind, distinct, counts, listable=listable, least=least, guess=guess)
+        if listed is not None:
+            return listed
+    shape = shape_of_values(guess, kind, distinct, unique=unique)
+    lengths = pc.utf8_length(distinct)
+    ends = pc.min_max(lengths).as_py()
+    edges = fixed_edges(shape, kind) or _length_edges(ends["min"], ends["max"], limit=kind.length)
+    if unique:
+        return Text(text=edges, shape=shape)
+    return Text(text=edges, shape=shape, distinct=_two_digits(len(distinct)), skew=_skew_by(lengths, counts))
+
+
+def _listed(
+    kind: SqlType, distinct: pa.Array, counts: NDArray[np.int64], *, listable: int, least: float, guess: str | None
+) -> Values | None:
+    """List all strings if they are few, else the frequent ones if they cover enough; None if it is no list."""
+    strings = [text for text in distinct.to_pylist() if kind.length is None or len(text) <= kind.length]
+    if len(distinct) <= listable:
+        return Values(values=tuple(sorted(strings))) if strings else None
+    frequent = np.argsort(-counts, kind="stable")[:listable]
+    frequent = frequent[counts[frequent] >= least]
+    kept = [text for text in distinct.take(pa.array(frequent)).to_pylist() if len(text) <= (kind.length or len(text))]
+    if not kept or counts[frequent].sum() < _COVERED * counts.sum():
+        return None
+    rest = np.setdiff1d(np.arange(len(distinct)), frequent)
+    shape = shape_of_values(guess, kind, distinct, unique=False)
+    room = shaping("", shape, kind).room(ROOMY if kind.length is None else kind.length) - len(kept)
+    others = min(_two_digits(len(rest)), room, MOST_OTHERS)
+    if others < 1:
+        return None
+    skew = fit_skew([counts[rest]])
+    return Values(values=tuple(sorted(kept)), other=True, others=others, shape=shape, skew=skew)
+
+
+def _skew_by(lengths: pa.Array, counts: NDArray[np.int64]) -> float:
+    """Fit the skew of strings that are drawn from a pool for each length."""
+    by_length = lengths.to_numpy(zero_copy_only=False)
+    return fit_skew([counts[by_length == length] for length in np.unique(by_length)])
 
 
 def _length_edges(shortest: int, longest: int, *, limit: int | None) -> tuple[int, ...]:

@@ -1,6 +1,7 @@
 """A first spec from a source: types and keys from its catalogue, domains from its schema, or where they come from.
 
-Where the schema gives none, a domain is left to the budget (`private`), and no value is looked at; or it is taken
+Where the schema gives none, a domain is left to the budget (`private`), and no value is looked at; text whose name says
+that it is an e-mail address or a person's name is made up instead. Or a domain is taken
 from the data (`data`) and marked as such, for the publisher to review: by keeping it, they declare it public, and the
 receipt says so. Columns of a type without a codec are left out, as `drop: true` in the spec.
 """
@@ -11,9 +12,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from privbench.encode.grid import one_array
+from privbench.encode.guess import PERSONAL, guess_shape, shape_of_values
 from privbench.encode.narrow import narrowed, rules_about
 from privbench.encode.suggest import suggest_domain
-from privbench.encode.text import made_up_domain
+from privbench.encode.text import fixed_edges, made_up_domain
 from privbench.errors import SchemaError, SpecError
 from privbench.fitting.draft_relative import Tell, with_relative
 from privbench.io.base import Source
@@ -176,11 +179,13 @@ class _Private:
 
     def _column(self, table: Table, column: Column) -> ColumnSpec:
         if column.name not in table.attributes:
-            return _plain(column)
+            return _plain(column, implied=_shaped_key(table, column))
         if column.implied is not None:
             return _plain(column, implied=column.implied)
-        if (column.name,) in table.keys:
-            return _plain(column, implied=made_up_domain(column.type))
+        unique = (column.name,) in table.keys
+        shape = _guess(table, column, unique=unique)
+        if unique or guess_shape(column.name, column.type, source_type=column.source_type) in PERSONAL:
+            return _plain(column, implied=made_up_domain(column.type, shape=shape, unique=unique))
         return ColumnSpec(
             type=column.type.sql, null=column.nullable, origin=Origin.PRIVATE, source_type=column.source_type
         )
@@ -228,13 +233,32 @@ def _domain(table: Table, column: Column, values: pa.ChunkedArray, *, entities: 
     where = f"{table.name}.{column.name}"
     if any(column.name in key.columns for key in table.foreign_keys):
         return None
-    if table.primary_key == (column.name,):
-        length = round(pc.mean(pc.utf8_length(values)).as_py() or 8)
-        return Text(text=(length, length + 1))
     unique = (column.name,) in table.keys
-    domain = suggest_domain(where, column.type, values, unique=unique, entities=entities)
+    guess = _guess(table, column, unique=unique)
+    if table.primary_key == (column.name,):
+        return _key_from_data(column, one_array(values), guess=guess)
+    domain = suggest_domain(where, column.type, values, unique=unique, entities=entities, guess=guess)
     rules = [rule for rule in rules_about(table, column.name) if why_not(rule, table, Schema(tables=())) is None]
     return narrowed(where, column.type, domain, rules, unique=unique) or domain
+
+
+def _guess(table: Table, column: Column, *, unique: bool) -> str | None:
+    return guess_shape(column.name, column.type, table=table.name, source_type=column.source_type, unique=unique)
+
+
+def _shaped_key(table: Table, column: Column) -> Domain | None:
+    """The domain of a text key that is numbered anew, if its type or name says what its values look like."""
+    if table.primary_key != (column.name,) or any(column.name in key.columns for key in table.foreign_keys):
+        return None
+    shape = _guess(table, column, unique=True)
+    return None if shape is None else made_up_domain(column.type, shape=shape)
+
+
+def _key_from_data(column: Column, values: pa.Array, *, guess: str | None) -> Domain:
+    """How long the values of a text key are, and what they look like."""
+    shape = shape_of_values(guess, column.type, values, unique=True)
+    length = round(pc.mean(pc.utf8_length(values)).as_py() or 8)
+    return Text(text=fixed_edges(shape, column.type) or (length, length + 1), shape=shape)
 
 
 def _plain(column: Column, *, implied: Domain | None = None) -> ColumnSpec:

@@ -48,20 +48,20 @@ class KeyMaker:
         if self._kept is not None and table.name == self._model.protection.entity:
             return _flat(self._kept.column(name).take(pa.array(rows)))
         type_ = table.column(name).type
-        return numbered(type_, rows, length=self._length(table, name))
+        return numbered(type_, rows, length=self._length(table, name), shape=self._shape(table, name))
 
     def own_rows(self, table: Table, keys: pa.Array) -> NDArray[np.int64]:
         """The row numbers of numbered keys of a private table, none of them NULL."""
         name = table.primary_key[0]
         type_ = table.column(name).type
-        return row_numbers(type_, keys.cast(type_.arrow), length=self._length(table, name))
+        return row_numbers(type_, keys.cast(type_.arrow))
 
     def check_room(self, table: Table, rows: int, scale: float) -> None:
         """Refuse a scale at which a numbered key runs out of values."""
         if len(table.primary_key) == 1 and is_numbered(table, table.primary_key):
             name = table.primary_key[0]
-            length = self._length(table, name)
-            check_room(f"{table.name}.{name}", table.column(name).type, rows, scale, length=length)
+            length, shape = self._length(table, name), self._shape(table, name)
+            check_room(f"{table.name}.{name}", table.column(name).type, rows, scale, length=length, shape=shape)
 
     def values(self, name: str, column: str, rows: NDArray[np.int64]) -> pa.Array:
         """The values of a key column of a table, or of one that is kept, at row numbers; NULL where negative."""
@@ -138,6 +138,11 @@ class KeyMaker:
         domain = self._model.spec.column(table.name, column).domain
         wanted = (domain.text[0] + domain.text[-1]) // 2 if isinstance(domain, Text) else TEXT_LENGTH
         return max(1, min(wanted, type_.length or wanted))
+
+    def _shape(self, table: Table, column: str) -> str | None:
+        """What a made-up text key looks like, if its domain says so."""
+        domain = self._model.spec.column(table.name, column).domain
+        return domain.shape if isinstance(domain, Text) else None
 
 
 def _taken(column: pa.ChunkedArray, rows: NDArray[np.int64]) -> pa.Array:

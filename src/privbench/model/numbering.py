@@ -72,6 +72,8 @@ def _check_table(spec: Spec, protection: Protection, table: Table) -> None:
             f"{where}: only a primary key of one column that is no foreign key is numbered. Take it out, or say in "
             "`order` how the rows lie."
         )
+    if table.column(table.primary_key[0]).type.kind is Kind.TEXT:
+        raise SpecError(f"{where}: a text key is made up, and has no order. Say in `order` how the rows lie.")
     if table.name == protection.entity and ids_are_public(protection):
         raise SpecError(f"{where}: public tables reference these ids, so that they are kept as they are. Take it out.")
     if column not in {c.name for c in table.columns}:

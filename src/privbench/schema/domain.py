@@ -6,7 +6,7 @@ and a type to a codec. NULL is not part of a domain; it is the column's `null`.
 """
 
 from enum import Enum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -32,6 +32,18 @@ class Origin(Enum):
     EARLIER = "earlier release"
 
 
+MOST_DISTINCT = 10_000_000
+"""More different numbers than this to draw from are as good as all of them."""
+MOST_OTHERS = 1_000_000
+LONGEST_SHAPE = 200
+
+Skew = Annotated[float, Field(ge=0, le=4, allow_inf_nan=False)]
+"""How unevenly made-up values repeat: that of rank k is drawn about k ** -skew as often as the first; 0 is even."""
+EVEN_SKEW, USUAL_SKEW = 0.0, 1.0
+Shape = Annotated[str, Field(min_length=1, max_length=LONGEST_SHAPE)]
+"""What made-up strings look like: the name of a shape, or a pattern such as AA-9999. `encode.shapes` reads it."""
+
+
 class _Domain(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -47,24 +59,42 @@ class Bins(_Domain):
     """Cells between ascending edges, [e0, e1), [e1, e2) ..; the outer two are open. Heavy hitters have their own.
 
     `step` is the grid that values lie on (0.01 for cents, 1 for integers and dates, "1s" .. "1d" for timestamps);
-    without it the type's own resolution holds.
+    without it the type's own resolution holds. `distinct` is how many different values there are (default: every
+    value of the grid); they repeat as `skew` says.
     """
 
     bins: Annotated[tuple[Scalar, ...], Field(min_length=2)]
     heavy_hitters: tuple[Scalar, ...] = ()
     step: Scalar | None = None
+    distinct: Annotated[int, Field(gt=0, le=MOST_DISTINCT)] | None = None
+    skew: Skew = USUAL_SKEW
+
+    @model_validator(mode="after")
+    def _skew_of_something(self) -> "Bins":
+        return _needs_distinct(self)
 
 
 class Values(_Domain):
-    """A list of values, each a cell; `other` adds a cell for what is not listed (text only)."""
+    """A list of values, each a cell; `other` adds a cell for what is not listed (text only).
+
+    OTHER stands for `others` made-up strings (default: 64 that are drawn evenly), of a `shape` if there is one, which
+    repeat as `skew` says.
+    """
 
     values: Annotated[tuple[Scalar, ...], Field(min_length=1, max_length=MAX_CELLS)]
     other: bool = False
+    others: Annotated[int, Field(gt=0, le=MOST_OTHERS)] | None = None
+    shape: Shape | None = None
+    skew: Skew = USUAL_SKEW
 
     @model_validator(mode="after")
     def _distinct(self) -> "Values":
         if len(set(map(str, self.values))) < len(self.values):
             raise ValueError("a value is listed twice")
+        if not self.other and (self.others is not None or self.shape is not None):
+            raise ValueError("others and shape say what OTHER stands for: write `other: true`, or take them out")
+        if self.others is None and self.skew != USUAL_SKEW:
+            raise ValueError("skew is how `others` repeat: write how many there are, or take it out")
         return self
 
 
@@ -72,11 +102,17 @@ class Text(_Domain):
     """Free or unique text: no value is learnt, strings are made up. Cells are ranges of lengths.
 
     `lengths` are ascending edges of length cells; `distinct` is how many different strings to make up
-    (default: a new one for each row).
+    (default: a new one for each row), which repeat as `skew` says. `shape` is what they look like.
     """
 
     text: Annotated[tuple[int, ...], Field(min_length=2)]
     distinct: Annotated[int, Field(gt=0)] | None = None
+    shape: Shape | None = None
+    skew: Skew = USUAL_SKEW
+
+    @model_validator(mode="after")
+    def _skew_of_something(self) -> "Text":
+        return _needs_distinct(self)
 
 
 class Serial(_Domain):
@@ -86,6 +122,13 @@ class Serial(_Domain):
 
 
 Domain = Range | Bins | Values | Text | Serial
+_Pooled = TypeVar("_Pooled", Bins, Text)
+
+
+def _needs_distinct(domain: _Pooled) -> _Pooled:
+    if domain.distinct is None and domain.skew != USUAL_SKEW:
+        raise ValueError("skew is how `distinct` values repeat: write how many there are, or take it out")
+    return domain
 
 
 def implied_by_type(kind: Kind) -> Domain | None:

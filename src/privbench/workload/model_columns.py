@@ -99,7 +99,7 @@ class ModelColumns:
         if isinstance(codec, TextList):
             others = codec.others.to_pylist()
             rest = 0.0 if codec.other_code is None else float(shares[codec.other_code])
-            weights = np.concatenate([shares[: len(codec.points)], np.full(len(others), rest / max(len(others), 1))])
+            weights = np.concatenate([shares[: len(codec.points)], rest * codec.other_shares])
             values = pa.concat_arrays([codec.points, codec.others])
             return listed_column(where, kind, values, weights, made_up=others, is_public=is_public)
         if isinstance(codec, LengthCodec):

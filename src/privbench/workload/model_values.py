@@ -88,13 +88,13 @@ def interval_column(where: str, codec: IntervalCodec, shares: NDArray[np.float64
 
     def holds(literal: Scalar) -> bool:
         place = codec.grid.position(where, literal)
-        return place.denominator == 1 and first <= place <= last
+        return place.denominator == 1 and first <= place <= last and codec.draws(int(place))
 
     return ModelColumn(
         where=where,
         type=kind,
         shares=_normal(shares[: len(codec.first)]),
-        values_in=codec.last.astype(np.float64) - codec.first.astype(np.float64) + 1,
+        values_in=codec.values_in,
         cell_of=cell_of,
         at=at,
         holds=holds,
@@ -131,6 +131,7 @@ def listed_column(
         return place, comparable(where, kind, scalar(place)) == wanted
 
     others = np.flatnonzero(pc.is_in(ordered, value_set=pa.array(list(made_up), ordered.type)).to_numpy(False))
+    invented = frozenset(made_up)
 
     def cell_of(literal: Scalar, usage: Usage) -> int:
         place, is_listed = place_of(literal)
@@ -143,7 +144,7 @@ def listed_column(
         values_in=np.ones(len(ordered)),
         cell_of=cell_of,
         at=lambda cell, _: scalar(cell),
-        holds=lambda literal: place_of(literal)[1] and literal not in made_up,
+        holds=lambda literal: place_of(literal)[1] and literal not in invented,
         is_public=is_public,
     )
 

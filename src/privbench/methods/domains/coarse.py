@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 from privbench.encode.grid import Grid, bins_on
+from privbench.encode.guess import guess_shape
 from privbench.encode.scalar import DAY, bounds_of, number_of
 from privbench.encode.text import made_up_domain
 from privbench.schema.domain import Domain
@@ -16,17 +17,17 @@ _FLOAT_DOUBLINGS = {32: 20, 64: 46}
 _WHOLE_DOUBLINGS = 60
 
 
-def coarse_domain(kind: SqlType, *, signed: bool = True) -> Domain:
+def coarse_domain(kind: SqlType, *, signed: bool = True, column: str = "", table: str = "") -> Domain:
     """Return equal cells of time, or cells between powers of two; without sign only those of zero and above.
 
-    Texts are made up.
+    Texts are made up, in the shape that the names of column and table suggest.
 
     >>> from privbench.schema.types import parse_type
     >>> coarse_domain(parse_type("UTINYINT")).bins
     (0, 1, 2, 4, 8, 16, 32, 64, 128, 256)
     """
     if kind.kind is Kind.TEXT:
-        return made_up_domain(kind)
+        return made_up_domain(kind, shape=guess_shape(column, kind, table=table), unique=False)
     if kind.kind in (Kind.DATE, Kind.TIMESTAMP):
         low, high = (int(number_of("", kind, year)) for year in _YEARS)
         return bins_on(Grid(type=kind, step=Fraction(1)), _equal(low, high, _MOMENTS), ())

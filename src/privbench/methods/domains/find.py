@@ -80,7 +80,7 @@ def find_domains(vault: Vault, types: Mapping[Place, SqlType], *, modelled: int)
     """Find the domain of columns of these types; `modelled` is how many columns the method models in all."""
     columns = SearchedColumns(vault=vault, scope=vault.ledger.root.sequential(SCOPE), types=types)
     budget = SearchBudget(columns=columns, modelled=modelled)
-    coarse = {place: coarse_domain(kind) for place, kind in types.items()}
+    coarse = {place: coarse_domain(kind, table=place[0], column=place[1]) for place, kind in types.items()}
     if not budget.enough:
         return {place: Found(domain=domain, paid=False) for place, domain in coarse.items()}
     numbers = [place for place, kind in types.items() if kind.kind is not Kind.TEXT]

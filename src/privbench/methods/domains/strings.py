@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 
+from privbench.encode.guess import guess_shape
 from privbench.encode.listed import unlisted
 from privbench.methods.domains.coarse import coarse_domain
 from privbench.methods.domains.columns import Place, SearchedColumns
@@ -83,11 +84,14 @@ def measure_more(columns: SearchedColumns, listed: Listed, *, amount: Fraction) 
 
 def list_domain(listed: Listed) -> Domain:
     """The list with OTHER if it covers enough, else strings that are made up."""
+    table, column = listed.place
     fitting = {string: count for string, count in listed.counts.items() if _fits(string, listed.type)}
     strings = sorted(sorted(fitting, key=lambda string: -fitting[string])[:MOST_STRINGS])
     if not strings or sum(fitting.values()) < COVERED * listed.entities:
-        return coarse_domain(listed.type)
-    return Values(values=tuple(strings), other=bool(unlisted(listed.type, set(strings))))
+        return coarse_domain(listed.type, table=table, column=column)
+    other = bool(unlisted(listed.type, set(strings)))
+    shape = guess_shape(column, listed.type, table=table) if other else None
+    return Values(values=tuple(strings), other=other, shape=shape)
 
 
 def _fits(string: str, kind: SqlType) -> bool:
