@@ -12,8 +12,9 @@ from typing import Any
 from privbench import __version__
 from privbench.errors import SpecError
 from privbench.fitting.budget_record import check_limit, open_account, parse_limit
-from privbench.fitting.computed import candidates_to_test, check_counted, places_of, with_tested
+from privbench.fitting.computed import check_counted
 from privbench.fitting.domains import check_wanted, threshold_part, wanted_types, with_found
+from privbench.fitting.finding import candidates_to_test, places_of, with_dependencies
 from privbench.fitting.plan import check_budget
 from privbench.fitting.promise import check_method, parse_delta, parse_epsilon
 from privbench.fitting.reading import read_database
@@ -90,7 +91,7 @@ def fit(
     vault = Vault(NumpyEngine(read.private, raw=read.raw, entropy=entropy), ledger=ledger, entropy=entropy)
     if candidates:
         progress("finding what columns depend on", 0, 1)
-        spec = with_tested(spec, protection, candidates, vault, entities=read.rows[protection.entity])
+        spec = with_dependencies(spec, protection, candidates, vault, entities=read.rows[protection.entity])
         protection = spec.protection()
         wanted = wanted_types(spec, protection)
     if wanted:

@@ -10,8 +10,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from privbench.errors import BudgetError, SpecError
-from privbench.fitting.computed import candidates_to_test, check_counted, computed_columns
+from privbench.fitting.computed import check_counted, computed_columns
 from privbench.fitting.domains import check_wanted, threshold_part, wanted_types
+from privbench.fitting.finding import candidates_to_test
 from privbench.fitting.promise import Number, check_method, parse_delta, parse_epsilon
 from privbench.methods.domains.budget import POOR, STRING_REMEDIES, DomainForecast, forecast_domains, poor_domains_line
 from privbench.methods.domains.coarse import coarse_domain
