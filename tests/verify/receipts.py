@@ -189,6 +189,7 @@ def receipt(nodes: Nodes) -> Json:
         },
         "earlier": [],
         "computed": [],
+        "relative": [],
         "ledger": nodes.ledger(),
     }
 
