@@ -242,7 +242,8 @@ def _file_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
 def _column_problems(manifest: Manifest, facts: Facts) -> Iterator[str]:
     """Every column that the receipt names is a column of the bundle."""
     present = {(name, column.name) for name, table in manifest.tables.items() for column in table.columns}
-    places = {*facts.domains, *facts.computed}
+    places = {*facts.domains, *facts.computed, *facts.relative}
+    places |= {column.base for column in facts.relative.values() if column.base is not None}
     for name, table in facts.tables.items():
         holder = table.owner if table.role == "lookup" else name
         places |= {(holder or name, column) for column in table.key or ()}

@@ -35,6 +35,7 @@ PRIVATE, DATA, EARLIER = "private", "data", "earlier release"
 DECLARED, FOUND, SCHEMA = "declared", "found", "schema"
 _DOMAIN_ORIGINS = (DECLARED, SCHEMA, PRIVATE, DATA, EARLIER)
 _COMPUTED_ORIGINS = (DECLARED, SCHEMA, DATA, FOUND, EARLIER)
+_RELATIVE_ORIGINS = (DECLARED, FOUND, EARLIER)
 _LIMITS = (DECLARED, "chosen", "derived", "none")
 _ROLES = ("entity", "owned", "lookup")
 _MAX_EARLIER = 1000
@@ -87,6 +88,16 @@ class Computed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Relative:
+    """A column that is coded as a difference from another, and where that is known from."""
+
+    base: Place | None
+    """None for the same column in the row before."""
+    origin: str
+    release: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
     """An earlier release on which this one builds: what it promised."""
 
@@ -114,10 +125,11 @@ class Facts:
     parameters: Mapping[str, str | int | bool]
     earlier: tuple[Release, ...]
     computed: Mapping[Place, Computed]
+    relative: Mapping[Place, Relative]
 
     def taken_from_releases(self) -> Iterator[tuple[Place, str]]:
         """Columns whose domain or dependency is from an earlier release, and the digest of its receipt."""
-        for places in (self.domains, self.computed):
+        for places in (self.domains, self.computed, self.relative):
             for place, fact in places.items():
                 if fact.release is not None:
                     yield place, fact.release
@@ -166,6 +178,7 @@ def read_facts(receipt: Json) -> Facts:
         parameters=object_of(public["parameters"], "public.parameters", _parameter),
         earlier=_earlier(receipt["earlier"]),
         computed=_computed(receipt["computed"], tables),
+        relative=_relative(receipt["relative"], tables),
     )
     _check_note(public["orphans_note"], "public.orphans_note", needed=facts.orphans == "null")
     _check_public(facts)
@@ -327,6 +340,35 @@ def _computed(value: object, tables: Mapping[str, PrivateTable]) -> dict[Place, 
     if len(computed) < len(pairs):
         raise ReceiptError("computed lists a column twice")
     return computed
+
+
+def _relative(value: object, tables: Mapping[str, PrivateTable]) -> dict[Place, Relative]:
+    def read(item: object, where: str) -> tuple[Place, Relative]:
+        column = fields_of(item, where, ("table", "column", "origin", "base"), optional=("release",))
+        place = _place_of(column, where)
+        if place[0] not in tables:
+            raise ReceiptError(f"{where}: {shown(place[0])} is no table of the unit")
+        origin = one_of(column["origin"], f"{where}.origin", _RELATIVE_ORIGINS)
+        base = None
+        if column["base"] != "previous":
+            base = _place_of(fields_of(column["base"], f"{where}.base", ("table", "column")), f"{where}.base")
+            _check_above(base[0], place[0], tables, where)
+        return place, Relative(base=base, origin=origin, release=_release_of(column, origin, where))
+
+    pairs = list_of(value, "relative", read)
+    relative = dict(pairs)
+    if len(relative) < len(pairs):
+        raise ReceiptError("relative lists a column twice")
+    return relative
+
+
+def _check_above(base: str, table: str, tables: Mapping[str, PrivateTable], where: str) -> None:
+    """A base is in the row itself, or in a row that owns it: of the same entity, or a code would tell of others."""
+    at: str | None = table
+    while at is not None and at != base:
+        at = tables[at].owner if tables[at].role == "owned" else None
+    if at is None:
+        raise ReceiptError(f"{where}: rows of {shown(base)} do not own rows of {shown(table)}")
 
 
 def _public_key(value: object, where: str) -> tuple[str, tuple[str, ...]]:

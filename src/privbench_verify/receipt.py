@@ -70,6 +70,7 @@ _FIELDS = (
     "public",
     "earlier",
     "computed",
+    "relative",
     "ledger",
 )
 _CONDITION = "epsilon holds given that these domains are public: "
@@ -277,6 +278,9 @@ def _claims_without_event(facts: Facts, tree: Tree) -> Iterator[str]:
     for place, computed in facts.computed.items():
         if computed.origin == FOUND and (place, computed.equals) not in tree.compared:
             yield f"{shown_place(place)}: has the origin {FOUND} as a computed column, but no event compares it"
+    for place, relative in facts.relative.items():
+        if relative.origin == FOUND and (place, relative.base) not in tree.related:
+            yield f"{shown_place(place)}: has the origin {FOUND} as a difference, but no event asks for its base"
 
 
 def _epsilon(rho: Fraction, delta: Fraction) -> Fraction:
@@ -351,24 +355,29 @@ def _assumptions(facts: Facts) -> Iterator[str]:
         yield f"That rows of other entities reference an entity is not protected; the keys are: {keys}."
     if facts.orphans == "null":
         yield "Keys to missing rows were counted as NULL; rows with the same missing owner are one entity together."
-    if places := _from(facts, DECLARED):
-        yield f"The publisher declared these domains, which count as public: {listed(map(shown_place, places))}."
-    if places := _from(facts, SCHEMA):
-        yield f"The schema is public, and gives these domains: {listed(map(shown_place, places))}."
-    if places := _from(facts, DATA):
-        yield f"These domains were taken from the data and count as public: {listed(map(shown_place, places))}."
-    if places := _computed_from(facts, DECLARED):
-        columns = listed(map(shown_place, places))
-        yield f"The publisher declared these columns as computed, which counts as public: {columns}."
-    if places := _computed_from(facts, SCHEMA):
-        yield f"The schema is public, and says how these columns are computed: {listed(map(shown_place, places))}."
-    if places := _computed_from(facts, DATA):
-        columns = listed(map(shown_place, places))
-        yield f"That these columns are computed was taken from the data and counts as public: {columns}."
+    for sentence, places in _column_assumptions(facts):
+        if places:
+            yield f"{sentence}: {listed(map(shown_place, places))}."
     taken: dict[str, set[Place]] = {release.receipt: set() for release in facts.earlier}
     for place, digest in facts.taken_from_releases():
         taken[digest].add(place)
     yield from (_release_sentence(release, sorted(taken[release.receipt])) for release in facts.earlier)
+
+
+def _column_assumptions(facts: Facts) -> Iterator[tuple[str, list[Place]]]:
+    """What is taken for granted of columns."""
+    data = _from(facts, DATA)
+    declared = [place for place, relative in facts.relative.items() if relative.origin == DECLARED]
+    yield "The publisher declared these domains, which count as public", _from(facts, DECLARED)
+    yield "The schema is public, and gives these domains", _from(facts, SCHEMA)
+    yield "These domains were taken from the data and count as public", data
+    computed = "The publisher declared these columns as computed, which counts as public"
+    yield computed, _computed_from(facts, DECLARED)
+    relative = "The publisher declared these columns as differences from others, which counts as public"
+    yield relative, [place for place in declared if place not in data]
+    yield "The schema is public, and says how these columns are computed", _computed_from(facts, SCHEMA)
+    taken = "That these columns are computed was taken from the data and counts as public"
+    yield taken, _computed_from(facts, DATA)
 
 
 def _release_sentence(release: Release, places: list[Place]) -> str:

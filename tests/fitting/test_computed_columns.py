@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from privbench.fitting.computed import candidates_to_test, computed_columns
+from privbench.fitting.computed import computed_columns
 from privbench.fitting.draft import draft
+from privbench.fitting.finding import candidates_to_test
 from privbench.fitting.fit import fit
 from privbench.fitting.plan import plan
 from privbench.generation.generate import generate
@@ -17,6 +18,7 @@ from privbench.model.chosen import method_settings
 from privbench.model.file import load_model, save_model
 from privbench.model.model import Model
 from privbench.model.receipt_check import verify_model
+from privbench.privacy.features import Agreement
 from privbench.schema.computed import ComputedOrigin, Equals
 from privbench.schema.domain import Origin
 from privbench.schema.release import receipt_digest
@@ -56,14 +58,19 @@ def shown(table: str, column: str, equals: Equals) -> str:
     return f"{table}.{column} = {equals.expression(OWNERS.get(table))}"
 
 
-def comparisons(model: Model) -> dict[str, Any]:
-    """The events that tested a candidate, by what it says."""
+def votes(model: Model) -> list[Any]:
+    """The events in which entities voted."""
+    events = [node for node in model.receipt["ledger"]["nodes"] if node["kind"] == "event"]
+    return [event for event in events if event["query"]["kind"] == "votes on dependencies"]
+
+
+def comparisons(model: Model) -> set[str]:
+    """What was voted on."""
     return {
-        shown(node["query"]["table"], feature["column"], Equals.model_validate(feature["equals"])): node
-        for node in model.receipt["ledger"]["nodes"]
-        if node["kind"] == "event"
-        for axis in node["query"].get("axes", ())
-        if (feature := axis["feature"])["kind"] == "agreement"
+        shown(candidate["table"], feature["column"], Equals.model_validate(feature["equals"]))
+        for event in votes(model)
+        for candidate in event["query"]["candidates"]
+        if (feature := candidate["feature"])["kind"] == "agreement"
     }
 
 
@@ -84,15 +91,16 @@ def test_the_receipt_holds_every_test(model: Model, tmp_path: Path) -> None:
     loaded = load_model(tmp_path / "shop.model")
     assert verify_model(loaded).status == "conditional"
     assert verify_model(loaded).problems == ()
-    assert set(comparisons(model)) > FOUND
-    spent = [Fraction(n["total"]) for n in model.receipt["ledger"]["nodes"] if n.get("label") == "computed columns"]
-    assert 0 < spent[0] <= Fraction(EPSILON) / 2 / 20
+    assert comparisons(model) >= FOUND
+    assert len(votes(model)) == 1
+    spent = [Fraction(n["total"]) for n in model.receipt["ledger"]["nodes"] if n.get("label") == "dependencies"]
+    assert 0 < spent[0] <= Fraction(EPSILON) / 2 / 40
 
 
 def test_an_edited_test_is_noticed(model: Model) -> None:
     receipt = json.loads(json.dumps(model.receipt))
     forged = replace(model, receipt=receipt)
-    event = next(iter(comparisons(forged).values()))
+    (event,) = votes(forged)
     event["epsilon"] = "0/1"
     assert verify_model(forged).status == "failed"
 
@@ -101,8 +109,13 @@ def test_a_column_that_nobody_tested_is_no_computed_one(model: Model) -> None:
     """Without its test, though all adds up, a receipt does not say that a column was found to equal something."""
     receipt = json.loads(json.dumps(model.receipt))
     forged = replace(model, receipt=receipt)
-    take_out(receipt["ledger"], [comparisons(forged)["sale.number = ROW_NUMBER()"]])
-    assert_fails(verify_model(replace(model, receipt=settle(receipt))), "sale.number: has the origin found")
+    (event,) = votes(forged)
+    candidates = event["query"]["candidates"]
+    left = [c for c in candidates if (c["table"], c["feature"]["column"]) != ("sale", "number")]
+    event["query"]["candidates"], event["draws"] = left, 3 * len(left)
+    assert_fails(verify_model(forged), "sale.number: has the origin found")
+    take_out(receipt["ledger"], [event])
+    assert_fails(verify_model(replace(model, receipt=settle(receipt))), "sale.region: has the origin found")
 
 
 def test_what_was_found_is_from_an_earlier_release_in_the_next_fit(model: Model, source: Path) -> None:
@@ -114,7 +127,7 @@ def test_what_was_found_is_from_an_earlier_release_in_the_next_fit(model: Model,
         (ComputedOrigin.EARLIER, receipt_digest(model.receipt)),
     }
     assert set(computed_columns(again.protection)) == FOUND
-    assert not comparisons(again).keys() & FOUND
+    assert not comparisons(again) & FOUND
 
 
 @pytest.mark.slow
@@ -130,18 +143,18 @@ def test_domains_are_not_searched_for_what_was_found(source: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", [{"name": "tree", "computed": False}, {"name": "independent"}])
+@pytest.mark.parametrize("method", [{"name": "tree", "find": False}, {"name": "independent"}])
 def test_no_test_is_made_unless_wanted(source: Path, method: dict[str, object]) -> None:
     spec = draft(source, unit="shop", domains="data").model_copy(update={"method": method})
     model = fit(spec, epsilon=EPSILON, entropy=SeededEntropy())
-    assert comparisons(model) == {}
+    assert comparisons(model) == set()
     assert computed_columns(model.protection) == ()
 
 
 @pytest.mark.slow
 def test_no_test_is_made_with_little_budget_or_where_entities_come_and_go(source: Path) -> None:
     spec = draft(source, unit="shop", domains="data")
-    assert comparisons(fit(spec, epsilon="20", entropy=SeededEntropy())) == {}
+    assert comparisons(fit(spec, epsilon="20", entropy=SeededEntropy())) == set()
     free = spec.model_copy(update={"neighbours": Neighbours.ADD_REMOVE})
     assert candidates_to_test(free, free.protection(), method_settings(free)) == ()
 
@@ -149,7 +162,9 @@ def test_no_test_is_made_with_little_budget_or_where_entities_come_and_go(source
 def test_what_is_tested_follows_from_the_schema(source: Path) -> None:
     spec = draft(source, unit="shop", domains="data")
     found = candidates_to_test(spec, spec.protection(), method_settings(spec))
-    said = {shown(candidate.table, candidate.column, candidate.equals) for candidate in found}
+    sources = [(candidate, candidate.feature.source) for candidate in found]
+    said = {shown(c.table, c.column, source.equals) for c, source in sources if isinstance(source, Agreement)}
+    assert len(said) == len(found)
     assert said > FOUND
     assert {s for s in said if s.startswith("visit.hour")} == {
         "visit.hour = ROW_NUMBER()",
@@ -174,7 +189,7 @@ def test_no_rank_is_looked_for_where_an_owner_has_one_row(tmp_path: Path) -> Non
 def test_the_plan_says_what_tests_cost(source: Path) -> None:
     spec: Spec = draft(source, unit="shop", domains="data")
     said = plan(spec, epsilon=EPSILON, rows={"shop": SHOPS})
-    assert said.tests is not None
-    assert {"shop.sales", "line.hue"} <= set(said.tests.columns)
-    assert 0 < said.tests.least < said.tests.most <= said.budget / 20
-    assert plan(spec, epsilon="3.2", rows={"shop": SHOPS}).tests is None
+    assert said.finding is not None
+    assert {"shop.sales", "line.hue"} <= set(said.finding.columns)
+    assert 0 < said.finding.least < said.finding.most <= said.budget / 40
+    assert plan(spec, epsilon="3.2", rows={"shop": SHOPS}).finding is None

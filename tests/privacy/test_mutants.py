@@ -27,7 +27,7 @@ from privbench.privacy.events import Event, PrivacyMeasure
 from privbench.privacy.features import Feature, InDegree
 from privbench.privacy.ledger import Ledger, Scope
 from privbench.privacy.noise import TestEntropy, discrete_laplace
-from privbench.privacy.queries import DependencyChoice, FrequentValues, HeavyHitters, Histogram
+from privbench.privacy.queries import Dependency, DependencyChoice, FrequentValues, HeavyHitters, Histogram
 from privbench.privacy.select import exponential_mechanism
 from privbench.privacy.sparse import sparse_histogram
 from privbench.privacy.vault import Vault
@@ -374,8 +374,10 @@ def choices_with(persons: int, runs: int, seed: int) -> np.ndarray:
         ledger=Ledger(Fraction(10**6), PrivacyMeasure.RHO),
         entropy=entropy,
     )
-    candidates = weighted_tiny.OF_TABLE["person"][0], weighted_tiny.OF_TABLE["person"][2]
-    choice = DependencyChoice(table="person", candidates=candidates)
+    for_it, against_it = (
+        Dependency("person", weighted_tiny.agreement("age", "visit.person", plain, rows="visit")) for plain in (None, 0)
+    )
+    choice = DependencyChoice(table="person", candidates=(for_it, against_it))
     assert calibrate_module.choice_noise(vault.privacy_measure, Fraction(1, 2)) == 1
     return np.array([vault.choose(choice, Fraction(1, 2), vault.ledger.root) for _ in range(runs)])
 

@@ -39,7 +39,7 @@ from .tiny import (
     row_queries,
     whole,
 )
-from .weighted_tiny import DEPENDENCIES, HEAVY, OTHERS, PAIRS, SINGLES, TOTALS
+from .weighted_tiny import HEAVY, LEADS, OTHERS, PAIRS, SINGLES, TOTALS
 
 CAPS = {"person": 1, "visit": 2, "note": 2}
 NAMES = [*row_queries(open_vault(None, CAPS)), *key_queries(open_vault(None, CAPS)), "cap"]
@@ -225,9 +225,9 @@ def test_test_noise_is_known_as_such() -> None:
 
 
 @pytest.mark.parametrize("measure", PrivacyMeasure)
-@pytest.mark.parametrize("name", list(DEPENDENCIES))
+@pytest.mark.parametrize("name", list(LEADS))
 def test_a_choice_is_charged_an_entity_and_never_as_monotone(name: str, measure: PrivacyMeasure) -> None:
-    query = DEPENDENCIES[name]
+    query = LEADS[name]
     assert isinstance(query, Choice)
     vault = weighted_vault(measure)
     vault.choose(query, ONE, vault.ledger.root)

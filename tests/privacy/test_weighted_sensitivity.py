@@ -46,6 +46,7 @@ from .weighted_tiny import (
     SINGLES,
     TOTALS,
     VOTES,
+    VOTING,
     Row,
     all_databases,
     bundles,
@@ -267,9 +268,6 @@ def test_ranks_among_the_rows_of_all_are_caught(monkeypatch: pytest.MonkeyPatch)
 def test_a_derived_rank_among_the_rows_of_all_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agreement, "place_in_group", lambda groups: np.arange(len(groups)))
     assert caught(AGREEING)
-
-
-VOTING: dict[str, Query] = {name: query for name, query in DEPENDENCIES.items() if name.startswith("votes")}
 
 
 def test_votes_against_every_candidate_in_full_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:

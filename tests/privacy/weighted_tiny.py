@@ -319,13 +319,16 @@ CANDIDATES = tuple(
     Dependency(table, feature) for by in (AGREEMENTS, NEAR) for table, found in by.items() for feature in found
 )
 """Candidate dependencies of all tables."""
-DEPENDENCIES: dict[str, Query] = {
+LEADS: dict[str, Query] = {
     "lead of any": DependencyChoice(table="person", candidates=CANDIDATES),
     **{f"lead of {at}": DependencyChoice(table="person", candidates=(c,)) for at, c in enumerate(CANDIDATES)},
+}
+VOTING: dict[str, Query] = {
     "votes on all": DependencyVotes(table="person", candidates=CANDIDATES),
     "votes on some": DependencyVotes(table="person", candidates=CANDIDATES[::3]),
     **{f"votes on {at}": DependencyVotes(table="person", candidates=(c,)) for at, c in enumerate(CANDIDATES)},
 }
+DEPENDENCIES = {**LEADS, **VOTING}
 
 
 def worst_scores(databases: Iterable[Database], queries: Mapping[str, Histogram], seed: int) -> dict[str, int]:

@@ -185,6 +185,7 @@ def receipt(nodes: Nodes) -> Json:
         },
         "earlier": [],
         "computed": [],
+        "relative": [],
         "ledger": nodes.ledger(),
     }
 

@@ -46,6 +46,12 @@ def first(feature: Json) -> Json:
     return {"bins": 5, "feature": {"kind": "first", "feature": feature["feature"]}}
 
 
+def votes(*candidates: tuple[str, Json]) -> Json:
+    """Votes on features of tables."""
+    listed = [{"table": table, "feature": feature} for table, feature in candidates]
+    return {"kind": "votes on dependencies", "table": "person", "candidates": listed}
+
+
 GUESTS = axis("in-degree", link=GUEST)
 AGE = axis("column", 9, column="age")
 COST = axis("column", 6, column="cost")
@@ -95,6 +101,18 @@ QUERIES: dict[str, Asked] = {
     "agreement with rows": by("person", axis("agreement", 3, column="visits", equals={"rows": "visit"})),
     "agreement with the owner": by("visit", axis("agreement", 3, column="x", equals={"owner": "age"})),
     "agreement with the rank": by("visit", axis("agreement", 3, column="x", equals={"rank": 1})),
+    "nearness to the owner": by("visit", axis("nearness", 3, column="x", base={"column": "age", "owners": 1}, days=8)),
+    "votes on dependencies": Asked(
+        query=votes(
+            ("person", {"kind": "agreement", "column": "visits", "equals": {"rows": "visit"}}),
+            ("visit", {"kind": "agreement", "column": "x", "equals": {"rank": 1}}),
+            ("item", {"kind": "nearness", "column": "x", "base": {"column": "age", "owners": 2}, "days": 64}),
+            ("item", {"kind": "nearness", "column": "y", "base": {"column": "x", "owners": 0}, "days": 8}),
+        ),
+        sensitivity=W,
+        draws=12,
+        additive=True,
+    ),
     "rows": by("visit", counts="rows", sensitivity=CAP),
     "rows by a column": by("visit", COST, counts="rows", sensitivity=CAP),
     "rows by fanout": by("person", axis("fanout", link=OWNER), counts="rows", sensitivity=1),
@@ -266,6 +284,26 @@ NONSENSE: dict[str, tuple[Json, str]] = {
         one_axis("person", {"kind": "agreement", "column": "x", "equals": {"owner": "age"}}),
         "have no owner row",
     ),
+    "nearness to an owner that is not there": (
+        one_axis("person", {"kind": "nearness", "column": "x", "base": {"column": "age", "owners": 1}, "days": 8}),
+        "no owner row",
+    ),
+    "nearness to an owner too far up": (
+        one_axis("visit", {"kind": "nearness", "column": "x", "base": {"column": "age", "owners": 2}, "days": 8}),
+        "no owner row",
+    ),
+    "nearness to no days": (
+        one_axis("visit", {"kind": "nearness", "column": "x", "base": {"column": "age", "owners": 1}, "days": 0}),
+        "not a whole number",
+    ),
+    "votes on nothing": (wrong("votes on dependencies", candidates=[]), "no candidate"),
+    "votes on a column": (
+        votes(("visit", {"kind": "column", "column": "cost"})),
+        "no vote on a feature",
+    ),
+    "votes on an in-degree": (votes(("person", GUESTS["feature"])), "no vote on a feature"),
+    "votes of visits": (wrong("votes on dependencies", table="visit"), "is not the entity table"),
+    "votes on a public table": (votes(("town", {"kind": "rank"})), "no table of the unit"),
     "rows without a limit": (histogram("item", counts="rows"), "no limit of rows per entity"),
     "rows by in-degrees of owners": (
         one_axis("visit", {"kind": "owner", "feature": GUESTS["feature"]}, counts="rows"),

@@ -137,11 +137,50 @@ def test_what_a_column_equals_may_be_an_expression_or_come_from_the_data() -> No
 
 
 def test_a_computed_column_that_was_found_has_an_event() -> None:
-    paper = good(QUERIES["agreement with rows"])
+    paper = good(QUERIES["votes on dependencies"])
     paper["computed"] = [FOUND]
     assert verify_receipt(paper).status == "verified"
     paper["computed"] = [{**FOUND, "equals": {"rows": "visit"}, "column": "other"}]
     assert_fails(verify_receipt(paper), "but no event compares it")
+
+
+def test_a_histogram_of_agreement_is_no_vote() -> None:
+    paper = good(QUERIES["agreement with rows"])
+    paper["computed"] = [FOUND]
+    assert_fails(verify_receipt(paper), "but no event compares it")
+
+
+NEAR = {"table": "item", "column": "x", "origin": "found", "base": {"table": "person", "column": "age"}}
+
+
+def test_a_difference_that_was_found_has_an_event() -> None:
+    paper = good(QUERIES["votes on dependencies"])
+    paper["relative"] = [NEAR]
+    assert verify_receipt(paper).status == "verified"
+    for change in ({"base": {"table": "visit", "column": "age"}}, {"column": "y"}, {"base": "previous"}):
+        paper["relative"] = [{**NEAR, **change}]
+        assert_fails(verify_receipt(paper), "but no event asks for its base")
+    paper["relative"] = [{**NEAR, "origin": "declared"}]
+    told = verify_receipt(paper).assumptions
+    assert "The publisher declared these columns as differences from others, which counts as public: item.x." in told
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"table": "person", "base": {"table": "visit", "column": "age"}}, "do not own rows of person"),
+        ({"table": "town"}, "no table of the unit"),
+        ({"origin": "data"}, "origin"),
+        ({"release": "0" * 64}, "release is given"),
+        ({"base": "next"}, "base"),
+    ],
+)
+def test_a_difference_is_of_rows_of_the_same_entity(change: dict[str, object], problem: str) -> None:
+    paper = good(QUERIES["votes on dependencies"])
+    paper["relative"] = [{**NEAR, **change}]
+    assert_fails(verify_receipt(paper), problem)
+    paper["relative"] = [NEAR, NEAR]
+    assert_fails(verify_receipt(paper), "twice")
 
 
 def test_what_is_taken_for_granted_is_told() -> None:

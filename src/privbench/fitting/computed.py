@@ -1,31 +1,19 @@
-"""Between reading and learning: find columns that equal what the rows around them say, and take them out of the model.
-
-Which columns are looked at follows from the schema; whether they agree is asked of the vault.
-"""
+"""Columns that are computed from the rows around them, before a fit: which they are, and which cannot be."""
 
 import logging
-from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
 from privbench.errors import SpecError
 from privbench.io.base import Source
-from privbench.methods.tree.finding import Candidate, find_dependencies
-from privbench.model.chosen import Chosen
-from privbench.model.facts import link_facts
 from privbench.model.order import generation_order, referenced_ahead
-from privbench.privacy.features import Agreement, Nearness, agreement
-from privbench.privacy.vault import Vault
 from privbench.rules.computed import ComputedQuery, is_compared
-from privbench.schema.computed import Equals, computed_order, equal_columns, possible
-from privbench.schema.relative import relative_columns, values_needed
+from privbench.schema.computed import computed_order, equal_columns
 from privbench.schema.spec import Spec
 from privbench.schema.tables import Table
-from privbench.schema.types import Kind
-from privbench.schema.unit import Neighbours, Protection
+from privbench.schema.unit import Protection
 
 _logger = logging.getLogger(__name__)
-Place = tuple[str, str]
 
 
 def computed_columns(protection: Protection) -> tuple[str, ...]:
@@ -75,85 +63,3 @@ def _read(source: Source, table: Table, columns: set[str]) -> pa.Table:
     kept = Table(name=table.name, columns=tuple(c for c in table.columns if c.name in columns))
     schema = pa.schema([pa.field(c.name, c.type.arrow) for c in kept.columns])
     return pa.Table.from_batches(source.read(kept), schema=schema)
-
-
-def candidates_to_test(spec: Spec, protection: Protection, chosen: Chosen) -> tuple[Candidate, ...]:
-    """What columns might equal, by the schema; none where the spec wants no tests, or entities may come and go."""
-    tested = chosen.method.computes_columns and getattr(chosen.settings, "find", False)
-    if not tested or protection.neighbours is Neighbours.ADD_REMOVE:
-        return ()
-    ahead = referenced_ahead(protection, generation_order(spec, protection, owners_first=True))
-    relative = _in_differences(protection)
-    return tuple(
-        _candidate(protection, table, column, equals)
-        for table in protection.order
-        for column in protection.attributes(table)
-        for equals in possible(protection, table, column)
-        if equals.rows not in ahead
-        and (table, column) not in relative
-        and (equals.owner is None or (protection.owners[table].table, equals.owner) not in relative)
-        and _is_likely(protection, table, column, equals)
-    )
-
-
-def _in_differences(protection: Protection) -> set[Place]:
-    """Relative columns, of which there are no values to compare, and their bases, which must be learnt."""
-    places: set[Place] = set()
-    for table in protection.order:
-        places |= {(table, column) for column in relative_columns(protection, table)}
-        places |= values_needed(protection, table)
-    return places
-
-
-def places_of(candidates: Iterable[Candidate]) -> set[Place]:
-    """The columns whose values candidates are about."""
-    places = set()
-    for candidate in candidates:
-        places.add((candidate.table, candidate.column))
-        source = candidate.feature.source
-        if isinstance(source, Agreement) and source.equals.owner is not None:
-            places.add((source.link.target, source.equals.owner))
-        if isinstance(source, Nearness):
-            places.add((source.base.table(candidate.table), source.base.column))
-    return places
-
-
-def with_tested(
-    spec: Spec, protection: Protection, candidates: Sequence[Candidate], vault: Vault, *, entities: int
-) -> Spec:
-    """The spec in which the columns are computed whose candidates hold. Sees noisy answers alone."""
-    held = find_dependencies(vault, candidates, entity=protection.entity, entities=entities)
-    owners = {name: key.table for name, key in protection.owners.items()}
-    sources = {(candidate.table, candidate.column): candidate.feature.source for candidate in held}
-    return spec.with_computed(
-        {p: s.equals.expression(owners.get(p[0])) for p, s in sources.items() if isinstance(s, Agreement)}
-    )
-
-
-def _candidate(protection: Protection, table: str, column: str, equals: Equals) -> Candidate:
-    link = protection.owner_link(equals.rows or table)
-    if link is None:
-        raise ValueError(f"{table}.{column}: equals something of an owner that is not there")
-    kind = protection.schema.table(table).column(column).type.kind
-    feature = agreement(column, equals, _plain(kind, equals), link_facts(link, slots=None))
-    return Candidate(table=table, column=column, feature=feature)
-
-
-def _is_likely(protection: Protection, table: str, column: str, equals: Equals) -> bool:
-    """Copies are looked for under the same name, ranks where owners may have several rows; in a key of one nothing."""
-    declared = protection.schema.table(table)
-    if (column,) in declared.keys:
-        return False
-    if equals.rank is not None:
-        owner = protection.owners[table].columns
-        return not any(set(key) <= set(owner) for key in declared.keys)
-    if equals.owner is None:
-        return True
-    return equals.owner == column and column in protection.attributes(protection.owners[table].table)
-
-
-def _plain(kind: Kind, equals: Equals) -> int | None:
-    """The number that a column may well equal by chance: the first rank, no rows, 0 or false in a copy."""
-    if equals.rank is not None:
-        return equals.rank
-    return {Kind.INTEGER: 0, Kind.FLOAT: 0, Kind.BOOLEAN: False}.get(kind)

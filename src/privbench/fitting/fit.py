@@ -13,8 +13,9 @@ from privbench import __version__
 from privbench.encode.relative import stand_ins
 from privbench.errors import SpecError
 from privbench.fitting.budget_record import check_limit, open_account, parse_limit
-from privbench.fitting.computed import candidates_to_test, places_of, tell_differing, with_tested
+from privbench.fitting.computed import tell_differing
 from privbench.fitting.domains import threshold_part, wanted_types, with_found
+from privbench.fitting.finding import candidates_to_test, places_of, with_dependencies
 from privbench.fitting.plan import check_budget
 from privbench.fitting.prepare import prepare
 from privbench.fitting.promise import parse_delta, parse_epsilon
@@ -95,7 +96,7 @@ def fit(
     vault = Vault(NumpyEngine(read.private, raw=read.raw, entropy=entropy), ledger=ledger, entropy=entropy)
     if candidates:
         progress("finding what columns depend on", 0, 1)
-        spec = with_tested(spec, protection, candidates, vault, entities=read.rows[protection.entity])
+        spec = with_dependencies(spec, protection, candidates, vault, entities=read.rows[protection.entity])
         protection = spec.protection()
         wanted = wanted_types(spec, protection)
     if wanted:

@@ -10,8 +10,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from privbench.errors import BudgetError, SpecError
-from privbench.fitting.computed import candidates_to_test, computed_columns
+from privbench.fitting.computed import computed_columns
 from privbench.fitting.domains import threshold_part, wanted_types
+from privbench.fitting.finding import candidates_to_test
 from privbench.fitting.prepare import prepare
 from privbench.fitting.promise import Number, parse_delta, parse_epsilon
 from privbench.methods.domains.budget import POOR, STRING_REMEDIES, DomainForecast, forecast_domains, poor_domains_line

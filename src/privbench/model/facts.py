@@ -10,6 +10,7 @@ from privbench.model.order import ids_are_public
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, PublicCounts, TableFacts
 from privbench.schema.computed import ComputedOrigin, equal_columns
 from privbench.schema.domain import Origin
+from privbench.schema.relative import base_of
 from privbench.schema.spec import Orphans, Sizes, Spec
 from privbench.schema.table_spec import ColumnSpec
 from privbench.schema.unit import Link, LinkKind, Neighbours, Protection, Role
@@ -120,6 +121,9 @@ def stated_facts(spec: Spec, protection: Protection) -> dict[str, Any]:
         "computed": tuple(
             _computed_json(protection, place, column) for place, column in spec.computed_columns(protection).items()
         ),
+        "relative": tuple(
+            _relative_json(protection, place, column) for place, column in spec.relative_columns(protection).items()
+        ),
         "orphans": spec.orphans.value,
     }
 
@@ -134,4 +138,17 @@ def _computed_json(protection: Protection, place: tuple[str, str], column: Colum
         "origin": column.computed_origin.value,
         **release,
         "equals": {"expression": column.computed.sql} if equals is None else equals.words(),
+    }
+
+
+def _relative_json(protection: Protection, place: tuple[str, str], column: ColumnSpec) -> dict[str, Any]:
+    base = base_of(protection, *place)
+    assert base is not None  # noqa: S101  else it is not among the relative columns
+    release = {"release": column.release} if column.relative_origin is ComputedOrigin.EARLIER else {}
+    return {
+        "table": place[0],
+        "column": place[1],
+        "origin": column.relative_origin.value,
+        **release,
+        "base": "previous" if base.previous else {"table": base.table, "column": base.column},
     }

@@ -18,7 +18,7 @@ from privbench.privacy.features import magnitude, present, whole_axis
 from privbench.privacy.queries import Counts, FrequentValues, Histogram
 from privbench.privacy.receipt import PublicFacts, claims
 from privbench.schema.domain import Bins, Origin, Values
-from privbench.schema.types import Kind
+from privbench.schema.types import Kind, difference_type
 from privbench_verify.receipt import Verdict, verify_receipt
 
 Query = Mapping[str, Any]
@@ -150,6 +150,8 @@ def _searches(model: Model) -> Iterator[Query]:
         table = model.protection.schema.table(name)
         for column in model.protection.attributes(name):
             spec, kind = model.spec.column(name, column), table.column(column).type
+            if spec.relative_to is not None:
+                kind = difference_type(kind)
             if spec.origin is not Origin.PRIVATE:
                 continue
             frequent = FrequentValues(table=name, column=column).to_json()

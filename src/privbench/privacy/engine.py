@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 from privbench.encode.codec import Codec
 from privbench.encode.coded import CodedDatabase, CodedTable
 from privbench.encode.grid import Grid, one_array
+from privbench.encode.relative import differences
 from privbench.privacy import exact
 from privbench.privacy.blocks import Block, ColumnSplit
 from privbench.privacy.differences import DATE_CELLS, date_cells, most_in_a_window, near, near_cells
 from privbench.privacy.exact import Codes, Integers
 from privbench.privacy.facts import ColumnFacts, LinkFacts
 from privbench.privacy.feature_codes import FeatureCodes, RawColumns
-from privbench.privacy.features import Axis, Base, Nearness
+from privbench.privacy.features import Axis, Base, Difference, Nearness
 from privbench.privacy.noise import Entropy
 from privbench.privacy.pair_cover import covering_groups
 from privbench.privacy.queries import (
@@ -81,6 +82,10 @@ class Engine(Protocol):
         """The exact answer of each query."""
         ...
 
+    def take_differences(self, columns: Sequence[Difference]) -> None:
+        """Hold differences instead of the values of columns that have no codes yet."""
+        ...
+
     def encode(self, codecs: Codecs) -> None:
         """Code the columns that had no codes yet, and let go of all values."""
         ...
@@ -132,6 +137,15 @@ class NumpyEngine:
     def count(self, queries: Sequence[Query]) -> list[Exact]:
         """The exact answer of each query."""
         return [self._answer(query) for query in queries]
+
+    def take_differences(self, columns: Sequence[Difference]) -> None:
+        """Hold differences instead of the values of columns that have no codes yet."""
+        raw = {table: dict(values) for table, values in self._raw.items()}
+        for c in columns:
+            rows = self._features.base_rows(c.table, c.base)
+            bases = self._raw[c.base.table(c.table)][c.base.column].take(pa.array(np.maximum(rows, 0), mask=rows < 0))
+            raw[c.table][c.column] = differences(c.type, self._raw[c.table][c.column], c.base_type, bases)
+        self._open(self._data, raw, self._entropy)
 
     def encode(self, codecs: Codecs) -> None:
         """Code the columns that had no codes yet, and let go of all values."""
@@ -277,10 +291,10 @@ class NumpyEngine:
         """The weight of differences below so many days, less that of the same rows' dates in the fullest window."""
         key = (table, source.column, source.base)
         if key not in self._spreads:
-            differences = self._features.differences(table, source.column, source.base)
-            based = np.where(np.isnan(differences), np.nan, self._features.days(table, source.column))
+            days = self._features.differences(table, source.column, source.base)
+            based = np.where(np.isnan(days), np.nan, self._features.days(table, source.column))
             self._spreads[key] = (
-                self._by_code(table, near_cells(differences), len(NEAR) + 1),
+                self._by_code(table, near_cells(days), len(NEAR) + 1),
                 self._by_code(table, date_cells(based), DATE_CELLS),
             )
         differing, dates = self._spreads[key]

@@ -189,12 +189,15 @@ class FeatureCodes:
 
     def differences(self, table: str, column: str, base: Base) -> Days:
         """How many days the values of a column are after those of its base; NaN where either is missing."""
-        above = self.days(base.table(table), base.column)
+        bases: Days = np.append(self.days(base.table(table), base.column), np.nan)[self.base_rows(table, base)]
+        return self.days(table, column) - bases
+
+    def base_rows(self, table: str, base: Base) -> Integers:
+        """For each row of a table the row that its base is in; NULL where there is none."""
         rows = np.arange(self._size(table))
         for link in base.path:
-            rows = np.append(self._key(link), NULL)[np.maximum(rows, NULL)]
-        bases: Days = np.append(above, np.nan)[np.maximum(rows, NULL)]
-        return self.days(table, column) - bases
+            rows = np.maximum(np.append(self._key(link), NULL)[rows], NULL)
+        return rows
 
     def _raw_codes(self, table: str, source: Magnitude | Step | Cell | Present) -> Codes:
         """The codes of the values of a column; -1 for NULL and for values without a code."""

@@ -239,6 +239,17 @@ class Nearness:
             raise ValueError(f"{self.column}: whether it is within {self.days} days of another is not looked at")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A column that is coded as its difference from a base, and the types of both."""
+
+    table: str
+    column: str
+    base: Base
+    type: SqlType
+    base_type: SqlType
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """Which of several disjoint blocks a row is in; a row in none has no code."""

@@ -56,6 +56,8 @@ class PublicFacts:
     """Method and its settings."""
     computed: tuple[Mapping[str, Any], ...] = ()
     """Computed columns, what they equal and where that comes from, as the receipt has them."""
+    relative: tuple[Mapping[str, Any], ...] = ()
+    """Columns that are coded as differences, from what, and who says so, as the receipt has them."""
     releases: Mapping[Place, str] = field(default_factory=dict)
     """Columns whose domain an earlier release has paid for, and the digest of its receipt."""
     earlier: tuple[Release, ...] = ()
@@ -110,6 +112,7 @@ def make_receipt(
         "public": claimed["public"],
         "earlier": claimed["earlier"],
         "computed": claimed["computed"],
+        "relative": claimed["relative"],
         "ledger": charges,
     }
 
@@ -126,6 +129,7 @@ def claims(protection: Protection, facts: PublicFacts, nodes: Collection[Mapping
         "public": _public(protection, facts),
         "earlier": [release.model_dump(mode="json") for release in facts.earlier],
         "computed": [dict(column) for column in facts.computed],
+        "relative": [dict(column) for column in facts.relative],
     }
 
 

@@ -20,6 +20,7 @@ from privbench.privacy.calibrate import Noise, calibrate, calibrate_published, d
 from privbench.privacy.engine import Codecs, Engine, Exact, ValueCounts
 from privbench.privacy.events import Event, PrivacyMeasure
 from privbench.privacy.facts import ColumnFacts, LinkFacts
+from privbench.privacy.features import Difference
 from privbench.privacy.gaussian import discrete_gaussian
 from privbench.privacy.ledger import Ledger, Scope
 from privbench.privacy.noise import Entropy, discrete_laplace
@@ -185,6 +186,11 @@ class Vault:
             answer = np.bincount(right, minlength=2)
         left, on_right = self._recorded(answer).tolist()
         return sides, (left, on_right)
+
+    def take_differences(self, columns: Sequence[Difference]) -> None:
+        """Hold differences instead of the values of columns that have no codes yet."""
+        if self._engine is not None:
+            self._engine.take_differences(columns)
 
     def encode(self, codecs: Codecs) -> None:
         """Code the columns that had no codes yet, now that their domains are known."""

@@ -174,10 +174,15 @@ class Spec(Words):
         release = release_of(receipt)
         changes: dict[Place, dict[str, Any]] = {}
         for place, column in self._columns():
+            change: dict[str, Any] = {}
             if column.origin is Origin.PRIVATE and column.domain is not None:
-                changes[place] = {"origin": Origin.EARLIER, "release": release.receipt}
-            elif column.computed_origin is ComputedOrigin.FOUND:
-                changes[place] = {"computed_origin": ComputedOrigin.EARLIER, "release": release.receipt}
+                change["origin"] = Origin.EARLIER
+            if column.computed_origin is ComputedOrigin.FOUND:
+                change["computed_origin"] = ComputedOrigin.EARLIER
+            if column.relative_origin is ComputedOrigin.FOUND:
+                change["relative_origin"] = ComputedOrigin.EARLIER
+            if change:
+                changes[place] = {**change, "release": release.receipt}
         if not changes:
             return self
         return self._with_columns(changes).model_copy(update={"releases": (*self.releases, release)})
@@ -188,14 +193,14 @@ class Spec(Words):
             ".".join(place)
             for place, column in self._columns()
             if (column.origin is Origin.PRIVATE and column.domain is not None)
-            or column.computed_origin is ComputedOrigin.FOUND
+            or ComputedOrigin.FOUND in (column.computed_origin, column.relative_origin)
         ]
         if unnamed:
             raise SpecError(
                 f"{', '.join(unnamed)}: found by an earlier fit, but the spec does not say by which, so that what it "
                 "cost could not be cited. Take the spec out of its model with `privbench show MODEL --spec` (in "
                 "Python `model.spec.for_reuse(model.receipt)`); or write `domain: private` to find a domain again; or "
-                "take `from` and `computed_from` out where it is public knowledge."
+                "take `from`, `computed_from` and `relative_from` out where it is public knowledge."
             )
 
     def wanted(self, protection: Protection) -> tuple[Place, ...]:
@@ -221,6 +226,16 @@ class Spec(Words):
         return self._with_columns(
             {p: {**plain, "computed": expression, "origin": origins[p]} for p, expression in computed.items()}
         )
+
+    def with_relative(self, bases: Mapping[Place, str]) -> "Spec":
+        """Make the spec in which these columns, whose domain is to be found, are differences, found so by this fit."""
+        origin = ComputedOrigin.FOUND
+        return self._with_columns({p: {"relative_to": base, "relative_origin": origin} for p, base in bases.items()})
+
+    def relative_columns(self, protection: Protection) -> dict[Place, ColumnSpec]:
+        """List the columns that are coded as differences, with their base, and who says so."""
+        places = ((table, c.name) for table in protection.order for c in protection.schema.table(table).columns)
+        return {place: column for place in places if (column := self.column(*place)).relative_to is not None}
 
     def _columns(self) -> Iterator[tuple[Place, ColumnSpec]]:
         for table, words in self.tables.items():
@@ -415,6 +430,8 @@ def _column_words(column: ColumnSpec) -> dict[str, Plain]:
         words["computed_from"] = column.computed_origin.value
     if column.relative_to is not None:
         words["relative_to"] = column.relative_to
+    if column.relative_origin is not ComputedOrigin.DECLARED:
+        words["relative_from"] = column.relative_origin.value
     if column.first is not None:
         words["first"] = domain_json(column.first)
     if column.start is not None:

@@ -92,6 +92,9 @@ class ColumnSpec(Words):
         ComputedOrigin, Field(validation_alias="computed_from", serialization_alias="computed_from")
     ] = ComputedOrigin.DECLARED
     relative_to: Name | None = None
+    relative_origin: Annotated[
+        ComputedOrigin, Field(validation_alias="relative_from", serialization_alias="relative_from")
+    ] = ComputedOrigin.DECLARED
     first: AnyDomain | None = None
     start: Name | None = None
     release: Digest | None = None
@@ -131,13 +134,20 @@ class ColumnSpec(Words):
     def _with_release(self) -> "ColumnSpec":
         if self.computed is None and self.computed_origin is not ComputedOrigin.DECLARED:
             raise ValueError("`computed_from` has no meaning without `computed`: take it out")
+        if self.relative_to is None and self.relative_origin is not ComputedOrigin.DECLARED:
+            raise ValueError("`relative_from` has no meaning without `relative_to`: take it out")
+        if self.relative_origin in (ComputedOrigin.SCHEMA, ComputedOrigin.DATA):
+            raise ValueError("`relative_from` is `declared`, `found` or `earlier release`")
         if self.origin is Origin.EARLIER and self.domain is None:
             raise ValueError("`from: earlier release` has no meaning without a domain: take it out")
-        earlier = self.origin is Origin.EARLIER or self.computed_origin is ComputedOrigin.EARLIER
+        found = (self.computed_origin, self.relative_origin)
+        earlier = self.origin is Origin.EARLIER or ComputedOrigin.EARLIER in found
         if earlier and self.release is None:
             raise ValueError("`earlier release` needs `release`, the digest of its receipt, as `releases` lists it")
         if self.release is not None and not earlier:
-            raise ValueError("`release` belongs to `from: earlier release` or `computed_from: earlier release`")
+            raise ValueError(
+                "`release` belongs to `from`, `computed_from` or `relative_from`, with the word `earlier release`"
+            )
         return self
 
     def sql_type(self, where: str) -> SqlType:
