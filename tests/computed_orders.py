@@ -63,9 +63,15 @@ CHECKS: dict[tuple[str, str], str] = {
     "FROM line WHERE purchase_id = p.id) AS DECIMAL(15,2)), 0)",
     ("purchase", "status"): "SELECT 1 FROM purchase p LEFT JOIN (SELECT purchase_id, MIN(state) a, MAX(state) b "
     "FROM line GROUP BY ALL) ON purchase_id = id WHERE status IS DISTINCT FROM CASE WHEN a = b THEN a ELSE 'P' END",
-    ("purchase", "mean"): "SELECT 1 FROM purchase p LEFT JOIN (SELECT purchase_id, AVG(amount) a FROM line GROUP BY ALL)"
+    (
+        "purchase",
+        "mean",
+    ): "SELECT 1 FROM purchase p LEFT JOIN (SELECT purchase_id, AVG(amount) a FROM line GROUP BY ALL)"
     " ON purchase_id = id WHERE mean IS DISTINCT FROM a + year",
-    ("client", "orders"): "SELECT 1 FROM client c WHERE orders <> (SELECT COUNT(*) FROM purchase WHERE client_id = c.id)",
+    (
+        "client",
+        "orders",
+    ): "SELECT 1 FROM client c WHERE orders <> (SELECT COUNT(*) FROM purchase WHERE client_id = c.id)",
     ("client", "spent"): "SELECT 1 FROM client c WHERE spent IS DISTINCT FROM (SELECT SUM(total) FROM purchase "
     "WHERE client_id = c.id) - (SELECT COUNT(price) FROM line l JOIN purchase p ON p.id = purchase_id "
     "WHERE client_id = c.id)",

@@ -13,7 +13,7 @@ from typing import Any
 from privbench import __version__
 from privbench.generation.keys import keeps_entity_keys
 from privbench.io.names import file_stems, markdown, sql_comment
-from privbench.io.render import Dialect, omitted_keys, render_ddl
+from privbench.io.render import Dialect, computed_notes, omitted_keys, render_ddl
 from privbench.io.sinks import sink_kind
 from privbench.io.staging import is_bundle
 from privbench.model.file import model_digest
@@ -39,7 +39,7 @@ def write_companions(
 ) -> None:
     """Write everything of a bundle but the data. `lost` is what to say of tables smaller than planned."""
     schema = model.protection.schema
-    _write(folder / "schema.sql", render_ddl(schema, Dialect.ANSI) + "\n")
+    _write(folder / "schema.sql", "\n".join([*_notes(schema), render_ddl(schema, Dialect.ANSI)]) + "\n")
     _write(folder / "schema.duckdb.sql", _duckdb_script(schema) + "\n")
     write_receipt(folder / RECEIPT, model.receipt)
     manifest = _manifest(folder, model, rows=rows, form=form, scale=scale, seed=seed)
@@ -107,10 +107,15 @@ def _files(folder: Path, stem: str) -> list[str]:
     return [f"data/{name}" for name in names if name.partition(".")[0] == stem] or [f"data/{name}" for name in names]
 
 
+def _notes(schema: Schema) -> list[str]:
+    notes = computed_notes(schema)
+    return [sql_comment("These columns follow from others, and hold the values:"), *notes, ""] if notes else []
+
+
 def _duckdb_script(schema: Schema) -> str:
     left_out = [sql_comment(f"left out: {table} {key}") for table, key in omitted_keys(schema, Dialect.DUCKDB)]
     note = [sql_comment("DuckDB cannot hold foreign keys in cycles or to the same table:"), *left_out, ""]
-    return "\n".join([*(note if left_out else ()), render_ddl(schema, Dialect.DUCKDB)])
+    return "\n".join([*_notes(schema), *(note if left_out else ()), render_ddl(schema, Dialect.DUCKDB)])
 
 
 # -- README.md ---------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidat
 from sqlglot import exp
 
 from privbench.errors import SpecError
-from privbench.schema.expression import ColumnName, Expression, expression_of, parse_expression
+from privbench.schema.expression import DIALECT, ColumnName, Expression, parse_expression
 from privbench.schema.relative import owners_above
 from privbench.schema.types import Kind
 
@@ -100,11 +100,15 @@ class Equals(BaseModel):
         >>> print(Equals(rank=0).expression("home"))
         ROW_NUMBER() - 1
         """
+        plain, quoted = self._written(owner), self._written(owner, quoted=True)
+        return plain if equals_of(plain, owner) == self else quoted
+
+    def _written(self, owner: str | None, *, quoted: bool | None = None) -> Expression:
         if self.rows is not None:
-            star = exp.Column(this=exp.Star(), table=exp.to_identifier(self.rows))
-            return expression_of(exp.Count(this=star, big_int=True), where="rows")
+            star = exp.Column(this=exp.Star(), table=exp.to_identifier(self.rows, quoted=quoted))
+            return Expression(sql=exp.Count(this=star, big_int=True).sql(DIALECT))
         if self.owner is not None and owner is not None:
-            return expression_of(exp.column(self.owner, table=owner), where="owner")
+            return Expression(sql=exp.column(self.owner, table=owner, quoted=quoted).sql(DIALECT))
         return Expression(sql="ROW_NUMBER()" if self.rank else "ROW_NUMBER() - 1")
 
 

@@ -33,7 +33,8 @@ class Column:
 
     `guessed` says that no schema has the type: it was guessed from the values. `computed` says what the column equals,
     if it is worked out from other columns, `relative_to` names the column that it is coded as a difference from.
-    `source_type` is the type in the source, where ours is another one.
+    `generated` says that the schema of the source computes it. `source_type` is the type in the source, where ours is
+    another one.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Column:
     implied: Domain | None = None
     guessed: bool = False
     computed: Expression | None = None
+    generated: bool = False
     relative_to: str | None = None
     source_type: str | None = None
 
