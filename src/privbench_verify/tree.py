@@ -5,13 +5,11 @@ block (docs/proofs/composition.md). Nodes name their parents, which come before 
 """
 
 import math
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import combinations
 
 from privbench_verify.costs import AS_PUBLISHED, FREQUENT, GRIDS, MECHANISMS, cost_of, tail_probability
 from privbench_verify.facts import Equals, Facts
@@ -36,14 +34,11 @@ from privbench_verify.read import (
 
 MAX_NODES = 2_000_000
 MAX_THRESHOLDS = 100_000
-MAX_COMPARISONS = 300_000
-"""How many intervals of boxes are compared pair by pair, in all; where one column tells all boxes apart, none are."""
 
-_Box = dict[str, list[tuple[int, int]]]
 _FIELDS = {
     "sequence": ("kind", "parent", "label", "total"),
-    "partition": ("kind", "parent", "label", "table", "rows_per_entity", "by", "total"),
-    "part": ("kind", "parent", "total"),
+    "partition": ("kind", "parent", "label", "table", "rows_per_entity", "by", "centres", "total"),
+    "part": ("kind", "parent", "centre", "total"),
 }
 _EVENT = ("kind", "parent", "mechanism", "query", "sensitivity", "scale", "draws")
 
@@ -82,12 +77,9 @@ class Tree:
         """Per node what it charges itself, in steps of the measure's grid."""
         self.blocks: list[Json | None] = []
         """Per node the partition whose block it is in, if any."""
-        self.boxes: list[_Box] = []
-        """Per node the box it is in; an empty one holds every row."""
         self.parts: dict[int, list[int]] = {}
         self._denominator = 1
         self._thresholds = 0
-        self._comparisons = 0
 
     def check(self) -> Fraction:
         """Check every node and return the total."""
@@ -130,21 +122,18 @@ class Tree:
         where = f"node {at}"
         self.steps.append(0)
         if kind == "part" and above is not None:
-            by = "box" if above.get("by") == "boxes" else "centre"
-            fields_of(node, where, (*_FIELDS[kind], by))
+            fields_of(node, where, _FIELDS[kind])
             self.parts[node["parent"]].append(at)
             self.blocks.append(above)
-            self.boxes.append(_box(node["box"], f"{where}.box") if by == "box" else self.boxes[node["parent"]])
             return
         self.blocks.append(None if above is None else self.blocks[node["parent"]])
-        self.boxes.append({} if above is None else self.boxes[node["parent"]])
         if kind == "event":
             return
-        by_centres = kind == "partition" and node.get("by") == "centres"
-        fields_of(node, where, (*_FIELDS[kind], "centres") if by_centres else _FIELDS[kind])
+        if kind == "partition":
+            one_of(node.get("by"), f"{where}.by", ("centres",))
+        fields_of(node, where, _FIELDS[kind])
         text_of(node["label"], f"{where}.label")
         if kind == "partition":
-            one_of(node["by"], f"{where}.by", ("boxes", "centres"))
             self.parts[at] = []
 
     # -- events --------------------------------------------------------------------------------------------------------
@@ -199,29 +188,7 @@ class Tree:
         outer = self.blocks[at]
         if outer is not None and outer["table"] != table:
             raise ReceiptError(f"is a split of {shown(table)} inside a block of {shown(str(outer['table']))}")
-        if node["by"] == "boxes":
-            self._check_boxes(at, parts)
-        else:
-            self._check_centres(node, parts)
-
-    def _check_boxes(self, at: int, parts: list[int]) -> None:
-        for part in parts:
-            self._check_columns(self.nodes[at]["table"], self.boxes[part])
-            if not _within(self.boxes[part], self.boxes[at]):
-                raise ReceiptError(f"the box of node {part} reaches outside the block that is split")
-        columns = set.intersection(*(set(self.boxes[part]) for part in parts)) if parts else set()
-        if any(_separate([i for part in parts for i in self.boxes[part][column]]) for column in columns):
-            return
-        for one, other in combinations(parts, 2):
-            if not self._disjoint(self.boxes[one], self.boxes[other]):
-                raise ReceiptError(f"the boxes of nodes {one} and {other} overlap")
-
-    def _disjoint(self, one: _Box, other: _Box) -> bool:
-        shared = one.keys() & other.keys()
-        self._comparisons += 1 + len(one) + sum(len(one[column]) + len(other[column]) for column in shared)
-        if self._comparisons > MAX_COMPARISONS:
-            raise ReceiptError("there are too many boxes to compare them pair by pair")
-        return any(_separate(one[column] + other[column]) for column in shared)
+        self._check_centres(node, parts)
 
     def _check_centres(self, node: Json, parts: list[int]) -> None:
         centres = list_of(node["centres"], "centres", _centre)
@@ -305,46 +272,3 @@ def _centre(value: object, where: str) -> tuple[str, dict[str, list[int]]]:
         return item
 
     return text_of(centre["label"], f"{where}.label"), object_of(centre["at"], f"{where}.at", coordinates)
-
-
-def _box(value: object, where: str) -> _Box:
-    """Read a box: per column ascending intervals [first, last] of codes with a gap after each."""
-    return object_of(value, where, _intervals)
-
-
-def _intervals(value: object, where: str) -> list[tuple[int, int]]:
-    if not isinstance(value, list) or not value:
-        raise ReceiptError(f"{where} holds no codes")
-    intervals: list[tuple[int, int]] = []
-    reached = -2
-    for pair in value:
-        if not isinstance(pair, list) or len(pair) != 2 or not all(type(code) is int for code in pair):
-            raise ReceiptError(f"{where}: {brief(pair)} is not an interval of codes")
-        first, last = pair
-        if not max(0, reached + 2) <= first <= last:
-            raise ReceiptError(f"{where}: its intervals do not ascend with gaps")
-        reached = last
-        intervals.append((first, last))
-    return intervals
-
-
-def _within(inner: _Box, outer: _Box) -> bool:
-    return all(column in inner and _covered(inner[column], outer[column]) for column in outer)
-
-
-def _covered(inner: list[tuple[int, int]], outer: list[tuple[int, int]]) -> bool:
-    """Whether each interval lies in one of the outer ones, which ascend."""
-    for first, last in inner:
-        at = bisect_right(outer, first, key=lambda interval: interval[0]) - 1
-        if at < 0 or last > outer[at][1]:
-            return False
-    return True
-
-
-def _separate(intervals: list[tuple[int, int]]) -> bool:
-    reached = -1
-    for first, last in sorted(intervals):
-        if first <= reached:
-            return False
-        reached = last
-    return True

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from privbench.generation import blocks
 from privbench.generation.blocks import OwnerBlock, OwnerBlocks
-from privbench.generation.carried import ENTITY, ROW, Carried, number
+from privbench.generation.carried import ENTITY, Carried, number
 from privbench.schema.tables import ForeignKey
 from privbench.schema.unit import Link, LinkKind
 from privbench.spn.fanouts import bin_of, size_edges
@@ -84,15 +84,14 @@ def test_points_are_even_over_any_stretch() -> None:
 
 
 def test_rows_are_referenced_in_proportion(tmp_path: Path) -> None:
-    """From what a table carries, in many small stretches; rows sorted elsewhere are named by their number there."""
+    """From what a table carries, in many small stretches."""
     degrees = np.random.default_rng(0).integers(0, 9, 500)
-    order = np.random.default_rng(1).permutation(500)
-    table = Carried(tmp_path / "a", {number(LINK): np.float64, ROW: np.int64})
-    table.write({number(LINK): np.cumsum(degrees.astype(float)), ROW: order}, 500)
+    table = Carried(tmp_path / "a", {number(LINK): np.float64})
+    table.write({number(LINK): np.cumsum(degrees.astype(float))}, 500)
     table.finish()
     points, rng = Points(0.7), np.random.default_rng(2)
     named = np.concatenate([draw_carried(table, number(LINK), points.take(97, rng=rng)) for _ in range(200)])
-    counts = np.bincount(named, minlength=500)[order]
+    counts = np.bincount(named, minlength=500)
     assert np.abs(counts - degrees / degrees.sum() * len(named)).max() < 4
     within = draw_weighted(degrees, Points(0.7).take(19_400, rng=rng))
     assert np.abs(np.bincount(within, minlength=500) - degrees / degrees.sum() * 19_400).max() < 5

@@ -182,8 +182,8 @@ def test_an_empty_public_table(tmp_path: Path) -> None:
     assert number(base, "SELECT count(*) FROM person") == 500
 
 
-def test_order_sorts_the_rows_of_a_block(tmp_path: Path) -> None:
-    """Sorted by what is declared, numbered in that order, with children that still find their owners."""
+def test_order_sorts_the_rows(tmp_path: Path) -> None:
+    """Sorted by what is declared, with children that still find their owners."""
     spec = copy.deepcopy(SPEC)
     spec["tables"]["visit"]["order"] = ["cost", "id"]
     spec["tables"]["person"]["order"] = ["age"]

@@ -4,7 +4,7 @@ import pytest
 
 from privbench.errors import SchemaError
 from privbench.io.ddl import parse_ddl
-from privbench.model.order import colliding_keys, declared_order, generation_order, redrawn_links, referenced_ahead
+from privbench.model.order import colliding_keys, generation_order, redrawn_links, referenced_ahead
 from privbench.schema.spec import Spec
 from privbench.schema.table_spec import ColumnSpec, ForeignKeySpec, TableSpec
 
@@ -115,10 +115,3 @@ def test_promised_are_tables_named_before_they_are_made_and_what_they_need() -> 
     assert referenced_ahead(protection, order) == {"a", "b", "c", "d"}
     tree = _spec("CREATE TABLE b (a INT REFERENCES a (id)); CREATE TABLE a (id INT PRIMARY KEY);", "a")
     assert referenced_ahead(tree.protection(), ("a", "b")) == frozenset()
-
-
-def test_the_declared_order_ends_at_the_key_that_is_numbered_by_it() -> None:
-    spec = _spec("CREATE TABLE a (id INT PRIMARY KEY, x INT, y INT);", "a")
-    ordered = {"a": spec.tables["a"].model_copy(update={"order": ("y", "gone", "x", "id", "x")})}
-    spec = spec.model_copy(update={"tables": ordered})
-    assert declared_order(spec, spec.schema().table("a")) == ["y", "x"]

@@ -18,7 +18,7 @@ from privbench.privacy.events import Event, PrivacyMeasure
 from privbench.privacy.facts import ColumnFacts, LinkFacts
 from privbench.privacy.features import whole_axis
 from privbench.privacy.ledger import Ledger, Scope
-from privbench.privacy.partitions import Boxes, Centres, intervals
+from privbench.privacy.partitions import Centres
 from privbench.privacy.queries import CapChoice, Histogram, Pair, PairChoice, Query, SplitChoice
 from privbench.privacy.receipt import PublicFacts, make_receipt, open_ledger
 from privbench.schema.domain import Origin
@@ -27,7 +27,6 @@ from privbench.schema.types import parse_type
 from privbench.schema.unit import LinkKind, Neighbours, Protection, protect
 
 ROWS = {"person": 1, "visit": 3}
-WIDTH = 64
 EPSILON = Fraction(16, 5)
 DELTA = Fraction(1, 10**9)
 COST = whole_axis(features.own("cost", ColumnFacts(size=4, ordered=True)))
@@ -55,7 +54,7 @@ class Step:
 
 steps = st.builds(
     Step,
-    kind=st.sampled_from(["count", "choose", "sequence", "boxes", "centres"]),
+    kind=st.sampled_from(["count", "choose", "sequence", "centres"]),
     scope=st.integers(0, 1000),
     table=st.sampled_from(sorted(ROWS)),
     share=st.fractions(min_value=Fraction(1, 1000), max_value=Fraction(1, 2)),
@@ -91,12 +90,10 @@ def event(table: str, epsilon: Fraction, *, chooses: bool = False) -> Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """An open scope, the table it may measure (None: any) and the codes of its box."""
+    """An open scope and the table it may measure (None: any)."""
 
     scope: Scope
     table: str | None
-    low: int = 0
-    high: int = WIDTH
 
 
 def follow(ledger: Ledger, walk: list[Step]) -> Iterator[Step]:
@@ -106,29 +103,16 @@ def follow(ledger: Ledger, walk: list[Step]) -> Iterator[Step]:
         place = places[step.scope % len(places)]
         table = place.table or step.table
         if step.kind == "sequence":
-            places.append(
-                Place(scope=place.scope.sequential("below"), table=place.table, low=place.low, high=place.high)
-            )
-        elif step.kind == "boxes" and place.high - place.low >= 2:
-            places += _halves(place, table)
+            places.append(Place(scope=place.scope.sequential("below"), table=place.table))
         elif step.kind == "centres":
             by = Centres(table=table, rows_per_entity=ROWS[table], centres=({"age": (0,)}, {"age": (9,)}))
             scopes = place.scope.partition("by centres", by, 2)
-            places += [Place(scope=s, table=table, low=place.low, high=place.high) for s in scopes]
+            places += [Place(scope=s, table=table) for s in scopes]
         else:
             try:
                 place.scope.charge(event(table, step.share, chooses=step.kind == "choose"))
             except BudgetError:
                 yield step
-
-
-def _halves(place: Place, table: str) -> list[Place]:
-    middle = (place.low + place.high) // 2
-    ends = ((place.low, middle), (middle, place.high))
-    boxes = tuple({"age": intervals(range(low, high))} for low, high in ends)
-    by = Boxes(table=table, rows_per_entity=ROWS[table], boxes=boxes)
-    scopes = place.scope.partition("by age", by, 2)
-    return [Place(scope=s, table=table, low=low, high=high) for s, (low, high) in zip(scopes, ends, strict=True)]
 
 
 def protection(neighbours: Neighbours = Neighbours.REPLACE) -> Protection:
@@ -192,7 +176,7 @@ def spent_ledger(neighbours: Neighbours = Neighbours.REPLACE) -> Ledger:
     ledger = open_ledger(EPSILON, Fraction(0), neighbours)
     ledger.root.charge(calibrate(cap_choice(), PrivacyMeasure.EPSILON, Fraction(1, 50)))
     persons = ledger.root.sequential("person")
-    ages = Boxes(table="person", rows_per_entity=1, boxes=({"age": ((0, 4),)}, {"age": ((5, 9),)}))
+    ages = Centres(table="person", rows_per_entity=1, centres=({"age": (2,)}, {"age": (7,)}))
     young, old = persons.partition("by age", ages, 2)
     young.charge(event("person", Fraction(1, 4)))
     old.charge(event("person", Fraction(1, 2)))

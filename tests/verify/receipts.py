@@ -127,10 +127,6 @@ class Nodes:
         self.nodes.append({**asked.event(self.measure, self.neighbours), "parent": parent})
         return len(self.nodes) - 1
 
-    def boxes(self, parent: int, table: str, *boxes: Json, rows: int = 1) -> list[int]:
-        at = self.add("partition", parent, label="by boxes", table=table, rows_per_entity=rows, by="boxes")
-        return [self.add("part", at, box=box) for box in boxes]
-
     def centres(self, parent: int, table: str, *centres: Json, rows: int = CAP) -> list[int]:
         listed = [{"label": str(i), "at": at} for i, at in enumerate(centres)]
         facts = {"table": table, "rows_per_entity": rows, "by": "centres", "centres": listed}
@@ -229,12 +225,12 @@ def good(*more: Asked, measure: str = "epsilon", neighbours: str = "replace") ->
 
 
 def good_blocks() -> Json:
-    """An honest receipt with blocks of both kinds, one inside the other."""
+    """An honest receipt with blocks of two tables, some inside others."""
     nodes = Nodes()
-    young, old = nodes.boxes(0, "person", {"age": [[0, 4]]}, {"age": [[5, 9]]})
+    young, old = nodes.centres(0, "person", {"age": [2]}, {"age": [7]}, rows=1)
     nodes.event(AGES, young)
     inner = nodes.add("sequence", old, label="old")
-    low, high = nodes.boxes(inner, "person", {"age": [[5, 6]], "sex": [[0, 0]]}, {"age": [[5, 9]], "sex": [[1, 1]]})
+    low, high = nodes.centres(inner, "person", {"age": [5], "sex": [1, 0]}, {"age": [9], "sex": [0, 1]}, rows=1)
     nodes.event(AGES, low)
     nodes.event(AGES, high)
     nodes.event(SEXES, high)

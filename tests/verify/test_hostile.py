@@ -15,7 +15,7 @@ from privbench_verify.receipt import verify_receipt
 from privbench_verify.strict_json import MAX_VALUES, read_json
 
 from ..failing import assert_fails
-from .receipts import AGES, Json, Nodes, events, good, good_blocks, kinds, rational, receipt, settle
+from .receipts import AGES, Json, Nodes, events, good, good_blocks, rational, receipt, settle
 from .test_queries import QUERIES
 
 SECONDS = 2.0
@@ -92,31 +92,6 @@ def deep_feature(paper: Json) -> None:
     events(paper)[-1]["query"] = {**QUERIES["rank"].query, "axes": [{"bins": 2, "feature": feature}]}
 
 
-def overlapping(paper: Json, boxes: int) -> None:
-    """Many boxes, no column of which tells all apart."""
-    part, partition = kinds(paper, "part")[0], kinds(paper, "partition")[0]
-    at = len(paper["ledger"]["nodes"])
-    paper["ledger"]["nodes"].append({**partition, "parent": 0, "total": "0/1"})
-    for i in range(boxes):
-        box = {"age": [[i, i]]} if i % 2 else {"age": [[i, i]], "sex": [[0, i]]}
-        if i == 0:
-            box = {"sex": [[boxes, boxes]]}
-        paper["ledger"]["nodes"].append({**part, "parent": at, "box": box, "total": "0/1"})
-
-
-def long_boxes(paper: Json) -> None:
-    """Boxes of very many intervals inside each other."""
-    intervals = [[2 * i, 2 * i] for i in range(3 * 10**4)]
-    young = kinds(paper, "part")[0]
-    at = paper["ledger"]["nodes"].index(young)
-    young["box"] = {"age": intervals}
-    kinds(paper, "part")[1]["box"] = {"age": [[10**6, 10**6]]}
-    inner = {**kinds(paper, "partition")[0], "parent": at, "total": "0/1"}
-    paper["ledger"]["nodes"].append(inner)
-    part = {"kind": "part", "parent": len(paper["ledger"]["nodes"]) - 1, "total": "0/1"}
-    paper["ledger"]["nodes"].append({**part, "box": {"age": [*intervals[1::2], [5 * 10**5, 10**6]]}})
-
-
 def many_thresholds(paper: Json) -> None:
     """Deltas whose common denominator would grow without end."""
     events(paper)[-1]["parent"] = 0
@@ -144,8 +119,6 @@ RECEIPTS: dict[str, tuple[Callable[[Json], Any], str]] = {
     "very many nodes": (lambda r: r["ledger"].update(nodes=[None] * 2_000_001), "1 to 2000000 nodes"),
     "a very long name": (lambda r: r["unit"].update(entity="x" * 10**7), "no table of the unit"),
     "very many unknown fields": (lambda r: r.update({str(i): i for i in range(10**5)}), "unknown field"),
-    "boxes that nothing tells apart": (lambda r: overlapping(r, 20_000), "overlap"),
-    "boxes of many intervals": (long_boxes, "reaches outside the block"),
     "very many earlier releases": (
         lambda r: r.update(
             earlier=[
@@ -180,18 +153,6 @@ def test_a_hostile_receipt_is_refused(name: str) -> None:
     verdict = verify_receipt(paper)
     assert_fails(verdict, message)
     assert max(map(len, verdict.problems)) < 600
-
-
-@pytest.mark.usefixtures("quickly")
-def test_boxes_that_can_only_be_compared_pair_by_pair_are_limited() -> None:
-    nodes = Nodes()
-    boxes = [{"age": [[i, i]]} for i in range(2_000)]
-    nodes.boxes(0, "person", {"sex": [[0, 0]], "age": [[9_000, 9_000]]}, *boxes, {"age": [[2_000, 8_999]]})
-    assert verify_receipt(receipt(nodes)).status == "verified"
-    nodes = Nodes()
-    apart = [{"age": [[i // 2, i // 2]], "sex": [[i % 2, i % 2]]} for i in range(2_000)]
-    nodes.boxes(0, "person", *apart)
-    assert_fails(verify_receipt(receipt(nodes)), "too many boxes to compare")
 
 
 @pytest.mark.usefixtures("quickly")

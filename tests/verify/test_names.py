@@ -41,7 +41,7 @@ ALL = (*QUERIES.values(), AGES, COSTS)
 def renamed(value: Any, names: dict[str, str], *, field: str = "") -> Any:
     """A receipt in which tables and columns have other names, and nothing else is changed."""
     if isinstance(value, dict):
-        keyed = field in ("tables", "sizes", "box", "at")
+        keyed = field in ("tables", "sizes", "at")
         return {names.get(k, k) if keyed else k: renamed(v, names, field=k) for k, v in value.items()}
     if isinstance(value, list):
         return [renamed(item, names, field=field) for item in value]

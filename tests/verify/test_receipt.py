@@ -450,38 +450,14 @@ def centres(paper: Json) -> list[Json]:
 
 
 BLOCKS: dict[str, tuple[Change, str]] = {
-    "overlapping boxes": (lambda r: parts(r)[1].update(box={"age": [[4, 9]]}), "overlap"),
-    "boxes over different columns": (lambda r: parts(r)[1].update(box={"sex": [[0, 1]]}), "overlap"),
-    "a box for all rows": (lambda r: parts(r)[1].update(box={}), "overlap"),
-    "an empty box": (lambda r: parts(r)[0].update(box={"age": []}), "holds no codes"),
-    "intervals out of order": (lambda r: parts(r)[0].update(box={"age": [[3, 4], [0, 1]]}), "do not ascend"),
-    "intervals that touch": (lambda r: parts(r)[0].update(box={"age": [[0, 1], [2, 4]]}), "do not ascend"),
-    "an interval of three": (lambda r: parts(r)[0].update(box={"age": [[0, 1, 2]]}), "not an interval"),
-    "an interval of texts": (lambda r: parts(r)[0].update(box={"age": [["0", "1"]]}), "not an interval"),
-    "an interval below zero": (lambda r: parts(r)[0].update(box={"age": [[-1, 3]]}), "do not ascend"),
-    "a box that is no object": (lambda r: parts(r)[0].update(box=[]), "not an object"),
-    "a part without box": (lambda r: parts(r)[0].pop("box"), "box is missing"),
-    "a part with a centre, too": (lambda r: parts(r)[0].update(centre="0"), "unknown field centre"),
-    "a box outside the block": (lambda r: parts(r)[2].update(box={"age": [[4, 6]], "sex": [[0, 0]]}), "outside"),
-    "a box across a gap of the block": (
-        lambda r: parts(r)[1].update(box={"age": [[5, 5], [7, 9]]}),
-        "reaches outside the block",
-    ),
-    "a box that forgets the block": (lambda r: parts(r)[2].update(box={"sex": [[0, 0]]}), "outside"),
-    "boxes that overlap inside a block": (
-        lambda r: parts(r)[3].update(box={"age": [[6, 9]], "sex": [[0, 1]]}),
-        "overlap",
-    ),
-    "a column without domain": (
-        lambda r: [p.update(box={"name": p["box"]["age"]}) for p in parts(r)[:2]],
-        "parted by name, which has no domain",
-    ),
+    "parted by something else": (lambda r: kinds(r, "partition")[0].update(by="rows"), "not one of: centres"),
+    "parted by boxes": (lambda r: kinds(r, "partition")[0].update(by="boxes"), "not one of: centres"),
+    "a part of a box": (lambda r: parts(r)[0].update(box={"age": [[0, 4]]}), "unknown field box"),
+    "a part without centre": (lambda r: parts(r)[0].pop("centre"), "centre is missing"),
     "a column of another table": (
-        lambda r: [p.update(box={"cost": p["box"]["age"]}) for p in parts(r)[:2]],
+        lambda r: [c.update(at={"cost": [1]}) for c in kinds(r, "partition")[0]["centres"]],
         "parted by cost, which has no domain",
     ),
-    "parted by something else": (lambda r: kinds(r, "partition")[0].update(by="rows"), "not one of: boxes, centres"),
-    "centres of boxes": (lambda r: kinds(r, "partition")[0].update(centres=[]), "unknown field centres"),
     "no centres": (lambda r: kinds(r, "partition")[-1].pop("centres"), "centres is missing"),
     "centres that are no list": (lambda r: kinds(r, "partition")[-1].update(centres={}), "is not a list"),
     "a centre used twice": (lambda r: parts(r, "visit")[1].update(centre="0"), "distinct labels"),
@@ -542,20 +518,8 @@ def test_what_each_row_moves_may_be_asked_of_a_block(name: str) -> None:
 
 def test_there_are_no_blocks_where_rho_is_counted() -> None:
     nodes = Nodes("rho")
-    nodes.boxes(0, "person", {"age": [[0, 4]]})
+    nodes.centres(0, "person", {"age": [2]}, rows=1)
     assert_fails(verify_receipt(receipt(nodes)), "cannot be charged in parallel")
-
-
-def test_boxes_may_be_told_apart_by_different_columns() -> None:
-    nodes = Nodes()
-    nodes.boxes(
-        0,
-        "person",
-        {"age": [[0, 1]]},
-        {"age": [[2, 3]], "sex": [[0, 0]]},
-        {"age": [[2, 5]], "sex": [[1, 1]]},
-    )
-    assert verify_receipt(receipt(nodes)).status == "verified"
 
 
 def test_centres_without_place_belong_to_splits_as_published() -> None:

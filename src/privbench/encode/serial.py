@@ -14,7 +14,7 @@ from privbench.encode.grid import Grid
 from privbench.encode.layout import Codes, LaidOut, Layout, blank
 from privbench.encode.predicate import All, Between, OfValues, Predicate
 from privbench.encode.scalar import family_of
-from privbench.encode.text import capacity, key_strings
+from privbench.encode.text import capacity, key_numbers, key_strings
 from privbench.errors import SchemaError, SpecError
 from privbench.schema.types import Kind, SqlType
 
@@ -79,6 +79,19 @@ def numbered(of: SqlType, rows: NDArray[np.int64], *, length: int = TEXT_LENGTH)
         return key_strings(rows, length)
     first, grid = _numbering(of)
     return grid.values(rows + first, nulls=np.zeros(len(rows), dtype=np.bool_))
+
+
+def row_numbers(of: SqlType, values: pa.Array, *, length: int = TEXT_LENGTH) -> NDArray[np.int64]:
+    """Return the row number of each value that `numbered` made, none of them NULL.
+
+    >>> from privbench.schema.types import parse_type
+    >>> row_numbers(parse_type("INTEGER"), pa.array([1, 3], pa.int32())).tolist()
+    [0, 2]
+    """
+    if of.kind is Kind.TEXT:
+        return key_numbers(values, length)
+    first, grid = _numbering(of)
+    return grid.ticks(values) - first
 
 
 def most_values(of: SqlType, *, length: int = TEXT_LENGTH) -> int:

@@ -182,6 +182,30 @@ def key_strings(row_numbers: NDArray[np.int64], length: int) -> pa.Array:
     return unique_strings(row_numbers, np.full(len(row_numbers), length, dtype=np.int64))
 
 
+def key_numbers(keys: pa.Array, length: int) -> NDArray[np.int64]:
+    """Return the row numbers that `key_strings` spelled with this length.
+
+    >>> key_numbers(key_strings(np.array([0, 7, 1295]), 2), 2).tolist()
+    [0, 7, 1295]
+    """
+    letters = np.frombuffer(b"".join(keys.cast(pa.binary()).to_pylist()), np.uint8).reshape(-1, length)
+    values = np.zeros(256, np.uint64)
+    values[np.frombuffer(_BASE36[0], np.uint8)] = np.arange(36, dtype=np.uint64)
+    base, inverse = 36**_BLOCK, pow(int(_STRIDE), -1, 36**_BLOCK)
+    state = np.full(len(letters), np.uint64(1) * _KNUTH, np.uint64)
+    numbers, worth = np.zeros(len(letters), np.uint64), 1
+    for start in range(0, length, _BLOCK):
+        block = letters[:, start : start + _BLOCK]
+        shifted = values[block] @ (np.uint64(36) ** np.arange(block.shape[1], dtype=np.uint64))
+        size = 36 ** block.shape[1]  # of a block cut short the low digits are known, and there are no others
+        digits = (shifted + np.uint64(base) - (state >> np.uint64(40)) % np.uint64(base)) * np.uint64(inverse)
+        digits %= np.uint64(size)
+        numbers += digits * np.uint64(worth)
+        state = (state ^ digits) * _KNUTH + np.uint64(1)
+        worth = worth * size % 2**64
+    return numbers.view(np.int64)
+
+
 def mixed(numbers: NDArray[np.int64], *, salt: int) -> NDArray[np.uint64]:
     """Return a fixed pseudo-random 32-bit number for each number."""
     state = (numbers.astype(np.uint64) + np.uint64(salt + 1)) * _KNUTH

@@ -75,8 +75,7 @@ def _table(name: str, draws: Draws, spools: Spools) -> SampledTable:
     blocks: list[Block] = []
     for block in draws.blocks():
         codes = block.features(spools.features(name))
-        rows = np.arange(block.first_row, block.first_row + block.rows)
-        spools.carry(name, codes=codes, counts=block.counts, entities=block.entities, rows=rows, rng=block.rng)
+        spools.carry(name, codes=codes, counts=block.counts, entities=block.entities, rng=block.rng)
         blocks.append(block)
     spools.finish(name)
     return SampledTable(

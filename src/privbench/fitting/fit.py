@@ -23,6 +23,7 @@ from privbench.model.arguments import find_source, spec_of
 from privbench.model.chosen import Chosen, method_settings, with_method
 from privbench.model.facts import known_rows, public_facts, sizes_are_public, stated_facts
 from privbench.model.model import Model, compile_codecs
+from privbench.model.numbering import check_numbering
 from privbench.model.order import generation_order
 from privbench.model.public_counts import count_bins
 from privbench.privacy.engine import NumpyEngine
@@ -72,6 +73,7 @@ def fit(
     generation_order(spec, protection, owners_first=chosen.method.children_with_owner)
     check_counted(spec, protection)
     check_functions(protection)
+    check_numbering(spec, protection)
     candidates = candidates_to_test(spec, protection, chosen)
     uncoded = {*wanted, *places_of(candidates)}
     codecs = compile_codecs(spec, protection, without=uncoded)

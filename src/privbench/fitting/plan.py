@@ -24,6 +24,7 @@ from privbench.model.arguments import spec_of
 from privbench.model.chosen import Chosen, method_settings, with_method
 from privbench.model.facts import public_facts, sizes_are_public
 from privbench.model.model import Model, compile_codecs
+from privbench.model.numbering import check_numbering
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.receipt import open_ledger
 from privbench.rules.computed import check_functions
@@ -100,6 +101,7 @@ def plan(
     ledger = open_ledger(budget, chance, protection.neighbours, thresholds=thresholds)
     check_counted(spec, protection)
     check_functions(protection)
+    check_numbering(spec, protection)
     domains, tests = _domains(spec, protection, ledger), _tests(spec, protection, chosen, ledger, rows=every)
     left = ledger.budget - (domains.amount if domains else 0) - (tests.least if tests else 0)
     forecast = _forecast(spec, protection, chosen, ledger, left=left, rows=every)

@@ -16,14 +16,11 @@ from numpy.typing import NDArray
 
 from privbench.methods.method import TableModel
 from privbench.model.model import Model
-from privbench.model.order import declared_order
 from privbench.schema.unit import Link
 from privbench.spn.feature_names import OWNER
 from privbench.spn.link import LinkModel
 from privbench.spn.nodes import given_columns
 
-ROW = "row"
-"""The column of a row's number in its table, which is not its place here where the table is sorted."""
 ENTITY = "entity"
 """The column of the entity that a row belongs to."""
 
@@ -74,14 +71,6 @@ class Carried:
             return np.empty(0, self._types[name])
         return np.memmap(self._paths[name], self._types[name], mode="r")
 
-    def row_numbers(self, first: int, last: int) -> NDArray[np.int64]:
-        """The numbers in their table of the rows first .. last-1."""
-        return self.read(ROW, first, last) if ROW in self._types else np.arange(first, last)
-
-    def row_numbers_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The numbers in their table of the rows at these places."""
-        return self.mapped(ROW)[places] if ROW in self._types else places
-
 
 class Spools:
     """The carried columns of all tables of one run, in a folder that the caller removes."""
@@ -120,12 +109,11 @@ class Spools:
         codes: Mapping[str, NDArray[np.integer]],
         counts: Mapping[str, NDArray[np.int64]],
         entities: NDArray[np.int64],
-        rows: NDArray[np.int64],
         rng: np.random.Generator,
     ) -> None:
-        """Append rows of a table: the codes of their features, fanouts drawn already, their entities, their numbers."""
+        """Append rows of a table: the codes of their features, fanouts drawn already, their entities."""
         columns: dict[str, NDArray[np.generic]] = {feature(name): own for name, own in codes.items()}
-        columns |= {ENTITY: entities, ROW: rows}
+        columns[ENTITY] = entities
         network = self._model.tables[table].network
         for key, link in self._into(table):
             if key.name in counts:
@@ -133,7 +121,7 @@ class Spools:
             elif link.carries is not None:
                 numbers = link.carries.numbers(network, codes, rng=rng)
                 columns[number(key)] = self._summed(key, numbers) if link.carries.cumulated else numbers
-        self.of(table).write(columns, len(rows))
+        self.of(table).write(columns, len(entities))
 
     def finish(self, table: str) -> None:
         """Make what a table carries ready to be read."""
@@ -158,8 +146,6 @@ class Spools:
                 types[ENTITY] = np.int64
             if link.carries is not None:
                 types[number(key)] = np.float64 if link.carries.cumulated else np.int64
-        if types and declared_order(self._model.spec, self._model.protection.schema.table(table)):
-            types[ROW] = np.int64
         return types
 
     def _into(self, table: str) -> list[tuple[Link, LinkModel]]:

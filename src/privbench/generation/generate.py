@@ -15,7 +15,8 @@ from privbench.errors import SpecError
 from privbench.generation.bundle import write_companions
 from privbench.generation.draws import DrawRun
 from privbench.generation.keys import KeyMaker
-from privbench.generation.rows import PrivateRows, PublicRows
+from privbench.generation.late import Late
+from privbench.generation.rows import Made, PrivateRows, PublicRows
 from privbench.generation.sizes import lost_rows
 from privbench.io.base import Format
 from privbench.io.sinks import open_sink
@@ -80,32 +81,38 @@ class _Run:
         self._run = DrawRun(model, scale=scale, seed=seed, folder=spool / "carried")
         self._keep_keys, self._planned = self._run.keeps_entity_keys, self._run.planned
         self._keys = KeyMaker(model, keep_entity_keys=self._keep_keys, folder=spool)
+        self._late = Late(model, self._keys, spool / "late")
         self.written: dict[str, int] = {}
         for name in model.protection.order:
             self._keys.check_room(model.protection.schema.table(name), self._planned[name], scale)
 
     def close(self) -> None:
-        """Let go of all files that are open for what tables carry."""
+        """Let go of all files that are open for what tables carry, and for rows that are kept."""
         self._run.spools.close()
+        self._late.close()
 
     def lost(self) -> list[str]:
         """What to say of tables that came out smaller than planned."""
         return lost_rows(self._model, self._planned, self.written)
 
     def batches(self, progress: Progress) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Every batch of every table, with the name of its table."""
+        """Every batch of every table, with the name of its table; those that are finished in the end come last."""
         for name in self._run.order:
             self.written[name] = 0
             table = self._model.protection.schema.table(name)
-            for batch in self._table(table):
-                self.written[name] += batch.num_rows
-                yield name, batch
-                progress(f"writing {name}", self.written[name], max(self._planned.get(name, 0), self.written[name]))
+            step = f"making {name}" if self._late.takes(name) else f"writing {name}"
+            for made in self._table(table):
+                self.written[name] += made.batch.num_rows
+                self._late.keep(name, made)
+                if not self._late.takes(name):
+                    yield name, made.batch
+                progress(step, self.written[name], max(self._planned.get(name, 0), self.written[name]))
             self._keys.finish(name)
             if name in self._model.tables:
                 self._run.spools.finish(name)
+        yield from self._late.batches(progress)
 
-    def _table(self, table: Table) -> Iterator[pa.RecordBatch]:
+    def _table(self, table: Table) -> Iterator[Made]:
         sizes = self._planned | self.written | {table.name: self._planned[table.name]}
         if self._model.protection.roles[table.name] is Role.PUBLIC:
             public = PublicRows(
@@ -114,9 +121,6 @@ class _Run:
             return public.batches()
         draws = self._run.draws(table.name, sizes)
         self._keys.check_room(table, draws.rows, self._scale)
-        sort = not (self._keep_keys and table.name == self._model.protection.entity)
         sizes[table.name] = draws.rows
-        rows = PrivateRows(
-            self._model, table.name, draws=draws, sizes=sizes, keys=self._keys, spools=self._run.spools, sort=sort
-        )
+        rows = PrivateRows(self._model, table.name, draws=draws, sizes=sizes, keys=self._keys, spools=self._run.spools)
         return rows.batches()

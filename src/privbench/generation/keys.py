@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privbench.encode.serial import TEXT_LENGTH, check_room, numbered
+from privbench.encode.serial import TEXT_LENGTH, check_room, numbered, row_numbers
 from privbench.generation.above import keeps_owners, kept_columns
 from privbench.generation.computed import copied_columns
 from privbench.model.model import Model
@@ -49,6 +49,12 @@ class KeyMaker:
             return _flat(self._kept.column(name).take(pa.array(rows)))
         type_ = table.column(name).type
         return numbered(type_, rows, length=self._length(table, name))
+
+    def own_rows(self, table: Table, keys: pa.Array) -> NDArray[np.int64]:
+        """The row numbers of numbered keys of a private table, none of them NULL."""
+        name = table.primary_key[0]
+        type_ = table.column(name).type
+        return row_numbers(type_, keys.cast(type_.arrow), length=self._length(table, name))
 
     def check_room(self, table: Table, rows: int, scale: float) -> None:
         """Refuse a scale at which a numbered key runs out of values."""

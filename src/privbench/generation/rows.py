@@ -1,4 +1,4 @@
-"""The values of synthetic rows, block by block: decoded codes, key values, keys kept unique, rows in order.
+"""The values of synthetic rows, block by block: decoded codes, key values, keys kept unique.
 
 Blocks of private tables come from `draws`; what tables made later need of the rows is carried on.
 
@@ -11,6 +11,7 @@ redrawn, are drawn over the rows that are there.
 import io
 from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,7 @@ from privbench.generation.keys import KeyMaker
 from privbench.generation.sizes import Sizes
 from privbench.generation.unique import ROUNDS, Uniqueness, deduplicated
 from privbench.model.model import Model
-from privbench.model.order import colliding_keys, declared_order, is_numbered, redrawn_links, references_entity
+from privbench.model.order import colliding_keys, is_numbered, redrawn_links, references_entity
 from privbench.rules.computed import ComputedRows
 from privbench.schema.computed import late_columns, public_keys
 from privbench.schema.unit import Link, LinkKind
@@ -34,13 +35,17 @@ from privbench.schema.unit import Link, LinkKind
 Places = NDArray[np.int64]
 
 
+class Made(NamedTuple):
+    """Rows of a table, in the order in which they were made, and the row number of each one's owner (-1: none)."""
+
+    batch: pa.RecordBatch
+    owners: Places | None = None
+
+
 class PrivateRows:
     """Makes the rows of one private table."""
 
-    def __init__(
-        self, model: Model, name: str, *, draws: Draws, sizes: Sizes, keys: KeyMaker, spools: Spools, sort: bool
-    ) -> None:
-        """`sort` says whether rows may be put into the order that the spec declares."""
+    def __init__(self, model: Model, name: str, *, draws: Draws, sizes: Sizes, keys: KeyMaker, spools: Spools) -> None:
         self._table = model.protection.schema.table(name)
         self._protection = model.protection
         self._codecs = model.codecs[name]
@@ -53,12 +58,11 @@ class PrivateRows:
         self._computed = ComputedRows(model.protection, name)
         self._public = public_keys(model.protection, name)
         self._late = [self._table.column(c) for table, c in late_columns(model.protection) if table == name]
-        self._order = declared_order(model.spec, self._table) if sort else []
         self._unique = [
             Uniqueness(key, local=self._holds_owner(key)) for key in colliding_keys(model.spec, self._table)
         ]
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Iterator[Made]:
         """The table, at most a few blocks in memory."""
         written = 0
         schema = pa.schema([pa.field(c.name, c.type.arrow) for c in self._table.columns])
@@ -70,7 +74,7 @@ class PrivateRows:
                 if count:
                     batch = pa.RecordBatch.from_arrays([values[f.name] for f in schema], schema=schema)
                     self._keys.spool(self._table, batch, owners)
-                    yield batch
+                    yield Made(batch, owners)
 
     def _block(self, block: Block, written: int) -> tuple[dict[str, pa.Array], Places | None]:
         """The values of a block's rows, and their owners."""
@@ -79,17 +83,13 @@ class PrivateRows:
             values = unique.repaired(values, partial(self._redraw, unique, block, written))
         values, keep = deduplicated(values, self._complete(values, block.rows), self._unique)
         kept = np.flatnonzero(keep)
-        order = self._sorted(values, len(kept))
-        numbers = written + np.argsort(order, kind="stable")  # (rows kept,) each row's number in the table
+        numbers = np.arange(written, written + len(kept))  # each row's number in the table
         values |= self._within(block, kept, numbers)
-        if self._order:
-            values = {name: array.take(pa.array(order)) for name, array in values.items()}
         if is_numbered(self._table, self._table.primary_key):
-            rows = np.arange(written, written + len(kept))
-            values[self._table.primary_key[0]] = self._keys.own_key(self._table, rows)
-        values |= self._computed_values(block, values, kept[order])
-        self._carry(block, kept, numbers)
-        return values, None if self._owner is None else block.targets[self._owner.name][kept][order]
+            values[self._table.primary_key[0]] = self._keys.own_key(self._table, numbers)
+        values |= self._computed_values(block, values, kept)
+        self._carry(block, kept)
+        return values, None if self._owner is None else block.targets[self._owner.name][kept]
 
     def _computed_values(self, block: Block, values: Mapping[str, pa.Array], places: Places) -> dict[str, pa.Array]:
         """The columns that are computed from those of some rows of a block; what comes late is NULL until then."""
@@ -109,19 +109,11 @@ class PrivateRows:
         owners = block.targets[self._owner.name]
         return self._keys.above(self._owner.target, owners, table=table, column=column)
 
-    def _sorted(self, values: Mapping[str, pa.Array], rows: int) -> Places:
-        """The order in which the rows are written."""
-        if not self._order:
-            return np.arange(rows)
-        columns = pa.table({name: values[name] for name in self._order})
-        order: Places = pc.sort_indices(columns, [(name, "ascending") for name in self._order]).to_numpy()
-        return order.astype(np.int64)
-
-    def _carry(self, block: Block, kept: Places, numbers: Places) -> None:
+    def _carry(self, block: Block, kept: Places) -> None:
         codes = block.features(self._spools.features(self._table.name), kept)
         counts = {name: rows[kept] for name, rows in block.counts.items()}
         entities = block.entities[kept]
-        self._spools.carry(self._table.name, codes=codes, counts=counts, entities=entities, rows=numbers, rng=block.rng)
+        self._spools.carry(self._table.name, codes=codes, counts=counts, entities=entities, rng=block.rng)
 
     def _within(self, block: Block, kept: Places, numbers: Places) -> dict[str, pa.Array]:
         """Keys to the table's own rows, moved to rows that are there for sure, since rows may be lost."""
@@ -226,7 +218,7 @@ class PublicRows:
         self._unique = [Uniqueness(key, local=False) for key in self._table.keys if changed & set(key)]
         self._rng = np.random.default_rng((seed, [t.name for t in model.protection.schema.tables].index(name)))
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Iterator[Made]:
         """The table, batch by batch. Rows whose key cannot be made unique are left out."""
         for batch in pq.ParquetFile(io.BytesIO(self._model.public[self._table.name])).iter_batches(BLOCK_ROWS):
             values = {name: batch.column(name) for name in batch.schema.names}
@@ -240,7 +232,7 @@ class PublicRows:
             values, _ = deduplicated(values, keep, self._unique)
             made = pa.RecordBatch.from_pydict(values, schema=batch.schema)
             self._keys.spool(self._table, made)
-            yield made
+            yield Made(made)
 
     def _targets(self, link: Link, values: dict[str, pa.Array]) -> NDArray[np.int64]:
         """The rows that a key shall reference, -1 for NULL."""

@@ -6,7 +6,6 @@ its keys unique, has to be made before the tables that reference it.
 """
 
 from collections.abc import Collection, Sequence
-from itertools import takewhile
 
 from privbench.errors import SchemaError
 from privbench.schema.domain import never_repeats
@@ -54,13 +53,6 @@ def generation_order(spec: Spec, protection: Protection, *, owners_first: bool =
         order.append(free[0])
         left.remove(free[0])
     return tuple(order)
-
-
-def declared_order(spec: Spec, table: Table) -> list[str]:
-    """The columns that the rows of a table are sorted by: its own key is numbered in that order, so it ends there."""
-    there = {column.name for column in table.columns}
-    declared = [c for c in spec.tables[table.name].order or () if c in there]
-    return list(takewhile(lambda column: not is_numbered(table, (column,)), declared))
 
 
 def referenced_ahead(protection: Protection, order: Sequence[str]) -> frozenset[str]:

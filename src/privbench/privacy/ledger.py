@@ -13,7 +13,7 @@ from typing import Any
 
 from privbench.errors import BudgetError
 from privbench.privacy.events import Event, Mechanism, PrivacyMeasure, rational
-from privbench.privacy.partitions import Box, Boxes, Centres, inside
+from privbench.privacy.partitions import Centres
 
 
 class Ledger:
@@ -31,7 +31,7 @@ class Ledger:
         self.delta = Fraction(0)
         """What they have spent of it."""
         self._nodes: list[_Node] = []
-        self.root = Scope(self, self._add(None, "sequence", {"label": "database"}), by=None, box={})
+        self.root = Scope(self, self._add(None, "sequence", {"label": "database"}), by=None)
 
     @property
     def total(self) -> Fraction:
@@ -82,13 +82,12 @@ class Ledger:
 class Scope:
     """A place to charge: all that is charged here and below looks at the same rows, one query after the other."""
 
-    __slots__ = ("_box", "_by", "_ledger", "_node")
+    __slots__ = ("_by", "_ledger", "_node")
 
-    def __init__(self, ledger: Ledger, node: "_Node", *, by: Boxes | Centres | None, box: Box) -> None:
+    def __init__(self, ledger: Ledger, node: "_Node", *, by: Centres | None) -> None:
         self._ledger = ledger
         self._node = node
         self._by = by
-        self._box = box
 
     @property
     def parted(self) -> bool:
@@ -103,24 +102,22 @@ class Scope:
     def sequential(self, label: str) -> "Scope":
         """Open a named scope on the same rows; its total adds to this one's."""
         node = self._ledger._add(self._node, "sequence", {"label": label})
-        return Scope(self._ledger, node, by=self._by, box=self._box)
+        return Scope(self._ledger, node, by=self._by)
 
-    def partition(self, label: str, by: Boxes | Centres, parts: int) -> tuple["Scope", ...]:
+    def partition(self, label: str, by: Centres, parts: int) -> tuple["Scope", ...]:
         """Open one scope per disjoint block; together they cost the maximum of the parts.
 
         Below it only the parted table may be measured, with sensitivities that are whole multiples of its rows per
-        entity, for the rows of one entity may lie in different blocks. Boxes stay inside the box of this scope.
+        entity, for the rows of one entity may lie in different blocks.
         Only epsilon composes so: rho goes with the square of what an entity moves, which blocks would share.
         """
         if self._ledger.measure is not PrivacyMeasure.EPSILON:
             raise ValueError(f"{by.table}: blocks cannot be charged in parallel where rho is counted")
-        boxes = by.boxes if isinstance(by, Boxes) else (self._box,) * len(by)
-        self._check_partition(by, boxes, parts)
+        self._check_partition(by, parts)
         facts = {"label": label, "table": by.table, "rows_per_entity": by.rows_per_entity, **by.json()}
         node = self._ledger._add(self._node, "partition", facts)
         return tuple(
-            Scope(self._ledger, self._ledger._add(node, "part", by.part_json(i)), by=by, box=box)
-            for i, box in enumerate(boxes)
+            Scope(self._ledger, self._ledger._add(node, "part", by.part_json(i)), by=by) for i in range(len(by))
         )
 
     def charge(self, event: Event) -> None:
@@ -132,13 +129,11 @@ class Scope:
             _check_rows(event, self._by)
         self._ledger._charge(self._node, event)
 
-    def _check_partition(self, by: Boxes | Centres, boxes: tuple[Box, ...], parts: int) -> None:
+    def _check_partition(self, by: Centres, parts: int) -> None:
         if parts != len(by):
             raise ValueError(f"{by.table}: {len(by)} blocks are described, but {parts} parts are asked for")
         if self._by and (self._by.table, self._by.rows_per_entity) != (by.table, by.rows_per_entity):
             raise ValueError(f"{by.table}: split inside a block of {self._by.table}, or with other rows per entity")
-        if not all(inside(box, self._box) for box in boxes):
-            raise ValueError(f"{by.table}: a box reaches outside the block that is split")
 
 
 class _Node:
@@ -172,7 +167,7 @@ def _rises(node: _Node, steps: int) -> list[tuple[_Node, int]]:
     return rises
 
 
-def _check_rows(event: Event, by: Boxes | Centres) -> None:
+def _check_rows(event: Event, by: Centres) -> None:
     """Refuse what does not look at rows of the parted table alone, each row for itself."""
     block = getattr(event.query, "block", None)
     if block is None or event.table != by.table:

@@ -58,7 +58,7 @@ class Evaluator:
         return [column.combine_chunks() for column in made.columns]
 
 
-def without_zone(array: pa.Array) -> pa.Array:
+def without_zone(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Timestamps as they read in UTC: DuckDB counts with those of a zone only by an extension."""
     zoned = pa.types.is_timestamp(array.type) and array.type.tz is not None
     return array.cast(pa.timestamp(array.type.unit)) if zoned else array

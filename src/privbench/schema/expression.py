@@ -104,7 +104,11 @@ def expression_of(tree: exp.Expr, *, where: str) -> Expression:
         raise SpecError(f"{where}: {refused.sql(DIALECT)[:80]} is not an expression over the columns of a row.")
     if sum(1 for _ in tree.walk()) > MAX_NODES:
         raise SpecError(f"{where}: has more than {MAX_NODES} parts. Split it into several.")
-    return Expression(sql=tree.sql(DIALECT))
+    sql = tree.sql(DIALECT)
+    try:
+        return Expression(sql=_parsed(sql, DIALECT).sql(DIALECT))  # as it reads when it is written and read again
+    except SqlglotError as error:
+        raise SpecError(f"{where}: cannot be read as a SQL expression: {first_line(error)}") from None
 
 
 def _parsed(sql: str, dialect: str) -> exp.Expr:

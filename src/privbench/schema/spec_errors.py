@@ -168,6 +168,8 @@ def _in_table(tables: Mapping[str, TableSpec], name: str, table: TableSpec) -> I
     if table.owner and not any(set(table.owner) == set(k.columns) for k in table.foreign_keys):
         keys = "; ".join(str(list(k.columns)) for k in table.foreign_keys) or "none"
         yield ("owner",), f"these are not the columns of a foreign key of {name}. Its foreign keys: {keys}."
+    if table.numbered_by is not None and table.numbered_by not in columns:
+        yield ("numbered_by",), f"{name} has no column {table.numbered_by!r}. {closest(table.numbered_by, columns)}"
     if table.owned_by is not None and table.owned_by not in tables:
         yield ("owned_by",), f"there is no table {table.owned_by!r}. {closest(table.owned_by, tables)}"
     for column, spec in table.columns.items():

@@ -152,6 +152,7 @@ class TableSpec(Words):
     rows_per_entity: Annotated[StrictInt, Field(gt=0, le=10**9)] | None = None
     budget: Annotated[StrictInt | StrictFloat, Field(gt=0, le=1000)] | None = None
     order: Names | None = None
+    numbered_by: Name | None = None
     public: StrictBool = False
     drop: StrictBool = False
     owned_by: Name | None = None
@@ -169,6 +170,8 @@ class TableSpec(Words):
             raise ValueError(f"budget has no meaning beside {words[0]}: take it out")
         if self.order and (self.public or self.drop):
             raise ValueError(f"order has no meaning beside {words[0]}: take it out")
+        if self.numbered_by and (self.public or self.drop):
+            raise ValueError(f"numbered_by has no meaning beside {words[0]}: take it out")
         if not self.columns and not self.drop:
             raise ValueError("a table needs `columns`, at least one (or `drop: true`)")
         return self

@@ -74,9 +74,9 @@ class FanoutLink(LinkModel):
 
     def draw(self, block: RowBlock, targets: TargetRows, *, rng: Rng) -> Targets:  # noqa: ARG002
         """The owners of the block, each as often as it has rows."""
-        if block.owners is None or block.fanouts is None or targets.carried is None:
+        if block.owners is None or block.fanouts is None:
             return np.full(block.rows, NULL, np.int64)
-        return np.repeat(targets.carried.row_numbers(*block.owners), block.fanouts)
+        return np.repeat(np.arange(*block.owners), block.fanouts)
 
     def to_json(self, where: str, arrays: Arrays) -> dict[str, Any]:
         arrays[where] = self.edges

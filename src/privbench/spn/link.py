@@ -53,19 +53,13 @@ class RowBlock:
 
 
 class CarriedRows(Protocol):
-    """Rows of a target table that was made before: a number for each, and where each row stands in its table."""
+    """Rows of a target table that was made before, with numbers of each."""
 
     def read(self, name: str, first: int, last: int) -> NDArray[Any]:
         """Rows first .. last-1 of a column."""
 
     def mapped(self, name: str) -> NDArray[Any]:
         """A whole column."""
-
-    def row_numbers(self, first: int, last: int) -> Targets:
-        """The numbers in their table of the rows first .. last-1."""
-
-    def row_numbers_at(self, places: Targets) -> Targets:
-        """The numbers in their table of the rows at these places."""
 
 
 class Points:

@@ -180,9 +180,8 @@ def draw_carried(carried: CarriedRows, number: str, points: Shares) -> Targets:
     """The rows of a table made before that the points fall on; `number` is its column of cumulated in-degrees."""
     summed = carried.mapped(number)
     order = np.argsort(points)
-    places = np.minimum(np.searchsorted(summed, points[order] * summed[-1], side="right"), len(summed) - 1)
     rows = np.empty(len(points), np.int64)
-    rows[order] = carried.row_numbers_at(places)
+    rows[order] = np.minimum(np.searchsorted(summed, points[order] * summed[-1], side="right"), len(summed) - 1)
     return rows
 
 
@@ -209,7 +208,6 @@ def _once_near(block: RowBlock, targets: TargetRows, carried: CarriedRows | None
     first, last = targets.standing_at(block)
     rows, degrees = np.arange(first, last), np.zeros(last - first)
     if carried is not None:
-        rows = carried.row_numbers(first, last)
         summed = carried.read(targets.number, max(first - 1, 0), last)
         degrees = np.floor(np.diff(summed, prepend=0.0)[min(first, 1) :])
     chosen: Targets = np.append(rows, NULL)[draw_once(degrees, count, rng=rng)]
