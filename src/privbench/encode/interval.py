@@ -66,6 +66,11 @@ class IntervalCodec(LaidOut):
         names = [a if a == b else f"{a} .. {b}" for a, b in zip(starts, ends, strict=True)]
         return self.layout.labels(names)
 
+    def cell_values(self) -> pa.Array | None:
+        """The value of each cell; None if some cell has several."""
+        cells = np.arange(self.layout.cells).astype(np.uint16)
+        return self.decode(cells, np.random.default_rng(0), first_row=0) if self._value_by_value else None
+
     @property
     def _value_by_value(self) -> bool:
         return bool(np.array_equal(self.first, self.last))

@@ -86,8 +86,15 @@ def candidates_to_test(spec: Spec, protection: Protection, chosen: Chosen) -> tu
         for table in protection.order
         for column in protection.attributes(table)
         for equals in possible(protection, table, column)
-        if equals.rows not in ahead and _is_likely(protection, table, column, equals)
+        if equals.rows not in ahead and column not in _mapped(protection, table)
+        if _is_likely(protection, table, column, equals)
     )
+
+
+def _mapped(protection: Protection, table: str) -> set[str]:
+    """Columns that determine others, or are determined: what these are is said already."""
+    columns = [c for c in protection.schema.table(table).columns if c.determined_by is not None]
+    return {name for c in columns for name in (c.name, c.determined_by) if name is not None}
 
 
 def places_of(candidates: Iterable[Candidate]) -> set[Place]:

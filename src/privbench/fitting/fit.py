@@ -13,6 +13,7 @@ from privbench import __version__
 from privbench.errors import SpecError
 from privbench.fitting.budget_record import check_limit, open_account, parse_limit
 from privbench.fitting.computed import candidates_to_test, check_counted, places_of, tell_differing, with_tested
+from privbench.fitting.determined import check_cells, determined_columns, with_maps
 from privbench.fitting.domains import check_wanted, threshold_part, wanted_types, with_found
 from privbench.fitting.plan import check_budget
 from privbench.fitting.promise import check_method, parse_delta, parse_epsilon
@@ -77,6 +78,7 @@ def fit(
     candidates = candidates_to_test(spec, protection, chosen)
     uncoded = {*wanted, *places_of(candidates)}
     codecs = compile_codecs(spec, protection, without=uncoded)
+    check_cells(protection, codecs)
     if source is None:
         if spec.source is None:
             raise SpecError("no source: the spec names none. Give one with `--source`.")
@@ -105,6 +107,11 @@ def fit(
     if uncoded:
         codecs = compile_codecs(spec, protection)
         vault.encode(codecs)
+    if determined_columns(protection):
+        progress("finding what columns determine", 0, 1)
+        spec = with_maps(spec, protection, codecs, vault)
+        protection = spec.protection()
+        codecs = compile_codecs(spec, protection)
     counts = count_bins(protection, read.public, read.entity_keys)
     facts = public_facts(spec, protection, codecs, read.rows, public_sizes=public_sizes, public_counts=counts)
     tables = chosen.method.learn(vault, facts, chosen.settings, progress)

@@ -145,5 +145,19 @@ def _reads_plain(name: str) -> bool:
     return [column.name for column in tree.find_all(exp.Column)] == [name] * 4
 
 
+def column_text(name: str) -> str:
+    """Write the name of a column as an expression names it."""
+    return exp.Column(this=_identifier(name)).sql(DIALECT)
+
+
+def literal_text(value: str | int | float | bool | None) -> str:
+    """Write a value as an expression does.
+
+    >>> literal_text("it's"), literal_text(2.5), literal_text(True), literal_text(None)
+    ("'it''s'", '2.5', 'TRUE', 'NULL')
+    """
+    return exp.convert(value).sql(DIALECT)
+
+
 def _columns(nodes: Iterable[exp.Column]) -> tuple[ColumnName, ...]:
     return tuple(dict.fromkeys(map(_name, nodes)))

@@ -19,6 +19,7 @@ from pydantic_core import PydanticCustomError
 from privbench.errors import SpecError, TargetError
 from privbench.schema.choices import closest, leave_out
 from privbench.schema.computed import ComputedOrigin, check_computed
+from privbench.schema.determined import Pairs, check_determined
 from privbench.schema.domain import Domain, Origin, Scalar, domain_json, implied_by_type, never_repeats
 from privbench.schema.expression import Expression
 from privbench.schema.release import MOST_RELEASES, Release, release_of
@@ -103,6 +104,7 @@ class Spec(Words):
             lookups={name: table.owned_by for name, table in self.tables.items() if table.owned_by},
             strict_references=self.strict_references,
         )
+        check_determined(protection)
         check_computed(protection)
         self._check_domains(protection)
         return protection
@@ -145,7 +147,8 @@ class Spec(Words):
     def computed_columns(self, protection: Protection) -> dict[Place, ColumnSpec]:
         """List the computed columns: what each equals, who says so, and in which earlier release, if in one."""
         places = ((table, c.name) for table in protection.order for c in protection.schema.table(table).columns)
-        return {place: column for place in places if (column := self.column(*place)).computed is not None}
+        columns = {place: self.column(*place) for place in places}
+        return {place: c for place, c in columns.items() if c.computed is not None or c.map is not None}
 
     def earlier_releases(self) -> tuple[Release, ...]:
         """List the releases on which a fit of this spec builds: their costs come on top of its own."""
@@ -163,6 +166,9 @@ class Spec(Words):
                 changes[place] = {"origin": Origin.EARLIER, "release": release.receipt}
             elif column.computed_origin is ComputedOrigin.FOUND:
                 changes[place] = {"computed_origin": ComputedOrigin.EARLIER, "release": release.receipt}
+            if column.map_origin is ComputedOrigin.FOUND:
+                earlier = {"map_origin": ComputedOrigin.EARLIER, "release": release.receipt}
+                changes[place] = changes.get(place, {}) | earlier
         if not changes:
             return self
         return self._with_columns(changes).model_copy(update={"releases": (*self.releases, release)})
@@ -173,7 +179,7 @@ class Spec(Words):
             ".".join(place)
             for place, column in self._columns()
             if (column.origin is Origin.PRIVATE and column.domain is not None)
-            or column.computed_origin is ComputedOrigin.FOUND
+            or ComputedOrigin.FOUND in (column.computed_origin, column.map_origin)
         ]
         if unnamed:
             raise SpecError(
@@ -206,6 +212,10 @@ class Spec(Words):
         return self._with_columns(
             {p: {**plain, "computed": expression, "origin": origins[p]} for p, expression in computed.items()}
         )
+
+    def with_maps(self, maps: Mapping[Place, Pairs], origin: ComputedOrigin = ComputedOrigin.FOUND) -> "Spec":
+        """Make the spec in which these columns are computed from those that determine them, by these maps."""
+        return self._with_columns({place: {"map": tuple(m), "map_origin": origin} for place, m in maps.items()})
 
     def _columns(self) -> Iterator[tuple[Place, ColumnSpec]]:
         for table, words in self.tables.items():
@@ -380,6 +390,12 @@ def _column_words(column: ColumnSpec) -> dict[str, Plain]:
         words["computed"] = column.computed.sql
     if column.computed_origin is not ComputedOrigin.DECLARED:
         words["computed_from"] = column.computed_origin.value
+    if column.determined_by is not None:
+        words["determined_by"] = column.determined_by
+    if column.map is not None:
+        words["map"] = [list(pair) for pair in column.map]
+    if column.map_origin is not ComputedOrigin.DECLARED:
+        words["map_from"] = column.map_origin.value
     if column.release is not None:
         words["release"] = column.release
     if column.source_type is not None:

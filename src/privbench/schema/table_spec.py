@@ -19,7 +19,8 @@ from pydantic import (
 
 from privbench.errors import SchemaError
 from privbench.schema.computed import ComputedOrigin, ExpressionText
-from privbench.schema.domain import Bins, Domain, Origin, Range, Serial, Text, Values
+from privbench.schema.determined import map_expression
+from privbench.schema.domain import MAX_CELLS, Bins, Domain, Origin, Range, Scalar, Serial, Text, Values
 from privbench.schema.release import Digest
 from privbench.schema.tables import Column, ForeignKey, Index, Table
 from privbench.schema.types import SqlType, parse_type
@@ -84,6 +85,11 @@ class ColumnSpec(Words):
     computed_origin: Annotated[
         ComputedOrigin, Field(validation_alias="computed_from", serialization_alias="computed_from")
     ] = ComputedOrigin.DECLARED
+    determined_by: Name | None = None
+    map: Annotated[tuple[tuple[Scalar | None, Scalar | None], ...], Field(max_length=MAX_CELLS + 1)] | None = None
+    map_origin: Annotated[ComputedOrigin, Field(validation_alias="map_from", serialization_alias="map_from")] = (
+        ComputedOrigin.DECLARED
+    )
     relative_to: Name | None = None
     first: AnyDomain | None = None
     release: Digest | None = None
@@ -106,12 +112,24 @@ class ColumnSpec(Words):
         return self
 
     @model_validator(mode="after")
+    def _determined(self) -> "ColumnSpec":
+        if self.determined_by is None and (self.map is not None or self.map_origin is not ComputedOrigin.DECLARED):
+            raise ValueError("`map` and `map_from` have no meaning without `determined_by`: take them out")
+        if self.map is None and self.map_origin is not ComputedOrigin.DECLARED:
+            raise ValueError("`map_from` has no meaning without `map`: take it out")
+        if self.determined_by is not None and self.computed is not None:
+            raise ValueError("computed and determined_by exclude each other: keep one of them")
+        if self.map is not None and len({key for key, _ in self.map}) < len(self.map):
+            raise ValueError("`map` has a value twice: a value has one other")
+        return self
+
+    @model_validator(mode="after")
     def _with_release(self) -> "ColumnSpec":
         if self.computed is None and self.computed_origin is not ComputedOrigin.DECLARED:
             raise ValueError("`computed_from` has no meaning without `computed`: take it out")
         if self.origin is Origin.EARLIER and self.domain is None:
             raise ValueError("`from: earlier release` has no meaning without a domain: take it out")
-        earlier = self.origin is Origin.EARLIER or self.computed_origin is ComputedOrigin.EARLIER
+        earlier = ComputedOrigin.EARLIER in (self.computed_origin, self.map_origin) or self.origin is Origin.EARLIER
         if earlier and self.release is None:
             raise ValueError("`earlier release` needs `release`, the digest of its receipt, as `releases` lists it")
         if self.release is not None and not earlier:
@@ -198,7 +216,8 @@ def _column(table: str, name: str, spec: ColumnSpec) -> Column:
         type=kind,
         nullable=spec.null,
         implied=implied,
-        computed=spec.computed,
+        computed=spec.computed if spec.map is None else map_expression(spec.determined_by or "", spec.map),
+        determined_by=spec.determined_by,
         generated=spec.computed_origin is ComputedOrigin.SCHEMA,
         relative_to=spec.relative_to,
     )

@@ -33,7 +33,8 @@ class Column:
 
     `guessed` says that no schema has the type: it was guessed from the values. `computed` says what the column equals,
     if it is worked out from other columns, `relative_to` names the column that it is coded as a difference from.
-    `generated` says that the schema of the source computes it. `source_type` is the type in the source, where ours is
+    `generated` says that the schema of the source computes it, `determined_by` names the
+    column of the row that its value follows from. `source_type` is the type in the source, where ours is
     another one.
     """
 
@@ -44,6 +45,7 @@ class Column:
     guessed: bool = False
     computed: Expression | None = None
     generated: bool = False
+    determined_by: str | None = None
     relative_to: str | None = None
     source_type: str | None = None
 
