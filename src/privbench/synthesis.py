@@ -42,6 +42,7 @@ def synth(
     format: str = Format.PARQUET,  # noqa: A002
     model: Path | str | None = None,
     force: bool = False,
+    find: bool = True,
     budget_limit: Fraction | float | str | None = None,
     progress: Progress = silent,
 ) -> tuple[Model, dict[str, int]]:
@@ -74,6 +75,7 @@ def synth(
         owners=owners,
         lookups=lookups,
         orphans=orphans,
+        find=find,
         progress=progress,
     )
     fitted = fit(

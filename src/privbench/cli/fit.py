@@ -63,9 +63,10 @@ def draft(source: str, unit: str | None, domains: str, out: Path, force: bool, a
 
     check_target(out, force=force, is_file=True)
     choices = draft_choices(source, **flags)
+    notes: dict[tuple[str, str], str] = {}
     with progress_line(quiet=as_json) as progress:
-        spec = privbench.draft(source, unit=unit, domains=domains, progress=progress, **choices)
-    privbench.write_spec(spec, out, force=force)
+        spec = privbench.draft(source, unit=unit, domains=domains, tell=notes.__setitem__, progress=progress, **choices)
+    privbench.write_spec(spec, out, force=force, notes=notes)
     _show_draft(spec, source, out, as_json=as_json)
 
 

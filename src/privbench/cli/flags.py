@@ -124,6 +124,11 @@ def draft_flags(command: Command) -> Command:
             "budget when the model is fitted (lists of strings only with --delta). `data`: read from the data, without "
             "noise; the promise then holds given that they are public, so review them in the drafted spec.",
         ),
+        click.option(
+            "--no-find",
+            is_flag=True,
+            help="Do not look for columns that follow from others, such as dates that lie close to another date.",
+        ),
         click.option("--unit", metavar="T", help="The table with one row for each entity to protect."),
     ):
         command = flag(command)
@@ -139,6 +144,7 @@ def draft_choices(
     lookups: Iterable[str],
     neighbours: str,
     orphans: str,
+    no_find: bool,
 ) -> dict[str, Any]:
     """The values of `draft_flags` as the API takes them. Several tables may be given to a flag, with commas."""
     from privbench.schema.spec import Orphans
@@ -157,6 +163,7 @@ def draft_choices(
         "lookups": dict(_lookup(text) for text in lookups),
         "neighbours": Neighbours(neighbours),
         "orphans": Orphans(orphans),
+        "find": not no_find,
     }
 
 

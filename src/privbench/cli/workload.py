@@ -214,6 +214,13 @@ def _show_translation(
     )
 
 
+def _told(estimate: "Estimate") -> str:
+    """How sure an estimate is."""
+    if estimate.rows is None:
+        return f"cannot tell: {estimate.reason}"
+    return "" if estimate.spread is None else f"from samples of the model, standard error {estimate.spread:,.1f}"
+
+
 def _show_estimates(estimates: Sequence["Estimate"], *, dialect: "QueryDialect", as_json: bool) -> None:
     """Print the cardinality of each query, or why the model cannot tell it."""
     if as_json:
@@ -225,6 +232,7 @@ def _show_estimates(estimates: Sequence["Estimate"], *, dialect: "QueryDialect",
                         "tables": _tables(e.statement, dialect),
                         "real": e.statement.cardinality,
                         "estimate": e.rows,
+                        "standard_error": e.spread,
                         "reason": e.reason,
                         "sql": e.statement.sql,
                     }
@@ -233,7 +241,7 @@ def _show_estimates(estimates: Sequence["Estimate"], *, dialect: "QueryDialect",
             }
         )
         return
-    rows = [(e.statement, [e.rows], "" if e.rows is not None else f"cannot tell: {e.reason}") for e in estimates]
+    rows = [(e.statement, [e.rows], _told(e)) for e in estimates]
     _print_queries(("estimate",), rows, dialect)
 
 

@@ -131,6 +131,8 @@ class IntervalCodec(LaidOut):
         return np.where(bent, np.log(ends / np.where(bent, a, 1)) / np.where(bent, logs, 1), shares)
 
     def _strings(self, ticks: NDArray[np.int64]) -> list[str]:
+        if self.grid.type.kind is Kind.DURATION:
+            return [str(self.grid.scalar(int(tick))) for tick in ticks]
         values = self.grid.values(ticks, nulls=np.zeros(len(ticks), dtype=bool))
         strings: list[str] = values.cast(pa.string()).to_pylist()
         return strings

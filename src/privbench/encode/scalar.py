@@ -154,6 +154,19 @@ def _time(value: Scalar) -> int:
     return (datetime.combine(_EPOCH, moment) - _EPOCH) // timedelta(microseconds=1)
 
 
+def _duration(value: Scalar) -> Fraction:
+    text = value if isinstance(value, str) else ""
+    match = _DURATION.match(text.removeprefix("-"))
+    if match is None:
+        return _decimal(value) * MICROSECONDS["s"]
+    return Fraction(int(match[1]) * MICROSECONDS[match[2]] * (-1 if text.startswith("-") else 1))
+
+
+def _write_duration(number: int) -> str:
+    unit = max((u for u in MICROSECONDS if number % MICROSECONDS[u] == 0), key=lambda u: MICROSECONDS[u])
+    return f"{number // MICROSECONDS[unit]}{unit}" if number else "0s"
+
+
 def _text(value: Scalar) -> str:
     if not isinstance(value, str):
         raise ValueError("not a string")
@@ -233,6 +246,16 @@ _FAMILIES: Mapping[Kind, Family] = {
         bounds=lambda _: (0, DAY - 1),
         example='a time like "13:45:00"',
         steps=lambda _: tuple(step for step in _TIMES if step < DAY),
+        microseconds=1,
+        beyond=True,
+    ),
+    Kind.DURATION: Family(
+        read=lambda _, value: _duration(value),
+        write=lambda _, number: _write_duration(int(number)),
+        bounds=lambda _: (-(2**62), 2**62 - 1),
+        example='a duration like "3d", "-2h" or "90s", or a number of seconds',
+        steps=lambda _: _TIMES,
+        numeric=True,
         microseconds=1,
         beyond=True,
     ),

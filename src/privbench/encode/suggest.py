@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privbench.encode.codec import compile_codec
 from privbench.encode.grid import INT64_DIGITS, Grid, bins_on, float_exponent, one_array, range_on, typed
 from privbench.encode.scalar import MICROSECONDS, counts_microseconds, family_of
-from privbench.schema.domain import Domain, Serial, Text, Values, implied_by_type
+from privbench.schema.domain import Bins, Domain, Serial, Text, Values, implied_by_type
 from privbench.schema.types import Kind, SqlType
 
 NARROW = 256
@@ -39,6 +39,8 @@ _MAX_DECIMALS = 9
 _MAX_ZEROS = 2
 _TAIL = 0.001
 _FEW = 3
+MOSTLY_ZERO = 0.9
+"""Share of differences that are 0 from which on all others need but one cell on each side (METHOD, Part 6)."""
 MAX_BINS = 64
 MAX_HEAVY_HITTERS = 32
 """A heavy hitter cuts a cell in up to three, so that there are at most 64 + 2 * 32 = 128 cells."""
@@ -74,6 +76,25 @@ def suggest_domain(
         domain = _ordered(type, one_array(values.drop_null()), listable=listable)
     compile_codec(where, type, nullable=True, domain=domain)
     return domain
+
+
+def suggest_differences(where: str, type: SqlType, values: pa.Array, *, entities: int) -> Domain:  # noqa: A002
+    """Suggest a domain for differences of the type: 0 is a cell of its own, negative ones have cells if they occur.
+
+    >>> from privbench.schema.types import difference_type, parse_type
+    >>> days = pa.array([0] * 97 + [1, 30, 400])
+    >>> suggest_differences("t.c", difference_type(parse_type("DATE")), days, entities=100)
+    Bins(bins=(0, 1, 401), heavy_hitters=(0,), step=None)
+    """
+    domain = suggest_domain(where, type, pa.chunked_array([values]), unique=False, entities=entities)
+    zeros = pc.sum(pc.equal(values, pa.scalar(0).cast(values.type))).as_py() or 0
+    if not isinstance(domain, Bins) or not zeros:
+        return domain
+    grid = coarsest_grid(type, values.drop_null())
+    ends = pc.min_max(grid.ticks(values.drop_null())).as_py()
+    if zeros >= MOSTLY_ZERO * len(values):
+        return bins_on(grid, {ends["min"], 0, 1, ends["max"] + 1}, [0])
+    return domain.model_copy(update={"heavy_hitters": tuple({*domain.heavy_hitters, grid.scalar(0)})})
 
 
 def _ordered(kind: SqlType, values: pa.Array, *, listable: int) -> Domain:

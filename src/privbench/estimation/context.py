@@ -1,6 +1,6 @@
 """What the tables of one estimate share: the model, the rows of each table, which of them meet a filter on keys."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -20,6 +20,8 @@ from privbench.spn.link import Shares
 
 Filters = Mapping[str, tuple[Predicate, ...]]
 """Predicates by column."""
+Place = tuple[str, str]
+"""A table and one of its columns."""
 Weight = Shares | float
 """Of each row of a table, or of all alike."""
 
@@ -27,9 +29,11 @@ Weight = Shares | float
 class JoinContext:
     """A model as estimates see it: its tables at scale 1, or a sample where networks say where keys point."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, *, by_values: Collection[Place] = (), number: int = 0) -> None:
+        """`by_values` are the columns whose values are sampled; `number` says which sample is looked at."""
         self.model = model
-        self.sample: Sampled | None = sampled(model) if is_estimated_by_sample(model) else None
+        self.by_values = by_values
+        self.sample: Sampled | None = sampled(model, number) if by_values or is_estimated_by_sample(model) else None
         self.planned = planned_rows(model, 1.0)
         self._kept = keeps_entity_keys(model, 1.0)
         self._keys = KeyMaker(model, keep_entity_keys=self._kept, folder=Path())

@@ -6,12 +6,18 @@ generation loses where drawn keys repeat.
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
 from privbench.encode.predicate import Predicate
 from privbench.errors import SpecError
 from privbench.estimation.join import JoinWeights, Place, join_tree
+from privbench.estimation.values import asks_for_values
 from privbench.io.names import find_name
 from privbench.model.model import Model
 from privbench.spn.infer import probability
+
+SAMPLES = 4
+"""Samples whose mean is an estimate where values are sampled: it is then off by half of what one sample is."""
 
 
 def selectivity(model: Model, table: str, predicates: Mapping[str, Predicate]) -> float:
@@ -28,7 +34,8 @@ def selectivity(model: Model, table: str, predicates: Mapping[str, Predicate]) -
     for column in predicates:
         if column not in (*codecs, *computed):
             raise SpecError(f"{table}.{column}: is not modelled. Columns: {', '.join((*codecs, *computed))}.")
-    if set(computed) & set(predicates):
+    sampled = asks_for_values(model, [((table, column), (p,)) for column, p in predicates.items()])
+    if sampled or set(computed) & set(predicates):
         rows = cardinality(model, tables={table: table}, filters=[((table, c), p) for c, p in predicates.items()])
         return rows / max(cardinality(model, tables={table: table}), 1.0)
     evidence = {column: codecs[column].coverage(predicate) for column, predicate in predicates.items()}
@@ -42,10 +49,22 @@ def cardinality(
     joins: Sequence[tuple[Place, Place]] = (),
     filters: Sequence[tuple[Place, Predicate]] = (),
 ) -> float:
-    """The rows that a join of tables, named by what the query calls them, has on average in generated databases.
+    """The rows that a join of tables, named by what the query calls them, has on average in generated databases."""
+    return cardinality_with_spread(model, tables=tables, joins=joins, filters=filters)[0]
 
-    Raises SpecError, with the reason, for what the model cannot tell: a table joined twice, joins that are not along
-    foreign keys or go round in a cycle, a filter on a key whose values are made from others.
+
+def cardinality_with_spread(
+    model: Model,
+    *,
+    tables: Mapping[str, str],
+    joins: Sequence[tuple[Place, Place]] = (),
+    filters: Sequence[tuple[Place, Predicate]] = (),
+) -> tuple[float, float | None]:
+    """The rows that a join has on average, and how far that may be off where values had to be sampled, else None.
+
+    That is so where a filter compares values of a column that is coded as a difference. Raises SpecError, with the
+    reason, for what the model cannot tell: a table joined twice, joins that are not along foreign keys or go round in a
+    cycle, a filter on a key whose values are made from others.
     """
     names = {alias: _known(table, (t.name for t in model.protection.schema.tables)) for alias, table in tables.items()}
 
@@ -58,7 +77,12 @@ def cardinality(
     for place, predicate in filters:
         alias, column = known(place)
         by_table[alias][column] = (*by_table[alias].get(column, ()), predicate)
-    return JoinWeights(model, tree, by_table).total()
+    weights = JoinWeights(model, tree, by_table)
+    first = weights.total()
+    if not weights.is_by_values:
+        return first, None
+    totals = [first, *(JoinWeights(model, tree, by_table, number=n).total() for n in range(1, SAMPLES))]
+    return float(np.mean(totals)), float(np.std(totals, ddof=1) / np.sqrt(SAMPLES))
 
 
 def _known(name: str, names: Iterable[str], *, of: str | None = None) -> str:

@@ -15,6 +15,7 @@ from privbench.encode.predicate import All
 from privbench.errors import SpecError
 from privbench.estimation.context import Filters, JoinContext
 from privbench.estimation.nodes import PrivateNode, PublicNode, SampledNode
+from privbench.estimation.values import asks_for_values
 from privbench.model.model import Model
 from privbench.schema.unit import Link, Protection, Role
 from privbench.spn.infer import probability
@@ -66,11 +67,18 @@ def join_tree(protection: Protection, tables: Mapping[str, str], joins: Sequence
 class JoinWeights:
     """One pass over the joins of one query."""
 
-    def __init__(self, model: Model, tree: JoinTree, filters: Mapping[str, Filters]) -> None:
+    def __init__(self, model: Model, tree: JoinTree, filters: Mapping[str, Filters], *, number: int = 0) -> None:
+        """`number` says which of several samples is looked at, where there is one."""
         self._model = model
         self._tree = tree
         self._filters = filters
-        self._context = JoinContext(model)
+        asked = [((tree.tables[alias], c), parts) for alias, by in filters.items() for c, parts in by.items()]
+        self._context = JoinContext(model, by_values=asks_for_values(model, asked), number=number)
+
+    @property
+    def is_by_values(self) -> bool:
+        """Whether values had to be sampled, so that the answer is another with each sample."""
+        return bool(self._context.by_values)
 
     def total(self) -> float:
         """The product over the trees of the forest of joins."""
@@ -86,6 +94,8 @@ class JoinWeights:
     def _is_simple(self, alias: str) -> bool:
         """Whether only modelled columns of the entity table are asked for: its network answers exactly."""
         name = self._tree.tables[alias]
+        if any((name, column) in self._context.by_values for column in self._filters[alias]):
+            return False
         return name == self._model.protection.entity and set(self._filters[alias]) <= set(self._model.codecs[name])
 
     def _alone(self, alias: str) -> float:

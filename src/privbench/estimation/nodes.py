@@ -17,7 +17,8 @@ from privbench.encode.keys import rows_named
 from privbench.encode.predicate import All, IsNull, Predicate, parts_of, satisfying
 from privbench.errors import SpecError
 from privbench.estimation.context import Filters, JoinContext, Weight, added_up, looked_up, product
-from privbench.estimation.sample import SampledTable
+from privbench.estimation.sample import Sampled, SampledTable
+from privbench.estimation.values import UNKNOWN, sampled_values
 from privbench.generation.computed import number_columns
 from privbench.generation.sizes import most_rows_per_owner
 from privbench.schema.computed import equal_columns
@@ -199,11 +200,16 @@ def filter_mask(context: JoinContext, name: str, column: str, predicates: Sequen
     """The share of what each sampled row of a private table stands for that satisfies predicates on a column."""
     table, sample = context.model.protection.schema.table(name), _sample(context, name)
     codecs, equals = context.model.codecs[name], equal_columns(context.model.protection, name).get(column)
+    if (name, column) in context.by_values:
+        values = sampled_values(context.model, _whole_sample(context), name, column)
+        return satisfying(f"{name}.{column}", table.column(column).type, values, predicates).astype(float)
     if column in codecs:
         return codecs[column].coverage(All(parts=tuple(predicates)))[sample.codes[column]]
     if equals is not None and equals.owner is not None:
         return _of_owner(context, name, column, equals.owner, predicates)
     where = f"{name}.{column}"
+    if equals is None and table.column(column).computed is not None:
+        raise SpecError(f"{where}: {UNKNOWN}")
     if equals is not None:
         return satisfying(where, table.column(column).type, _numbers(context, name, column), predicates).astype(float)
     link = next((k for k in context.model.protection.links_of(name) if column in k.key.columns), None)
@@ -253,5 +259,9 @@ def _by_target(context: JoinContext, where: str, link: Link, predicates: Sequenc
 
 
 def _sample(context: JoinContext, name: str) -> SampledTable:
+    return _whole_sample(context).tables[name]
+
+
+def _whole_sample(context: JoinContext) -> Sampled:
     assert context.sample is not None  # noqa: S101  else nothing is sampled
-    return context.sample.tables[name]
+    return context.sample

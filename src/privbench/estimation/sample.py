@@ -1,14 +1,15 @@
 """A sample of synthetic entities with all their rows, as codes and row numbers: what estimates of joins are made of.
 
 Drawn as `generate` draws them, from a fixed seed, so that a model always gives the same estimates; made once for each
-model. No values are decoded, and no keys are repaired.
+model. No keys are repaired, and no values are decoded but those of columns coded as differences.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.generation.carried import Spools
@@ -40,16 +41,20 @@ class Sampled:
 
     tables: dict[str, SampledTable]
     scale: float
+    seed: int
+    values: dict[tuple[str, str], pa.Array] = field(default_factory=dict)
+    """By table and column: values that were asked for, which are drawn then (`estimation.values`)."""
 
 
-_made: WeakKeyDictionary[Model, Sampled] = WeakKeyDictionary()
+_made: WeakKeyDictionary[Model, dict[int, Sampled]] = WeakKeyDictionary()
 
 
-def sampled(model: Model) -> Sampled:
-    """The sample of a model."""
-    if model not in _made:
-        _made[model] = _draw(model, sample_scale(model))
-    return _made[model]
+def sampled(model: Model, number: int = 0) -> Sampled:
+    """The sample of a model, or one of several."""
+    samples = _made.setdefault(model, {})
+    if number not in samples:
+        samples[number] = _draw(model, sample_scale(model), SEED + number)
+    return samples[number]
 
 
 def sample_scale(model: Model) -> float:
@@ -60,15 +65,15 @@ def sample_scale(model: Model) -> float:
     return min(ENTITIES / max(entities, 1.0), ROWS / max(rows, 1.0))
 
 
-def _draw(model: Model, scale: float) -> Sampled:
+def _draw(model: Model, scale: float, seed: int) -> Sampled:
     tables: dict[str, SampledTable] = {}
     with private_folder() as folder:
-        run = DrawRun(model, scale=scale, seed=SEED, folder=folder / "carried")
+        run = DrawRun(model, scale=scale, seed=seed, folder=folder / "carried")
         sizes = dict(run.planned)
         for name in (n for n in run.order if n in model.tables):
             tables[name] = _table(name, run.draws(name, sizes), run.spools)
             sizes[name] = tables[name].rows
-    return Sampled(tables=tables, scale=scale)
+    return Sampled(tables=tables, scale=scale, seed=seed)
 
 
 def _table(name: str, draws: Draws, spools: Spools) -> SampledTable:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from privbench.errors import SpecError
+from privbench.fitting.reading import check_source
 from privbench.io.base import Source
 from privbench.methods.tree.computed import Candidate, find_computed
 from privbench.model.chosen import Chosen
@@ -17,6 +18,7 @@ from privbench.model.order import generation_order, referenced_ahead
 from privbench.privacy.vault import Vault
 from privbench.rules.computed import ComputedQuery, is_compared
 from privbench.schema.computed import Equals, computed_order, equal_columns, possible
+from privbench.schema.relative import relative_columns, values_needed
 from privbench.schema.spec import Spec
 from privbench.schema.tables import Table
 from privbench.schema.types import Kind
@@ -47,7 +49,11 @@ def check_counted(spec: Spec, protection: Protection) -> None:
 
 
 def tell_differing(source: Source, protection: Protection) -> None:
-    """Tell the publisher in how many rows a computed column is not what its expression says. Nothing is spent yet."""
+    """Tell the publisher in how many rows a computed column is not what its expression says. Nothing is spent yet.
+
+    Raises SourceError where the source lacks a column of the spec.
+    """
+    check_source(source.schema(), protection.schema)
     places = [place for place in computed_order(protection) if is_compared(protection, place)]
     queries = {place: ComputedQuery(protection, place) for place in places}
     wanted: dict[str, set[str]] = {}
@@ -81,20 +87,29 @@ def candidates_to_test(spec: Spec, protection: Protection, chosen: Chosen) -> tu
     if not tested or protection.neighbours is Neighbours.ADD_REMOVE:
         return ()
     ahead = referenced_ahead(protection, generation_order(spec, protection, owners_first=True))
+    learnt = _to_be_learnt(protection)
     return tuple(
         _candidate(protection, table, column, equals)
         for table in protection.order
         for column in protection.attributes(table)
         for equals in possible(protection, table, column)
-        if equals.rows not in ahead and column not in _mapped(protection, table)
-        if _is_likely(protection, table, column, equals)
+        if equals.rows not in ahead
+        and (table, column) not in learnt
+        and (equals.owner is None or (protection.owners[table].table, equals.owner) not in learnt)
+        and _is_likely(protection, table, column, equals)
     )
 
 
-def _mapped(protection: Protection, table: str) -> set[str]:
-    """Columns that determine others, or are determined: what these are is said already."""
-    columns = [c for c in protection.schema.table(table).columns if c.determined_by is not None]
-    return {name for c in columns for name in (c.name, c.determined_by) if name is not None}
+def _to_be_learnt(protection: Protection) -> set[Place]:
+    """Relative columns, of which there are no values to compare, their bases, and columns of which maps are made."""
+    places: set[Place] = set()
+    for table in protection.order:
+        places |= {(table, column) for column in relative_columns(protection, table)}
+        places |= values_needed(protection, table)
+        for column in protection.schema.table(table).columns:
+            if column.determined_by is not None:
+                places |= {(table, column.name), (table, column.determined_by)}
+    return places
 
 
 def places_of(candidates: Iterable[Candidate]) -> set[Place]:

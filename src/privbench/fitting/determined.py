@@ -55,9 +55,9 @@ def check_cells(protection: Protection, codecs: Codecs) -> None:
             codec = codecs[table].get(column)
             if codec is None or cell_values(codec) is None:
                 raise SpecError(
-                    f"tables.{table}.columns.{name}.determined_by: a map is made from value to value, but which values "
-                    f"{column} has is not declared one by one. Give it `domain: {{values: [..]}}` or `{{range: [..]}}`, "
-                    "or say `map: [[VALUE, VALUE], ..]`."
+                    f"tables.{table}.columns.{name}.determined_by: a map is made from value to value, but the values "
+                    f"of {column} are not declared one by one. Give it `domain: {{values: [..]}}` or "
+                    "`{range: [..]}`, or say `map: [[VALUE, VALUE], ..]`."
                 )
 
 

@@ -12,7 +12,7 @@ from privbench.methods.domains.find import find_domains
 from privbench.privacy.vault import Vault
 from privbench.schema.domain import Origin
 from privbench.schema.spec import Spec
-from privbench.schema.types import Kind, SqlType
+from privbench.schema.types import Kind, SqlType, difference_type
 from privbench.schema.unit import Protection
 
 THRESHOLDS = Fraction(1, 4)
@@ -40,8 +40,9 @@ def check_wanted(spec: Spec, protection: Protection, delta: Fraction = Fraction(
 
 
 def wanted_types(spec: Spec, protection: Protection) -> dict[Place, SqlType]:
-    """The columns whose domain is to be found, and their types."""
-    return {(t, c): protection.schema.table(t).column(c).type for t, c in spec.wanted(protection)}
+    """The columns whose domain is to be found, and their types; of relative columns those of the differences."""
+    columns = {(t, c): protection.schema.table(t).column(c) for t, c in spec.wanted(protection)}
+    return {p: c.type if c.relative_to is None else difference_type(c.type) for p, c in columns.items()}
 
 
 def with_found(spec: Spec, protection: Protection, vault: Vault, types: Mapping[Place, SqlType]) -> Spec:

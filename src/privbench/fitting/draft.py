@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from privbench.encode.suggest import suggest_domain
 from privbench.encode.text import made_up_domain
 from privbench.errors import SchemaError, SpecError
+from privbench.fitting.draft_relative import Tell, with_relative
 from privbench.io.base import Source
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
@@ -35,6 +36,10 @@ DOMAINS = (PRIVATE, DATA)
 """Where domains can come from that the schema does not give: found with budget by `fit`, or read from the data."""
 
 
+def _untold(_place: Place, _note: str) -> None:
+    """Hear nothing."""
+
+
 def draft(
     source: Path | str,
     *,
@@ -47,6 +52,8 @@ def draft(
     owners: Mapping[str, tuple[str, ...]] | None = None,
     lookups: Mapping[str, str] | None = None,
     orphans: Orphans = Orphans.ERROR,
+    find: bool = True,
+    tell: Tell = _untold,
     progress: Progress = silent,
 ) -> Spec:
     """Draft a spec. Raises SpecError where the unit, an owner key or a table's role has to be named.
@@ -54,7 +61,9 @@ def draft(
     `domains` says where domains come from that the schema does not give: "private" leaves them to `fit`, which finds
     them with budget; "data" reads them from the data. `public` and `drop` are lists of tables, `drop_columns` columns,
     each as (table, column). `owners` names the owner key of a table by its columns, `lookups` the table whose rows
-    reference those of a lookup.
+    reference those of a lookup. With domains from the data, columns that lie close to another one are drafted as
+    differences from it (`relative_to`), unless `find` is off; `tell` hears, by table and column, how many rows
+    disagree.
 
     Example::
 
@@ -85,6 +94,9 @@ def draft(
         for at, table in enumerate(schema.tables):
             progress(f"drafting {table.name}", at, len(schema.tables))
             tables[table.name] = _table(look, protection, table, dropped=table.name in drop, places=places)
+        if find and isinstance(look, _Data):
+            progress("comparing columns", 0, 1)
+            tables = with_relative(opened, protection, tables, entities=look.entities, tell=tell)
     return Spec(source=str(source), unit=protection.entity, neighbours=neighbours, orphans=orphans, tables=tables)
 
 
@@ -205,7 +217,7 @@ class _Data:
 
     def __init__(self, source: Source, *, entities: int) -> None:
         self._source = source
-        self._entities = entities
+        self.entities = entities
 
     def columns(self, table: Table) -> dict[str, ColumnSpec]:
         learnt = [c for c in table.columns if _needs_data(table, c)]
@@ -213,7 +225,7 @@ class _Data:
         specs = {}
         for column in table.columns:
             if data is not None and column in learnt:
-                specs[column.name] = _from_data(table, column, data.column(column.name), entities=self._entities)
+                specs[column.name] = _from_data(table, column, data.column(column.name), entities=self.entities)
             else:
                 specs[column.name] = _plain(column, implied=column.implied if column.name in table.attributes else None)
         return specs

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from privbench import __version__
+from privbench.encode.codec import Codec
+from privbench.encode.relative import stand_ins
 from privbench.errors import SpecError
 from privbench.fitting.budget_record import check_limit, open_account, parse_limit
 from privbench.fitting.computed import candidates_to_test, check_counted, places_of, tell_differing, with_tested
@@ -17,7 +19,7 @@ from privbench.fitting.determined import check_cells, determined_columns, with_m
 from privbench.fitting.domains import check_wanted, threshold_part, wanted_types, with_found
 from privbench.fitting.plan import check_budget
 from privbench.fitting.promise import check_method, parse_delta, parse_epsilon
-from privbench.fitting.reading import check_source, read_database
+from privbench.fitting.reading import read_database
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import find_source, spec_of
@@ -34,6 +36,7 @@ from privbench.privacy.receipt import PublicFacts, make_receipt, open_ledger
 from privbench.privacy.vault import Vault
 from privbench.rules.computed import check_functions
 from privbench.schema.spec import Orphans, Spec
+from privbench.schema.unit import Protection
 
 
 def fit(
@@ -71,10 +74,7 @@ def fit(
     protection = spec.protection()
     check_wanted(spec, protection, chance)
     wanted = wanted_types(spec, protection)
-    generation_order(spec, protection, owners_first=chosen.method.children_with_owner)
-    check_counted(spec, protection)
-    check_functions(protection)
-    check_numbering(spec, protection)
+    _check_rows(spec, protection, chosen)
     candidates = candidates_to_test(spec, protection, chosen)
     uncoded = {*wanted, *places_of(candidates)}
     codecs = compile_codecs(spec, protection, without=uncoded)
@@ -86,10 +86,14 @@ def fit(
     with open_source(source) as opened:
         check_limit(source, epsilon=budget, neighbours=protection.neighbours, limit=limit)
         account = open_account(source, opened.schema(), limit=limit)
-        check_source(opened.schema(), protection.schema)
         tell_differing(opened, protection)
         read = read_database(
-            opened, protection, codecs, orphans_as_null=spec.orphans is Orphans.NULL, progress=progress
+            opened,
+            protection,
+            codecs,
+            orphans_as_null=spec.orphans is Orphans.NULL,
+            null_bases=stand_ins(spec, protection),
+            progress=progress,
         )
     thresholds = threshold_part(chance, spec, protection)
     ledger = open_ledger(budget, chance, protection.neighbours, thresholds=thresholds)
@@ -110,8 +114,7 @@ def fit(
     if determined_columns(protection):
         progress("finding what columns determine", 0, 1)
         spec = with_maps(spec, protection, codecs, vault)
-        protection = spec.protection()
-        codecs = compile_codecs(spec, protection)
+        protection, codecs = _compiled(spec)
     counts = count_bins(protection, read.public, read.entity_keys)
     facts = public_facts(spec, protection, codecs, read.rows, public_sizes=public_sizes, public_counts=counts)
     tables = chosen.method.learn(vault, facts, chosen.settings, progress)
@@ -120,6 +123,19 @@ def fit(
     return Model(
         spec=spec.published(), tables=tables, public=read.public, entity_keys=read.entity_keys, receipt=receipt
     )
+
+
+def _check_rows(spec: Spec, protection: Protection, chosen: Chosen) -> None:
+    """Refuse rows that could not be made: SchemaError or SpecError."""
+    generation_order(spec, protection, owners_first=chosen.method.children_with_owner)
+    check_counted(spec, protection)
+    check_functions(protection)
+    check_numbering(spec, protection)
+
+
+def _compiled(spec: Spec) -> tuple[Protection, dict[str, dict[str, Codec]]]:
+    protection = spec.protection()
+    return protection, compile_codecs(spec, protection)
 
 
 def receipt_of(

@@ -1,7 +1,8 @@
 """From a source to coded private tables and copies of the public ones: the only reader of private rows.
 
 One pass over each table: attributes are coded batch by batch; those without a codec are kept as values until a
-domain is found for them, and keys until they can be replaced by row positions. Everything that can be wrong with the
+domain is found for them, columns coded as differences until the rows above are known, and keys until they can be
+replaced by row positions. Everything that can be wrong with the
 data is found here, before anything is spent.
 """
 
@@ -21,10 +22,12 @@ from privbench.encode.coded import CodedTable
 from privbench.encode.keys import MISSING, NULL, KeyIndex, missing_rows
 from privbench.errors import DataError, SourceError
 from privbench.fitting.entities import KeyPositions, RawTable, assign_entities
+from privbench.fitting.relative import NullBases, code_relative, needed_values, order_sequences
 from privbench.io.base import Source
 from privbench.methods.method import Progress
 from privbench.model.order import ids_are_public
 from privbench.privacy.facts import SIZE_LIMIT
+from privbench.schema.relative import relative_columns
 from privbench.schema.tables import Schema, Table
 from privbench.schema.unit import Link, LinkKind, Protection, Role
 
@@ -43,7 +46,10 @@ class ReadDatabase:
 
     private: Mapping[str, CodedTable]
     raw: RawColumns
-    """The values of attributes without a codec, by table and column; their codes are not in `private` yet."""
+    """The values of attributes without a codec, by table and column; their codes are not in `private` yet.
+
+    Of a relative column the differences.
+    """
     public: Mapping[str, bytes]
     rows: Mapping[str, int]
     entity_keys: pa.Table | None
@@ -56,9 +62,13 @@ def read_database(
     codecs: Codecs,
     *,
     orphans_as_null: bool,
+    null_bases: NullBases | None = None,
     progress: Progress,
 ) -> ReadDatabase:
-    """Read all tables; raises DataError where the data break the schema. Attributes without a codec are kept raw."""
+    """Read all tables; raises DataError where the data break the schema. Attributes without a codec are kept raw.
+
+    `null_bases` are the values that stand for NULL in the bases of relative columns.
+    """
     codes: dict[str, dict[str, NDArray[np.unsignedinteger]]] = {}
     values: dict[str, dict[str, pa.Array]] = {}
     keys: dict[str, KeyValues] = {}
@@ -69,9 +79,9 @@ def read_database(
         if protection.roles[table.name] is Role.PUBLIC:
             public[table.name], keys[table.name], rows[table.name] = _read_public(source, protection, table)
         else:
-            wanted = codecs[table.name]
+            plain, held = _split(protection, table, codecs[table.name])
             codes[table.name], values[table.name], keys[table.name], rows[table.name] = _read_private(
-                source, protection, table, wanted
+                source, protection, table, plain, held
             )
     _check_sizes(rows)
     progress("checking keys", 0, 1)
@@ -80,10 +90,21 @@ def read_database(
     raw = {
         t: RawTable(codes=codes[t], values=values[t], keys=positions.get(t, {}), rows=rows[t]) for t in protection.order
     }
+    order_sequences(protection, raw)
     private = assign_entities(protection, raw)
     sizes = rows | {t: len(table.entities) for t, table in private.items()}
-    held = {t: raw[t].values for t in protection.order}
-    return ReadDatabase(private=private, raw=held, public=public, rows=sizes, entity_keys=entity_keys)
+    left = code_relative(protection, codecs, raw, private, null_bases=null_bases or {})
+    return ReadDatabase(private=private, raw=left, public=public, rows=sizes, entity_keys=entity_keys)
+
+
+def _split(
+    protection: Protection, table: Table, codecs: Mapping[str, Codec]
+) -> tuple[dict[str, Codec], tuple[str, ...]]:
+    """The codecs of columns that are coded batch by batch, and the columns whose values are kept until all is read."""
+    relative = relative_columns(protection, table.name)
+    plain = {name: codec for name, codec in codecs.items() if name not in relative}
+    bases = needed_values(protection, table.name)
+    return plain, tuple(n for n in protection.attributes(table.name) if n not in plain or n in bases)
 
 
 def _check_sizes(rows: Mapping[str, int]) -> None:
@@ -110,10 +131,10 @@ def check_source(source: Schema, wanted: Schema) -> None:
 
 
 def _read_private(
-    source: Source, protection: Protection, table: Table, codecs: Mapping[str, Codec]
+    source: Source, protection: Protection, table: Table, codecs: Mapping[str, Codec], values_of: tuple[str, ...]
 ) -> tuple[dict[str, NDArray[np.unsignedinteger]], dict[str, pa.Array], KeyValues, int]:
     parts: dict[str, list[NDArray[np.unsignedinteger]]] = {name: [] for name in codecs}
-    raw: dict[str, list[pa.Array]] = {n: [] for n in protection.attributes(table.name) if n not in codecs}
+    raw: dict[str, list[pa.Array]] = {name: [] for name in values_of}
     held = _HeldKeys(protection, table)
     rows = 0
     for batch in source.read(table):

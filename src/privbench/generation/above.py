@@ -7,7 +7,7 @@ table keeps the columns that are asked for, and, where somebody asks for a row f
 from collections.abc import Iterator
 
 from privbench.schema.computed import named_elsewhere
-from privbench.schema.relative import owners_above, relative_columns
+from privbench.schema.relative import owners_above, values_needed
 from privbench.schema.unit import Protection, Role
 
 Place = tuple[str, str]
@@ -16,8 +16,8 @@ Place = tuple[str, str]
 
 def asked_above(protection: Protection, table: str) -> set[Place]:
     """The columns of rows above that making rows of a private table takes."""
-    asked = {(base.table, base.column) for base in relative_columns(protection, table).values()}
-    return {place for place in asked | named_elsewhere(protection, table) if place[0] != table}
+    asked = {*values_needed(protection, table), *named_elsewhere(protection, table)}
+    return {place for place in asked if place[0] != table}
 
 
 def kept_columns(protection: Protection, table: str) -> set[str]:

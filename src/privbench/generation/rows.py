@@ -24,6 +24,7 @@ from privbench.generation.carried import Spools
 from privbench.generation.computed import copied_columns, number_columns
 from privbench.generation.draws import Block, Draws
 from privbench.generation.keys import KeyMaker
+from privbench.generation.relative import RelativeColumns, difference
 from privbench.generation.sizes import Sizes
 from privbench.generation.unique import ROUNDS, Uniqueness, deduplicated
 from privbench.model.model import Model
@@ -49,6 +50,7 @@ class PrivateRows:
         self._table = model.protection.schema.table(name)
         self._protection = model.protection
         self._codecs = model.codecs[name]
+        self._relative = RelativeColumns(model, name)
         self._links = model.protection.links_of(name)
         self._owner = model.protection.owner_link(name)
         self._draws = draws
@@ -80,7 +82,7 @@ class PrivateRows:
         """The values of a block's rows, and their owners."""
         values = self._values(block, written)
         for unique in self._unique:
-            values = unique.repaired(values, partial(self._redraw, unique, block, written))
+            values = unique.repaired(values, partial(self._redraw, unique, values, block, written))
         values, keep = deduplicated(values, self._complete(values, block.rows), self._unique)
         kept = np.flatnonzero(keep)
         numbers = np.arange(written, written + len(kept))  # each row's number in the table
@@ -101,12 +103,13 @@ class PrivateRows:
         link = self._public.get(table)
         if link is not None:
             return self._keys.values(table, column, block.targets[link.name][places])
-        return self._above(block, table, column).take(pa.array(places))
+        return self._above(block, table, column, places=places)
 
-    def _above(self, block: Block, table: str, column: str) -> pa.Array:
-        """A column of the rows above those of a block; NULL for rows without an owner."""
+    def _above(self, block: Block, table: str, column: str, *, places: Places | None = None) -> pa.Array:
+        """A column of the rows above those of a block, or of some of them; NULL for rows without an owner."""
         assert self._owner is not None  # noqa: S101  else nothing is above
         owners = block.targets[self._owner.name]
+        owners = owners if places is None else owners[places]
         return self._keys.above(self._owner.target, owners, table=table, column=column)
 
     def _carry(self, block: Block, kept: Places) -> None:
@@ -132,7 +135,12 @@ class PrivateRows:
     def _values(self, block: Block, written: int) -> dict[str, pa.Array]:
         values: dict[str, pa.Array] = {}
         for name, codec in self._codecs.items():
-            values[name] = codec.decode(block.codes[name], block.rng, first_row=block.first_row)
+            if name not in self._relative:
+                values[name] = codec.decode(block.codes[name], block.rng, first_row=block.first_row)
+        owners = None if self._owner is None else block.targets[self._owner.name]
+        above = partial(self._above, block)
+        values |= self._relative.decoded(block.codes, block.rng, owners, values, above)
+        values |= self._relative.restored(values, above)
         for link in self._links:
             values |= self._key_values(link, _as_rows(block, link, block.targets[link.name], written))
         return values | dict(number_columns(self._protection, self._table, targets=block.targets, counts=block.counts))
@@ -163,18 +171,31 @@ class PrivateRows:
         return keep
 
     def _redraw(
-        self, unique: Uniqueness, block: Block, written: int, places: Places, attempt: int
+        self,
+        unique: Uniqueness,
+        before: Mapping[str, pa.Array],
+        block: Block,
+        written: int,
+        places: Places,
+        attempt: int,
     ) -> dict[str, pa.Array]:
-        """New values for a key's own columns: first from the network, then, if that keeps repeating, from anywhere."""
+        """New values for a key's own columns: first from the network, then, if that keeps repeating, from anywhere.
+
+        A column that goes on from row to row stays as it is; what is relative to a new value is worked out again.
+        """
         values: dict[str, pa.Array] = {}
         codes = self._draws.redraw(block, places)
-        for name in (c for c in unique.columns if c in self._codecs):
+        for name in (c for c in unique.columns if c in self._codecs and not self._relative.is_sequence(c)):
             codec = self._codecs[name]
             if attempt >= ROUNDS // 3:
                 most = codec.size - (codec.null_code is not None)
                 codes[name] = block.rng.integers(0, most, len(places)).astype(np.uint16)
-            values[name] = codec.decode(codes[name], block.rng, first_row=block.first_row)
+            drawn = difference(name) if name in self._relative else name
+            values[drawn] = codec.decode(codes[name], block.rng, first_row=block.first_row)
             block.codes[name][places] = codes[name]
+        if self._relative:
+            around = {name: before[name].take(pa.array(places)) for name in self._relative.needed} | values
+            values |= self._relative.restored(around, partial(self._above, block, places=places))
         for link in self._links:
             if link.kind is not LinkKind.OWNER and set(link.key.columns) & set(unique.columns):
                 targets = block.targets[link.name]

@@ -10,10 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from privbench.encode.codec import Codec, compile_codec
+from privbench.encode.relative import SequenceCodec
 from privbench.errors import ModelError
 from privbench.methods.method import TableModel
 from privbench.schema.domain import implied_by_type
 from privbench.schema.spec import Spec
+from privbench.schema.types import difference_type
 from privbench.schema.unit import Protection
 from privbench.spn.link import LinkModel
 
@@ -81,4 +83,19 @@ def _codec(spec: Spec, protection: Protection, table: str, column: str) -> Codec
     domain = spec.column(table, column).domain or implied_by_type(declared.type.kind)
     if domain is None:
         raise ModelError(f"{table}.{column}: has no domain.")
-    return compile_codec(f"{table}.{column}", declared.type, nullable=declared.nullable, domain=domain)
+    where, nullable = f"{table}.{column}", declared.nullable
+    if declared.relative_to is None:
+        return compile_codec(where, declared.type, nullable=nullable, domain=domain)
+    steps = difference_type(declared.type)
+    first = spec.column(table, column).first
+    if first is None:
+        return compile_codec(where, steps, nullable=nullable, domain=domain)
+    start = declared.type if declared.start is None else steps
+    return SequenceCodec(
+        where=where,
+        type=declared.type,
+        nullable=nullable,
+        has_start=declared.start is not None,
+        first=compile_codec(f"{where} (first)", start, nullable=False, domain=first),
+        steps=compile_codec(where, steps, nullable=False, domain=domain),
+    )

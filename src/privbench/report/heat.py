@@ -172,7 +172,8 @@ def _tree(
     model: Model, table: str, predicates: Mapping[str, tuple[Predicate, ...]], result: Result | None
 ) -> dict[str, Any]:
     codecs, root = model.codecs[table], model.tables[table].network
-    spelled = {column: find_name(column, codecs) for column in predicates}
+    told = [c for c in codecs if model.protection.schema.table(table).column(c).relative_to is None]
+    spelled = {column: find_name(column, told) for column in predicates}
     asked = {name: predicates[column] for column, name in spelled.items() if name is not None}
     evidence = {column: codecs[column].coverage(All(parts=parts)) for column, parts in asked.items()}
     items = drawn(root)

@@ -70,8 +70,11 @@ def read_public(location: Path | str, *, model: Model, seed: int = 0) -> Public:
 
 
 def _columns(source: Source, table: Table, model: Model) -> list[dict[str, Any]]:
+    absolute = {c.name for c in model.protection.schema.table(table.name).columns if c.relative_to is None}
     codecs = {
-        name: codec for name, codec in model.codecs[table.name].items() if name in {c.name for c in table.columns}
+        name: codec
+        for name, codec in model.codecs[table.name].items()
+        if name in {c.name for c in table.columns} and name in absolute
     }
     if not codecs:
         return []

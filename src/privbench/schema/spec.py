@@ -22,6 +22,7 @@ from privbench.schema.computed import ComputedOrigin, check_computed
 from privbench.schema.determined import Pairs, check_determined
 from privbench.schema.domain import Domain, Origin, Scalar, domain_json, implied_by_type, never_repeats
 from privbench.schema.expression import Expression
+from privbench.schema.relative import check_relative
 from privbench.schema.release import MOST_RELEASES, Release, release_of
 from privbench.schema.spec_errors import NAMES, explain, wrong_names
 from privbench.schema.table_spec import PRIVATE, ColumnSpec, ForeignKeySpec, IndexSpec, Name, TableSpec, Words
@@ -106,6 +107,7 @@ class Spec(Words):
         )
         check_determined(protection)
         check_computed(protection)
+        check_relative(protection)
         self._check_domains(protection)
         return protection
 
@@ -324,8 +326,10 @@ def read_spec(path: Path | str) -> Spec:
         raise SpecError(f"{path}:\n{explain(error, root, Spec)}") from None
 
 
-def write_spec(spec: Spec, path: Path | str, *, force: bool = False) -> None:
+def write_spec(spec: Spec, path: Path | str, *, force: bool = False, notes: Mapping[Place, str] | None = None) -> None:
     """Write a spec for people to read; `read_spec` gives back an equal one. The file appears whole or not at all.
+
+    `notes` become comments above columns, each by its table and name.
 
     Example::
 
@@ -334,7 +338,7 @@ def write_spec(spec: Spec, path: Path | str, *, force: bool = False) -> None:
     target = Path(path)
     if target.exists() and not force:
         raise TargetError(f"{path}: is there already. Choose another name, or replace it with `--force`.")
-    text = spec_text(spec)
+    text = spec_text(spec, notes or {})
     temporary: str | None = None
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
@@ -349,12 +353,12 @@ def write_spec(spec: Spec, path: Path | str, *, force: bool = False) -> None:
             Path(temporary).unlink(missing_ok=True)
 
 
-def spec_text(spec: Spec) -> str:
+def spec_text(spec: Spec, notes: Mapping[Place, str] | None = None) -> str:
     """Return what `write_spec` writes."""
-    return "\n".join(_lines(spec)) + "\n"
+    return "\n".join(_lines(spec, notes or {})) + "\n"
 
 
-def _lines(spec: Spec) -> Iterator[str]:
+def _lines(spec: Spec, notes: Mapping[Place, str]) -> Iterator[str]:
     yield "# What the database is, who is protected, and what is public. Review it: all that stands here is published."
     head = spec.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"tables"})
     for key, value in head.items():
@@ -363,10 +367,10 @@ def _lines(spec: Spec) -> Iterator[str]:
     yield "tables:" if spec.tables else "tables: {}"
     for name, table in spec.tables.items():
         yield ""
-        yield from _table_lines(name, table)
+        yield from _table_lines(name, table, {column: note for (t, column), note in notes.items() if t == name})
 
 
-def _table_lines(name: str, table: TableSpec) -> Iterator[str]:
+def _table_lines(name: str, table: TableSpec, notes: Mapping[str, str]) -> Iterator[str]:
     yield next(entry(name, {}, indent=2)).removesuffix(" {}")
     words = table.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"columns"})
     for key, value in words.items():
@@ -375,6 +379,8 @@ def _table_lines(name: str, table: TableSpec) -> Iterator[str]:
     for name_of_column, column in table.columns.items():
         if column.origin is Origin.DATA:
             yield f"      # {_FROM_DATA}"
+        if name_of_column in notes:
+            yield f"      # {' '.join(notes[name_of_column].split())}"
         yield from entry(name_of_column, _column_words(column), indent=6)
 
 
@@ -396,6 +402,12 @@ def _column_words(column: ColumnSpec) -> dict[str, Plain]:
         words["map"] = [list(pair) for pair in column.map]
     if column.map_origin is not ComputedOrigin.DECLARED:
         words["map_from"] = column.map_origin.value
+    if column.relative_to is not None:
+        words["relative_to"] = column.relative_to
+    if column.first is not None:
+        words["first"] = domain_json(column.first)
+    if column.start is not None:
+        words["start"] = column.start
     if column.release is not None:
         words["release"] = column.release
     if column.source_type is not None:

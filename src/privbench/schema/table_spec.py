@@ -21,6 +21,7 @@ from privbench.errors import SchemaError
 from privbench.schema.computed import ComputedOrigin, ExpressionText
 from privbench.schema.determined import map_expression
 from privbench.schema.domain import MAX_CELLS, Bins, Domain, Origin, Range, Scalar, Serial, Text, Values
+from privbench.schema.relative import PREVIOUS
 from privbench.schema.release import Digest
 from privbench.schema.tables import Column, ForeignKey, Index, Table
 from privbench.schema.types import SqlType, parse_type
@@ -71,9 +72,12 @@ PRIVATE = Origin.PRIVATE.value
 class ColumnSpec(Words):
     """One column: its SQL type, whether it may be NULL, and the public domain of its values.
 
-    Origin PRIVATE without a domain is what the file writes as `domain: private`: to be found with budget. `release`
-    names the earlier release that found the domain, or what the column equals. `source_type` is the type in the source
-    where `type` is another one; a dropped column that has it was left out since no type here holds its values.
+    Origin PRIVATE without a domain is what the file writes as `domain: private`: to be found with budget. With
+    `relative_to` the domain is that of the differences; `first` is that of the values from which a sequence starts,
+    or, with `start`, of their differences from that column.
+    `release` names the earlier release that found the domain, or what the column equals. `source_type` is the type in
+    the source where `type` is another one; a dropped column that has it was left out since no type here holds its
+    values.
     """
 
     type: Name
@@ -92,6 +96,7 @@ class ColumnSpec(Words):
     )
     relative_to: Name | None = None
     first: AnyDomain | None = None
+    start: Name | None = None
     release: Digest | None = None
     source_type: Name | None = None
 
@@ -121,6 +126,20 @@ class ColumnSpec(Words):
             raise ValueError("computed and determined_by exclude each other: keep one of them")
         if self.map is not None and len({key for key, _ in self.map}) < len(self.map):
             raise ValueError("`map` has a value twice: a value has one other")
+        return self
+
+    @model_validator(mode="after")
+    def _with_base(self) -> "ColumnSpec":
+        if self.relative_to != PREVIOUS and (self.first is not None or self.start is not None):
+            raise ValueError("`first` and `start` have no meaning without `relative_to: previous`: take them out")
+        if self.relative_to is not None and (self.computed is not None or self.determined_by is not None):
+            raise ValueError("relative_to excludes computed and determined_by: keep one of them")
+        if self.relative_to is None or self.drop:
+            return self
+        if self.relative_to == PREVIOUS and (self.first is None or self.domain is None):
+            raise ValueError("`relative_to: previous` needs `domain`, of the steps, and `first`, of first values")
+        if isinstance(self.domain, (Text, Serial)) or isinstance(self.first, (Text, Serial)):
+            raise ValueError("differences are numbers: write `range`, `bins` or `values`")
         return self
 
     @model_validator(mode="after")

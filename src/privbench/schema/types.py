@@ -5,7 +5,7 @@ what sources deliver and sinks receive, so that dates stay dates and decimals ke
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -15,7 +15,10 @@ from privbench.errors import SchemaError
 
 
 class Kind(Enum):
-    """The families of types that have a codec, and OTHER for the rest, whose columns are left out."""
+    """The families of types that have a codec, and OTHER for the rest, whose columns are left out.
+
+    No column is a DURATION: it is the difference of two times.
+    """
 
     INTEGER = "integer"
     FLOAT = "float"
@@ -25,6 +28,7 @@ class Kind(Enum):
     DATE = "date"
     TIME = "time"
     TIMESTAMP = "timestamp"
+    DURATION = "duration"
     OTHER = "other"
 
 
@@ -86,6 +90,8 @@ _ALIASES = {
     "BIGINT UNSIGNED": "HUGEINT",
     "UBIGINT": "HUGEINT",
 }
+DIFFERENCE_DIGITS = 18
+"""Digits of a difference of decimals: more do not fit 64 bits."""
 MAX_TYPE_TEXT = 100
 """No type name is longer; what an untrusted file says is not matched beyond this."""
 _TYPE = re.compile(r"([A-Z][A-Z0-9_ ]*?) ?(?:\( ?([0-9]{1,10}) ?(?:, ?([0-9]{1,10}) ?)?\))?( [A-Z ]+)?")
@@ -95,6 +101,7 @@ _PLAIN_ARROW = {
     Kind.TEXT: pa.string(),
     Kind.DATE: pa.date32(),
     Kind.TIME: pa.time64("us"),
+    Kind.DURATION: pa.int64(),
     Kind.OTHER: pa.null(),
 }
 _FIXED: dict[str, dict[str, Any]] = {
@@ -143,6 +150,25 @@ class SqlType:
         if self.signed:
             return -(2 ** (self.bits - 1)), 2 ** (self.bits - 1) - 1
         return 0, 2**self.bits - 1
+
+
+def difference_type(kind: SqlType) -> SqlType:
+    """The type of a difference of two values of a type: a number, of days for dates; of times a DURATION.
+
+    >>> difference_type(parse_type("DATE")).sql
+    'a number of days'
+    """
+    match kind.kind:
+        case Kind.TIME | Kind.TIMESTAMP:
+            return SqlType(kind=Kind.DURATION, sql="a duration")
+        case Kind.DATE:
+            return SqlType(kind=Kind.INTEGER, sql="a number of days", bits=64)
+        case Kind.INTEGER:
+            return SqlType(kind=Kind.INTEGER, sql=f"a difference of {kind.sql}", bits=64)
+        case Kind.DECIMAL:
+            return replace(kind, sql=f"a difference of {kind.sql}", precision=DIFFERENCE_DIGITS)
+        case _:
+            return replace(kind, sql=f"a difference of {kind.sql}")
 
 
 def parse_type(text: str) -> SqlType:

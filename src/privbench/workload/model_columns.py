@@ -14,6 +14,8 @@ from privbench.encode.listed import OrderedList, TextList
 from privbench.encode.predicate import Between
 from privbench.encode.text import LengthCodec
 from privbench.estimation.estimate import cardinality
+from privbench.estimation.sample import sampled
+from privbench.estimation.values import sampled_values
 from privbench.generation.keys import KeyMaker, keeps_entity_keys
 from privbench.model.model import Model
 from privbench.model.order import is_numbered
@@ -84,6 +86,10 @@ class ModelColumns:
 
     def _modelled(self, table: str, name: str) -> ModelColumn:
         codec, where, kind = self._model.codecs[table][name], f"{table}.{name}", self.type_of(table, name)
+        if self._model.protection.schema.table(table).column(name).relative_to is not None:
+            return _counted(
+                where, kind, sampled_values(self._model, sampled(self._model), table, name), is_public=False
+            )
         shares = marginal(self._model.tables[table].network, name)
         is_public = self._model.spec.column(table, name).origin in _DECLARED
         if isinstance(codec, IntervalCodec):
@@ -132,8 +138,12 @@ def _strings(codec: LengthCodec, shares: NDArray[np.float64], rows: NDArray[np.i
 
 def _public(where: str, kind: SqlType, values: pa.ChunkedArray) -> ModelColumn:
     """Public values as they stand in a table; text that is not among them is made up."""
+    return _counted(where, kind, values, is_public=True)
+
+
+def _counted(where: str, kind: SqlType, values: pa.Array | pa.ChunkedArray, *, is_public: bool) -> ModelColumn:
     if kind.kind is Kind.FLOAT:
         values = values.filter(pc.is_finite(values))
     counted = pc.value_counts(values.drop_null())
     points, weights = counted.field("values"), counted.field("counts").to_numpy(zero_copy_only=False)
-    return listed_column(where, kind, points, weights.astype(np.float64), is_public=True)
+    return listed_column(where, kind, points, weights.astype(np.float64), is_public=is_public)
