@@ -8,7 +8,7 @@ import numpy as np
 
 from privbench.fitting.draft import draft
 from privbench.schema.computed import ComputedOrigin
-from privbench.schema.expression import Expression
+from privbench.schema.expression import parse_expression
 from privbench.schema.spec import Spec
 
 DDL = """
@@ -105,7 +105,7 @@ def write_source(path: Path, clients: int = 300) -> Path:
 
 def computed_spec(source: Path, columns: dict[tuple[str, str], str]) -> Spec:
     spec = draft(source, unit="client", domains="data", public=["product"])
-    expressions = {place: Expression(sql=sql) for place, sql in columns.items()}
+    expressions = {place: parse_expression(sql, where="test") for place, sql in columns.items()}
     computed = spec.with_computed(expressions, ComputedOrigin.DECLARED)
     others = {t: {c for s, c in {**ROWS, **LATE} if s == t and (t, c) not in columns} for t, _ in {**ROWS, **LATE}}
     tables = {
@@ -119,18 +119,19 @@ def computed_spec(source: Path, columns: dict[tuple[str, str], str]) -> Spec:
         )
         for name, table in computed.tables.items()
     }
-    nulls = computed.model_copy(update={"tables": tables})
-    return _with_nulls(nulls, columns)
+    return _as_declared(computed.model_copy(update={"tables": tables}), columns)
 
 
-def _with_nulls(spec: Spec, columns: dict[tuple[str, str], str]) -> Spec:
-    """What is NOT NULL is so by the schema, not since the source has no NULL there."""
+def _as_declared(spec: Spec, columns: dict[tuple[str, str], str]) -> Spec:
+    """What is NOT NULL is so by the schema, not since the source has no NULL there; DuckDB drops lengths."""
     free = {("client", "code"), ("client", "spent"), ("purchase", "status"), ("purchase", "mean")}
     free |= {("line", c) for c in ("price", "weighed", "year", "state", "safe")}
     tables = dict(spec.tables)
     for table, column in free & set(columns):
         held = tables[table].columns
         words = held[column].model_copy(update={"null": True})
+        if column == "code":
+            words = words.model_copy(update={"type": "VARCHAR(3)"})
         tables[table] = tables[table].model_copy(update={"columns": {**held, column: words}})
     return spec.model_copy(update={"tables": tables})
 

@@ -40,9 +40,10 @@ _LIMITS = (DECLARED, "chosen", "derived", "none")
 _ROLES = ("entity", "owned", "lookup")
 _MAX_EARLIER = 1000
 
-EXPRESSION = "expression"
+EXPRESSION, MAP = "expression", "map"
 Equals = tuple[str, str | int]
-"""What a column equals: `rows` of a table, the `owner`'s column, the `rank` counted from 0 or 1, or an `expression`."""
+"""What a column equals: `rows` of a table, the `owner`'s column, the `rank` from 0 or 1, an `expression`, or a
+`map` of another column of the row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,9 +215,10 @@ def read_equals(value: object, table: str, tables: Mapping[str, PrivateTable], w
 
 
 def _read_computed(value: object, table: str, tables: Mapping[str, PrivateTable], where: str) -> Equals:
-    """Read what a computed column equals: what an event can compare it with, or any expression, which is not parsed."""
-    if isinstance(value, dict) and list(value) == [EXPRESSION]:
-        return EXPRESSION, text_of(value[EXPRESSION], f"{where}.{EXPRESSION}")
+    """Read what a computed column equals: what an event can compare it with, a map, or an expression (not parsed)."""
+    for kind in (EXPRESSION, MAP):
+        if isinstance(value, dict) and list(value) == [kind]:
+            return kind, text_of(value[kind], f"{where}.{kind}")
     return read_equals(value, table, tables, where)
 
 

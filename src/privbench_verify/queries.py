@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from privbench_verify.costs import AS_PUBLISHED, CHOICES, FREQUENT, LAPLACE, NOISE
-from privbench_verify.facts import ENTITY_WEIGHT, Equals, Facts, Link, read_equals, read_link
+from privbench_verify.facts import ENTITY_WEIGHT, MAP, Equals, Facts, Link, read_equals, read_link
 from privbench_verify.read import (
     Json,
     Place,
@@ -143,7 +143,14 @@ def _histogram(asked: _Asked) -> Query:
         in_blocks=counts == "rows" and not shared,
         begins=frozenset(f.place for f in features if f.kind in ("magnitude", first) and f.place is not None),
         looks_at=frozenset(f.place for f in features if f.kind in _ON_VALUES and f.place is not None),
+        compares=_mapped(features),
     )
+
+
+def _mapped(features: list[Feature]) -> frozenset[tuple[Place, Equals]]:
+    """Which column may be known as a map of which: two columns of the row that are counted together."""
+    places = [f.place for f in features if f.kind == "column" and f.direct and f.place is not None]
+    return frozenset((place, (MAP, other[1])) for place in places for other in places if place != other)
 
 
 def _moved(asked: _Asked, counts: str, shared: list[Feature]) -> int:

@@ -71,12 +71,14 @@ def test_plain_cases_are_told_from_other_expressions() -> None:
 
 
 def test_aggregates_and_what_follows_from_them_come_late() -> None:
-    spec = changed("home", "rooms", domain=None, computed="MAX(person.number) + people")
+    spec = changed("home", "people", computed="MAX(person.number) + rooms")
     protection = spec.protection()
-    assert late_columns(protection) == (("home", "rooms"), ("person", "rooms"))
-    assert equal_columns(protection, "person") == {"region": Equals(owner="region"), "number": Equals(rank=1)}
+    assert late_columns(protection) == (("home", "people"),)
+    assert equal_columns(protection, "home") == {}
     order = computed_order(protection)
-    assert order.index(("person", "number")) < order.index(("home", "rooms")) < order.index(("person", "rooms"))
+    assert order.index(("person", "number")) < order.index(("home", "people"))
+    with pytest.raises(SpecError, match=r"person\.columns\.rooms\.computed: home\.rooms is of another table"):
+        changed("home", "rooms", domain=None, computed="MAX(person.number) + people").protection()
 
 
 @pytest.mark.parametrize(

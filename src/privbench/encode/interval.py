@@ -94,6 +94,11 @@ class IntervalCodec(LaidOut):
         ranks = draw_ranks(cells, pool.sizes, rng, before=before, skew=pool.skew)
         return np.asarray(pool.ticks[pool.starts[cells] + ranks])
 
+    def cell_values(self) -> pa.Array | None:
+        """The value of each cell; None if some cell has several."""
+        cells = np.arange(self.layout.cells).astype(np.uint16)
+        return self.decode(cells, np.random.default_rng(0), first_row=0) if self._value_by_value else None
+
     @property
     def _value_by_value(self) -> bool:
         return bool(np.array_equal(self.first, self.last))

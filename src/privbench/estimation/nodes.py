@@ -18,7 +18,7 @@ from privbench.encode.predicate import All, IsNull, Predicate, parts_of, satisfy
 from privbench.errors import SpecError
 from privbench.estimation.context import Filters, JoinContext, Weight, added_up, looked_up, product
 from privbench.estimation.sample import Sampled, SampledTable
-from privbench.estimation.values import sampled_values
+from privbench.estimation.values import UNKNOWN, sampled_values
 from privbench.generation.computed import number_columns
 from privbench.generation.sizes import most_rows_per_owner
 from privbench.schema.computed import equal_columns
@@ -208,6 +208,8 @@ def filter_mask(context: JoinContext, name: str, column: str, predicates: Sequen
     if equals is not None and equals.owner is not None:
         return _of_owner(context, name, column, equals.owner, predicates)
     where = f"{name}.{column}"
+    if equals is None and table.column(column).computed is not None:
+        raise SpecError(f"{where}: {UNKNOWN}")
     if equals is not None:
         return satisfying(where, table.column(column).type, _numbers(context, name, column), predicates).astype(float)
     link = next((k for k in context.model.protection.links_of(name) if column in k.key.columns), None)

@@ -10,25 +10,36 @@ import numpy as np
 import pyarrow as pa
 
 from privbench.encode.predicate import IsNull, Predicate
+from privbench.errors import SpecError
 from privbench.estimation.sample import Sampled
 from privbench.generation.relative import RelativeColumns
 from privbench.model.model import Model
+from privbench.rules.computed import ComputedRows
+from privbench.schema.computed import computed_from, public_keys, row_columns
 from privbench.schema.relative import owners_above, relative_columns, values_needed
 
 Place = tuple[str, str]
 """A table and one of its columns."""
+UNKNOWN = (
+    "is a key, or is computed from keys or rows below, which estimates do not know. Count in generated rows instead."
+)
 
 
 def asks_for_values(model: Model, filters: Iterable[tuple[Place, Sequence[Predicate]]]) -> frozenset[Place]:
-    """The columns whose values must be sampled to answer filters: relative ones, and with them all bases.
+    """The columns whose values must be sampled to answer filters: relative and computed ones, and with them all bases.
 
-    None where no filter compares a value of a relative column: codes then tell everything.
+    None where no filter compares a value of such a column: codes then tell everything.
     """
-    relative = {(t, c) for t in model.protection.order for c in relative_columns(model.protection, t)}
-    asked = [place for place, parts in filters if place in relative and not all(isinstance(p, IsNull) for p in parts)]
-    if not asked:
+    protection = model.protection
+    relative = {(t, c) for t in protection.order for c in relative_columns(protection, t)}
+    computed = {(t, c) for t in protection.order for c in row_columns(protection, t)}
+    compared = {place for place, parts in filters if not all(isinstance(p, IsNull) for p in parts)}
+    asked = {place for place, _ in filters}
+    if relative.isdisjoint(compared) and computed.isdisjoint(asked):
         return frozenset()
-    return frozenset(relative.union(*(values_needed(model.protection, table) for table in model.protection.order)))
+    bases = {base for place, named in computed_from(protection).items() if place in computed for base in named}
+    learnt = {(t, c) for t, c in bases if t in model.codecs and c in model.codecs[t]}
+    return frozenset(relative.union(computed, learnt, *(values_needed(protection, t) for t in protection.order)))
 
 
 def sampled_values(model: Model, sample: Sampled, table: str, column: str) -> pa.Array:
@@ -37,10 +48,32 @@ def sampled_values(model: Model, sample: Sampled, table: str, column: str) -> pa
         relative = RelativeColumns(model, table)
         if column in relative:
             _draw_relative(model, sample, table, relative)
+        elif column in row_columns(model.protection, table):
+            sample.values[table, column] = _computed(model, sample, table, column)
+        elif column not in model.codecs[table]:
+            raise SpecError(f"{table}.{column}: {UNKNOWN}")
         else:
             rows, rng = sample.tables[table], _stream(model, sample, table, column)
             sample.values[table, column] = model.codecs[table][column].decode(rows.codes[column], rng, first_row=0)
     return sample.values[table, column]
+
+
+def _computed(model: Model, sample: Sampled, table: str, column: str) -> pa.Array:
+    """The values of a computed column, from those of the columns that it names."""
+    own = {
+        c: sampled_values(model, sample, t, c) for t, c in computed_from(model.protection)[table, column] if t == table
+    }
+    public = public_keys(model.protection, table)
+
+    def other(name: str, named: str) -> pa.Array:
+        if name not in public:
+            return _above(model, sample, table, name, named)
+        rows = sample.tables[table].targets[public[name].name]
+        values = model.public_table(name, [named]).column(0).combine_chunks()
+        return values.take(pa.array(np.maximum(rows, 0), mask=rows < 0))
+
+    with ComputedRows(model.protection, table, (column,)) as rows:
+        return rows.values(own, other, count=sample.tables[table].rows)[column]
 
 
 def _draw_relative(model: Model, sample: Sampled, table: str, relative: RelativeColumns) -> None:

@@ -5,6 +5,7 @@ import logging
 import pyarrow as pa
 
 from privbench.errors import SpecError
+from privbench.fitting.reading import check_source
 from privbench.io.base import Source
 from privbench.model.order import generation_order, referenced_ahead
 from privbench.rules.computed import ComputedQuery, is_compared
@@ -37,7 +38,11 @@ def check_counted(spec: Spec, protection: Protection) -> None:
 
 
 def tell_differing(source: Source, protection: Protection) -> None:
-    """Tell the publisher in how many rows a computed column is not what its expression says. Nothing is spent yet."""
+    """Tell the publisher in how many rows a computed column is not what its expression says. Nothing is spent yet.
+
+    Raises SourceError where the source lacks a column of the spec.
+    """
+    check_source(source.schema(), protection.schema)
     places = [place for place in computed_order(protection) if is_compared(protection, place)]
     queries = {place: ComputedQuery(protection, place) for place in places}
     wanted: dict[str, set[str]] = {}

@@ -7,6 +7,7 @@ receipt says so. Columns of a type without a codec are left out, as `drop: true`
 """
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,9 +24,12 @@ from privbench.io.base import Source
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import check_lists
+from privbench.rules.evaluate import Evaluator
 from privbench.rules.row_rules import why_not
 from privbench.schema.choices import Place, closest, flag, leave_out
+from privbench.schema.computed import ComputedOrigin
 from privbench.schema.domain import Domain, Origin, Text
+from privbench.schema.expression import ColumnName, Expression
 from privbench.schema.spec import Orphans, Spec
 from privbench.schema.table_spec import LONGEST_NAME, ColumnSpec, ForeignKeySpec, IndexSpec, RuleSpec, TableSpec
 from privbench.schema.tables import Column, Schema, Table
@@ -78,6 +82,7 @@ def draft(
     with open_source(source) as opened:
         schema = opened.schema()
         places = {*_named(schema, drop_columns), *_without_codec(schema, drop)}
+        schema = _with_computable(schema, places, public)
         protection = protect(
             leave_out(schema.tables, columns=places),
             entity=unit,
@@ -108,6 +113,37 @@ def _refuse_guesses(protection: Protection) -> None:
             f"{', '.join(guessed)}: the types of a CSV file are guessed from its values, which are private. Put a "
             "schema.sql with CREATE TABLE statements beside it, or say `--domains data` and review the types, too."
         )
+
+
+def _with_computable(schema: Schema, dropped: Collection[Place], public: Collection[str]) -> Schema:
+    """Learn GENERATED columns like any other where they are in a key, or made of columns or functions not at hand."""
+    tables = []
+    for table in schema.tables:
+        kept = {c.name for c in table.columns if (table.name, c.name) not in dropped}
+        in_key = {c for key in (*table.keys, *(k.columns for k in table.foreign_keys)) for c in key}
+        columns = []
+        for column in table.columns:
+            expression = None if table.name in public or column.name in in_key else column.computed
+            named = () if expression is None else (*expression.columns, *expression.aggregated)
+            if not all(name.table is None and name.column in kept for name in named) or not _is_known(
+                table, expression
+            ):
+                expression = None
+            columns.append(replace(column, computed=expression))
+        tables.append(replace(table, columns=tuple(columns)))
+    return Schema(tables=tuple(tables))
+
+
+def _is_known(table: Table, expression: Expression | None) -> bool:
+    """Whether an expression can be worked out: a schema may name functions of its own system."""
+    if expression is None:
+        return True
+    types = {ColumnName(None, c.name): c.type.arrow for c in table.columns if c.type.kind is not Kind.OTHER}
+    try:
+        Evaluator([expression], types, where=table.name).close()
+    except SpecError:
+        return False
+    return True
 
 
 def _named(schema: Schema, places: Collection[Place]) -> Collection[Place]:
@@ -264,7 +300,13 @@ def _key_from_data(column: Column, values: pa.Array, *, guess: str | None) -> Do
 def _plain(column: Column, *, implied: Domain | None = None) -> ColumnSpec:
     origin = Origin.DECLARED if implied is None else Origin.SCHEMA
     return ColumnSpec(
-        type=column.type.sql, null=column.nullable, domain=implied, origin=origin, source_type=column.source_type
+        type=column.type.sql,
+        null=column.nullable,
+        domain=implied,
+        origin=origin,
+        computed=column.computed,
+        computed_origin=ComputedOrigin.DECLARED if column.computed is None else ComputedOrigin.SCHEMA,
+        source_type=column.source_type,
     )
 
 

@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from privbench import __version__
+from privbench.encode.codec import Codec
 from privbench.encode.relative import stand_ins
 from privbench.errors import SpecError
 from privbench.fitting.budget_record import check_limit, open_account, parse_limit
 from privbench.fitting.computed import tell_differing
+from privbench.fitting.determined import check_cells, determined_columns, with_maps
 from privbench.fitting.domains import threshold_part, wanted_types, with_found
 from privbench.fitting.finding import candidates_to_test, places_of, with_dependencies
 from privbench.fitting.plan import check_budget
 from privbench.fitting.prepare import prepare
 from privbench.fitting.promise import parse_delta, parse_epsilon
-from privbench.fitting.reading import check_source, read_database
+from privbench.fitting.reading import read_database
 from privbench.fitting.rules import check_rules_can_hold
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
@@ -34,6 +36,7 @@ from privbench.privacy.noise import Entropy, OsEntropy
 from privbench.privacy.receipt import PublicFacts, make_receipt, open_ledger
 from privbench.privacy.vault import Vault
 from privbench.schema.spec import Orphans, Spec
+from privbench.schema.unit import Protection
 
 
 def fit(
@@ -70,6 +73,7 @@ def fit(
     uncoded = {*wanted, *places_of(candidates)}
     codecs = compile_codecs(spec, protection, without=uncoded)
     check_rules_can_hold(protection, codecs)
+    check_cells(protection, codecs)
     if source is None:
         if spec.source is None:
             raise SpecError("no source: the spec names none. Give one with `--source`.")
@@ -77,7 +81,6 @@ def fit(
     with open_source(source) as opened:
         check_limit(source, epsilon=budget, neighbours=protection.neighbours, limit=limit)
         account = open_account(source, opened.schema(), limit=limit)
-        check_source(opened.schema(), protection.schema)
         tell_differing(opened, protection)
         read = read_database(
             opened,
@@ -105,6 +108,10 @@ def fit(
     if uncoded:
         codecs = compile_codecs(spec, protection)
         vault.encode(codecs)
+    if determined_columns(protection):
+        progress("finding what columns determine", 0, 1)
+        spec = with_maps(spec, protection, codecs, vault)
+        protection, codecs = _compiled(spec)
     counts = count_bins(protection, read.public, read.entity_keys)
     facts = public_facts(spec, protection, codecs, read.rows, public_sizes=prepared.public_sizes, public_counts=counts)
     tables = chosen.method.learn(vault, facts, chosen.settings, progress)
@@ -113,6 +120,11 @@ def fit(
     return Model(
         spec=spec.published(), tables=tables, public=read.public, entity_keys=read.entity_keys, receipt=receipt
     )
+
+
+def _compiled(spec: Spec) -> tuple[Protection, dict[str, dict[str, Codec]]]:
+    protection = spec.protection()
+    return protection, compile_codecs(spec, protection)
 
 
 def receipt_of(

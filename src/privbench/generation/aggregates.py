@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from privbench.errors import ModelError
-from privbench.model.model import Model
+from privbench.rules.computed import stored
 from privbench.rules.evaluate import Evaluator, without_zone
 from privbench.schema.computed import late_columns
 from privbench.schema.expression import DIALECT, ColumnName, Expression
 from privbench.schema.types import SqlType
+from privbench.schema.unit import Protection
 
 Numbers = NDArray[np.int64]
 ABOVE = "\0above"
@@ -50,15 +51,20 @@ class Aggregate:
         }
 
 
-def late_aggregates(model: Model) -> tuple[Aggregate, ...]:
-    """The columns of a model that are worked out when all rows are there, in a fitting order."""
-    schema = model.protection.schema
-    columns = [(table, schema.table(table).column(name)) for table, name in late_columns(model.protection)]
-    return tuple(
-        Aggregate(parent=table, column=column.name, expression=column.computed)
-        for table, column in columns
-        if column.computed is not None
-    )
+def late_aggregates(protection: Protection) -> tuple[Aggregate, ...]:
+    """The columns that are worked out when all rows are there; one that follows from another has that one's words."""
+    made: dict[tuple[str, str], Aggregate] = {}
+    for table, name in late_columns(protection):
+
+        def spelled_out(node: exp.Expr, table: str = table) -> exp.Expr:
+            if not isinstance(node, exp.Column) or node.table not in ("", table):
+                return node
+            late = made.get((table, node.name))
+            return exp.column(node.this) if late is None else exp.paren(late.expression.tree.copy())
+
+        tree = stored(protection.schema.table(table).column(name)).tree.copy().transform(spelled_out)
+        made[table, name] = Aggregate(parent=table, column=name, expression=Expression(sql=tree.sql(DIALECT)))
+    return tuple(made.values())
 
 
 class RowsBelow:

@@ -15,7 +15,7 @@ from privbench import __version__
 from privbench.generation.keys import keeps_entity_keys
 from privbench.generation.ruled import RuleCounts
 from privbench.io.names import file_stems, markdown, sql_comment
-from privbench.io.render import Dialect, omitted_keys, render_ddl
+from privbench.io.render import Dialect, computed_notes, omitted_keys, render_ddl
 from privbench.io.sinks import sink_kind
 from privbench.io.staging import is_bundle
 from privbench.model.file import model_digest
@@ -45,7 +45,7 @@ def write_companions(
     `rules` says by table what it took to keep its rules.
     """
     schema = model.protection.schema
-    _write(folder / "schema.sql", render_ddl(schema, Dialect.ANSI) + "\n")
+    _write(folder / "schema.sql", "\n".join([*_notes(schema), render_ddl(schema, Dialect.ANSI)]) + "\n")
     _write(folder / "schema.duckdb.sql", _duckdb_script(schema) + "\n")
     write_receipt(folder / RECEIPT, model.receipt)
     manifest = _manifest(folder, model, rows=rows, rules=rules, form=form, scale=scale, seed=seed)
@@ -122,10 +122,15 @@ def _files(folder: Path, stem: str) -> list[str]:
     return [f"data/{name}" for name in names if name.partition(".")[0] == stem] or [f"data/{name}" for name in names]
 
 
+def _notes(schema: Schema) -> list[str]:
+    notes = computed_notes(schema)
+    return [sql_comment("These columns follow from others, and hold the values:"), *notes, ""] if notes else []
+
+
 def _duckdb_script(schema: Schema) -> str:
     left_out = [sql_comment(f"left out: {table} {key}") for table, key in omitted_keys(schema, Dialect.DUCKDB)]
     note = [sql_comment("DuckDB cannot hold foreign keys in cycles or to the same table:"), *left_out, ""]
-    return "\n".join([*(note if left_out else ()), render_ddl(schema, Dialect.DUCKDB)])
+    return "\n".join([*_notes(schema), *(note if left_out else ()), render_ddl(schema, Dialect.DUCKDB)])
 
 
 # -- README.md ---------------------------------------------------------------------------------------------------------

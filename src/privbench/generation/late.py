@@ -34,7 +34,7 @@ class Late:
         self._protection = model.protection
         self._keys = keys
         self._folder = folder
-        self._aggregates = late_aggregates(model)
+        self._aggregates = late_aggregates(model.protection)
         self._renumbered = renumbered_columns(model.spec, model.protection)
         self._tables = [t.name for t in model.protection.schema.tables if self._is_late(t)]
         self._kept: dict[str, Kept] = {}

@@ -29,6 +29,8 @@ class RawTable:
     uniques: list[tuple[str, ...]] = field(default_factory=list)
     indexes: list[Index] = field(default_factory=list)
     checks: list[exp.Expr] = field(default_factory=list)
+    generated: dict[str, exp.Expr] = field(default_factory=dict)
+    """The expressions of GENERATED columns."""
 
 
 class _Known:
@@ -49,6 +51,14 @@ class _Known:
                 yield expression_of(check.unnest(), where=self.raw.name).spelled(self._column)
             except SpecError:  # no system takes such a CHECK
                 continue
+
+    def generated(self, column: str) -> Expression | None:
+        """Give the expression of a GENERATED column, with columns spelled as they are; None for any other column."""
+        tree = self.raw.generated.get(column)
+        try:
+            return None if tree is None else expression_of(tree.unnest(), where=column).spelled(self._column)
+        except SpecError:  # no system takes such a column
+            return None
 
     def _column(self, name: ColumnName) -> ColumnName | None:
         spelled = self._columns.find(name.column)
@@ -81,7 +91,7 @@ def _table(known: _Known, foreign_keys: tuple[ForeignKey, ...], targets: Collect
     checks = tuple(dict.fromkeys(known.checks()))
     return Table(
         name=raw.name,
-        columns=_columns(raw, primary_key, checks),
+        columns=_columns(known, primary_key, checks),
         primary_key=primary_key,
         foreign_keys=foreign_keys,
         uniques=tuple(u for u in dict.fromkeys(uniques) if u != primary_key),
@@ -90,14 +100,17 @@ def _table(known: _Known, foreign_keys: tuple[ForeignKey, ...], targets: Collect
     )
 
 
-def _columns(raw: RawTable, primary_key: tuple[str, ...], checks: Sequence[Expression]) -> tuple[Column, ...]:
+def _columns(known: _Known, primary_key: tuple[str, ...], checks: Sequence[Expression]) -> tuple[Column, ...]:
     facts = facts_of(checks)
     columns = []
-    for column in raw.columns:
+    for column in known.raw.columns:
         fact = facts.get(column.name)
         implied = column.implied or (implied_domain(fact, column.type) if fact else None)
         nullable = column.nullable and column.name not in primary_key
-        columns.append(replace(column, implied=implied, nullable=nullable))
+        computed = known.generated(column.name)
+        columns.append(
+            replace(column, implied=implied, nullable=nullable, computed=computed, generated=computed is not None)
+        )
     return tuple(columns)
 
 

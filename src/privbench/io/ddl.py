@@ -75,6 +75,25 @@ def parse_checks(create_table: str, *, dialect: str) -> list[exp.Expr]:
     return [c.this for tree in trees for c in tree.find_all(exp.CheckColumnConstraint)]
 
 
+def parse_generated(raw: RawTable, create_table: str, *, dialect: str) -> None:
+    """Enter the GENERATED columns of one CREATE TABLE; none if sqlglot cannot read it."""
+    try:
+        trees = [_parse_one(s, dialect) for s in _statements(create_table, dialect)]
+    except SqlglotError:
+        return
+    for node in (node for tree in trees for node in tree.find_all(exp.ColumnDef)):
+        for kind in (c.kind for c in node.constraints):
+            if isinstance(kind, exp.ComputedColumnConstraint | exp.GeneratedAsIdentityColumnConstraint):
+                _add_generated(raw, node.name, kind)
+
+
+def _add_generated(raw: RawTable, column: str, kind: exp.Expr) -> None:
+    """Enter a GENERATED column; sqlglot has two names for one, and the second also for an identity."""
+    tree = kind.this if isinstance(kind, exp.ComputedColumnConstraint) else kind.args.get("expression")
+    if isinstance(tree, exp.Expr):
+        raw.generated[column] = tree
+
+
 def parse_index(create_index: str, *, dialect: str) -> Index | None:
     """Read one CREATE INDEX statement; None for an index on expressions or on part of the rows."""
     return _index(_parse_one(create_index, dialect))
@@ -235,6 +254,8 @@ class _Script:
                     raw.foreign_keys.append(_foreign_key((node.name,), kind))
                 case exp.CheckColumnConstraint():
                     raw.checks.append(kind.this)
+                case exp.ComputedColumnConstraint() | exp.GeneratedAsIdentityColumnConstraint():
+                    _add_generated(raw, node.name, kind)
 
     def _type(self, kind: exp.DataType) -> Column:
         if kind.this is exp.DataType.Type.USERDEFINED:

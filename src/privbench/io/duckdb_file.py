@@ -18,10 +18,10 @@ from privbench.errors import SourceError, first_line
 from privbench.io.base import BATCH_ROWS, Format, SinkKind, Source, SourceKind, read_head
 from privbench.io.cast import cast_batch
 from privbench.io.catalogue import RawTable, build_schema
-from privbench.io.ddl import named_type, parse_checks, parse_index
+from privbench.io.ddl import named_type, parse_checks, parse_generated, parse_index
 from privbench.io.files import FileSink, read_schema
 from privbench.io.names import file_stems, quote_sql
-from privbench.io.render import Dialect, create_indexes, create_tables, plan
+from privbench.io.render import Dialect, create_indexes, create_tables, is_generated, plan
 from privbench.io.staging import refused_write, remove, target_error
 from privbench.schema.tables import ForeignKey, Schema, Table
 
@@ -31,7 +31,7 @@ _SEALED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
 }
 _HERE = "WHERE database_name = current_database() AND schema_name = 'main'"
-_TABLES = f"SELECT table_name FROM duckdb_tables() {_HERE} AND NOT temporary ORDER BY table_oid"
+_TABLES = f"SELECT table_name, sql FROM duckdb_tables() {_HERE} AND NOT temporary ORDER BY table_oid"
 _COLUMNS = (
     "SELECT table_name, column_name, data_type, is_nullable "
     f"FROM duckdb_columns() {_HERE} ORDER BY table_oid, column_index"
@@ -80,7 +80,9 @@ class DuckDBSource(Source):
         names = self._all(_TABLES)
         if not names:
             raise SourceError(f"{self.location}: has no table in its schema `main`.")
-        tables = {name: RawTable(name=name) for (name,) in names}
+        tables = {name: RawTable(name=name) for name, _ in names}
+        for name, sql in names:
+            parse_generated(tables[name], sql, dialect="duckdb")
         self._add_columns(tables)
         self._add_constraints(tables)
         self._add_indexes(tables)
@@ -125,7 +127,7 @@ class DuckDBSink:
     def __init__(self, path: Path, *, schema: Schema) -> None:
         self._path = path
         self._schema = schema
-        self._tables = create_tables(schema, Dialect.DUCKDB)
+        self._tables = create_tables(schema, Dialect.DUCKDB, generated=True)
         self._waiting = path.with_name(f".{path.name}.waiting")
         try:
             self._waiting.mkdir()
@@ -159,7 +161,9 @@ class DuckDBSink:
             for table, statement in zip(order, self._tables, strict=True):
                 connection.execute(statement)
                 file = str(self._waiting / f"{stems[table.name]}.parquet")
-                connection.execute(f"INSERT INTO {quote_sql(table.name)} SELECT * FROM read_parquet(?)", [file])
+                columns = ", ".join(quote_sql(c.name) for c in table.columns if not is_generated(c))
+                into = f"{quote_sql(table.name)} ({columns})"
+                connection.execute(f"INSERT INTO {into} SELECT {columns} FROM read_parquet(?)", [file])
             for statement in create_indexes(self._schema):
                 connection.execute(statement)
 

@@ -9,9 +9,9 @@ from enum import Enum
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from privbench.errors import SchemaError
-from privbench.io.names import quote_sql
+from privbench.io.names import quote_sql, sql_comment
 from privbench.schema.expression import Expression
-from privbench.schema.tables import ForeignKey, Schema, Table
+from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import Kind, SqlType
 
 TableKey = tuple[str, ForeignKey]
@@ -80,12 +80,28 @@ def plan(schema: Schema) -> tuple[tuple[Table, ...], tuple[TableKey, ...]]:
     return tuple(order.values()), tuple(late)
 
 
-def create_tables(schema: Schema, dialect: Dialect) -> list[str]:
-    """Write CREATE TABLE statements, in an order that the system takes."""
+def is_generated(column: Column) -> bool:
+    """Tell whether DuckDB can compute a column by itself: as the source did, of its own row alone, and NULL at need.
+
+    Other systems would work out other values from the same text, so that they get the values.
+    """
+    if column.computed is None or not column.generated or not column.nullable:
+        return False
+    return all(name.table is None for name in (*column.computed.columns, *column.computed.aggregated))
+
+
+def computed_notes(schema: Schema) -> list[str]:
+    """Say which columns follow from others, and how."""
+    columns = [(table.name, column) for table in schema.tables for column in table.columns]
+    return [sql_comment(f"{table}.{c.name} = {c.computed}") for table, c in columns if c.computed is not None]
+
+
+def create_tables(schema: Schema, dialect: Dialect, *, generated: bool = False) -> list[str]:
+    """Write CREATE TABLE statements, in an order that the system takes; columns are GENERATED if that is asked for."""
     check_names(schema, dialect)
     order, late = plan(schema)
     elsewhere = {*omitted_keys(schema, dialect), *(() if dialect is Dialect.SQLITE else late)}
-    return [_create(table, schema, dialect, elsewhere) for table in order]
+    return [_create(table, schema, dialect, elsewhere, generated=generated) for table in order]
 
 
 def late_keys(schema: Schema, dialect: Dialect) -> list[str]:
@@ -131,8 +147,8 @@ def _check_apart(what: str, names: list[str], dialect: Dialect) -> None:
             )
 
 
-def _create(table: Table, schema: Schema, dialect: Dialect, elsewhere: set[TableKey]) -> str:
-    lines = [f"{quote_sql(c.name)} {_type(c.type, dialect)}{'' if c.nullable else ' NOT NULL'}" for c in table.columns]
+def _create(table: Table, schema: Schema, dialect: Dialect, elsewhere: set[TableKey], *, generated: bool) -> str:
+    lines = [_column(c, dialect, generated=generated and is_generated(c)) for c in table.columns]
     if table.primary_key:
         lines.append(f"PRIMARY KEY ({_list(table.primary_key)})")
     lines += [f"UNIQUE ({_list(u)})" for u in table.uniques]
@@ -149,6 +165,13 @@ def check_text(check: Expression, dialect: Dialect) -> str | None:
         return tree.sql(_SQLGLOT[dialect], unsupported_level=ErrorLevel.RAISE)
     except SqlglotError:
         return None
+
+
+def _column(column: Column, dialect: Dialect, *, generated: bool) -> str:
+    declared = f"{quote_sql(column.name)} {_type(column.type, dialect)}"
+    if generated:
+        return f"{declared} GENERATED ALWAYS AS (TRY({column.computed}))"
+    return declared if column.nullable else f"{declared} NOT NULL"
 
 
 def _foreign_key(key: ForeignKey) -> str:

@@ -21,7 +21,7 @@ from privbench.errors import DataError, SourceError, TargetError
 from privbench.io.base import BATCH_ROWS, Format, SinkKind, Source, SourceKind, read_head
 from privbench.io.cast import CAST_ERRORS, cast_column, misfit
 from privbench.io.catalogue import RawTable, build_schema
-from privbench.io.ddl import parse_checks
+from privbench.io.ddl import parse_checks, parse_generated
 from privbench.io.names import quote_sql
 from privbench.io.render import Dialect, create_indexes, create_tables
 from privbench.io.staging import refused_write
@@ -107,6 +107,7 @@ class SQLiteSource(Source):
 
     def _table(self, name: str, sql: str) -> RawTable:
         raw = RawTable(name=name, checks=parse_checks(sql, dialect="sqlite"))
+        parse_generated(raw, sql, dialect="sqlite")
         key: list[tuple[int, str]] = []
         query = "SELECT name, type, \"notnull\", pk FROM pragma_table_xinfo(?, 'main') WHERE hidden <> 1 ORDER BY cid"
         for column, declared, required, place in self._all(query, name):

@@ -129,15 +129,16 @@ def stated_facts(spec: Spec, protection: Protection) -> dict[str, Any]:
 
 
 def _computed_json(protection: Protection, place: tuple[str, str], column: ColumnSpec) -> dict[str, Any]:
-    assert column.computed is not None  # noqa: S101  else it is not among the computed columns
     equals = equal_columns(protection, place[0]).get(place[1])
-    release = {"release": column.release} if column.computed_origin is ComputedOrigin.EARLIER else {}
+    origin = column.computed_origin if column.computed is not None else column.map_origin
+    release = {"release": column.release} if origin is ComputedOrigin.EARLIER else {}
+    words = {"map": column.determined_by} if column.computed is None else {"expression": column.computed.sql}
     return {
         "table": place[0],
         "column": place[1],
-        "origin": column.computed_origin.value,
+        "origin": origin.value,
         **release,
-        "equals": {"expression": column.computed.sql} if equals is None else equals.words(),
+        "equals": words if equals is None else equals.words(),
     }
 
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidat
 from sqlglot import exp
 
 from privbench.errors import SpecError
-from privbench.schema.expression import ColumnName, Expression, expression_of, parse_expression
+from privbench.schema.expression import DIALECT, ColumnName, Expression, parse_expression
 from privbench.schema.relative import owners_above
 from privbench.schema.types import Kind
 
@@ -100,11 +100,15 @@ class Equals(BaseModel):
         >>> print(Equals(rank=0).expression("home"))
         ROW_NUMBER() - 1
         """
+        plain, quoted = self._written(owner), self._written(owner, quoted=True)
+        return plain if equals_of(plain, owner) == self else quoted
+
+    def _written(self, owner: str | None, *, quoted: bool | None = None) -> Expression:
         if self.rows is not None:
-            star = exp.Column(this=exp.Star(), table=exp.to_identifier(self.rows))
-            return expression_of(exp.Count(this=star, big_int=True), where="rows")
+            star = exp.Column(this=exp.Star(), table=exp.to_identifier(self.rows, quoted=quoted))
+            return Expression(sql=exp.Count(this=star, big_int=True).sql(DIALECT))
         if self.owner is not None and owner is not None:
-            return expression_of(exp.column(self.owner, table=owner), where="owner")
+            return Expression(sql=exp.column(self.owner, table=owner, quoted=quoted).sql(DIALECT))
         return Expression(sql="ROW_NUMBER()" if self.rank else "ROW_NUMBER() - 1")
 
 
@@ -170,12 +174,7 @@ def _if_there(protection: "Protection", table: str, column: str) -> Place | None
 
 def computed_order(protection: "Protection") -> tuple[Place, ...]:
     """All computed columns, each after those that it is computed from. Raises SpecError if they form a circle."""
-    needs = {
-        (table, c.name): set(_places(protection, table, c.computed))
-        for table in protection.order
-        for c in protection.schema.table(table).columns
-        if c.computed is not None
-    }
+    needs = computed_from(protection)
     order: dict[Place, None] = {}
     while len(order) < len(needs):
         left = [place for place in needs if place not in order]
@@ -189,6 +188,16 @@ def computed_order(protection: "Protection") -> tuple[Place, ...]:
             )
         order |= dict.fromkeys(free)
     return tuple(order)
+
+
+def computed_from(protection: "Protection") -> dict[Place, set[Place]]:
+    """All computed columns, and the columns that each is computed from."""
+    return {
+        (table, c.name): set(_places(protection, table, c.computed))
+        for table in protection.order
+        for c in protection.schema.table(table).columns
+        if c.computed is not None
+    }
 
 
 def _places(protection: "Protection", table: str, expression: Expression) -> Iterator[Place]:
@@ -260,7 +269,21 @@ def check_computed(protection: "Protection") -> None:
             _check_keys(where, protection, table, column)
             _check_functions(where, protection, table.name, column)
             _check_names(where, protection, table.name, column)
-    late_columns(protection)
+    for table_name, name in late_columns(protection):
+        _check_late(protection, table_name, name)
+
+
+def _check_late(protection: "Protection", table: str, name: str) -> None:
+    """What waits for the rows below is computed from them and from the row itself: nothing else is there in the end."""
+    expression = protection.schema.table(table).column(name).computed
+    named = () if expression is None else expression.columns
+    other = next((n for n in named if n.table not in (None, table)), None)
+    if other is not None:
+        raise SpecError(
+            f"tables.{table}.columns.{name}.computed: {other} is of another table, but the column is computed in the "
+            f"end, from aggregates or from a column that waits for them, and beside these only columns of {table} can "
+            f"be named. Take it out, or compute a column of {table} from it first and name that."
+        )
 
 
 def _check_keys(where: str, protection: "Protection", table: "Table", column: "Column") -> None:

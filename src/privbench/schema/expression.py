@@ -104,7 +104,11 @@ def expression_of(tree: exp.Expr, *, where: str) -> Expression:
         raise SpecError(f"{where}: {refused.sql(DIALECT)[:80]} is not an expression over the columns of a row.")
     if sum(1 for _ in tree.walk()) > MAX_NODES:
         raise SpecError(f"{where}: has more than {MAX_NODES} parts. Split it into several.")
-    return Expression(sql=tree.sql(DIALECT))
+    sql = tree.sql(DIALECT)
+    try:
+        return Expression(sql=_parsed(sql, DIALECT).sql(DIALECT))  # as it reads when it is written and read again
+    except SqlglotError as error:
+        raise SpecError(f"{where}: cannot be read as a SQL expression: {first_line(error)}") from None
 
 
 def _parsed(sql: str, dialect: str) -> exp.Expr:
@@ -139,6 +143,20 @@ def _reads_plain(name: str) -> bool:
     except SqlglotError:
         return False
     return [column.name for column in tree.find_all(exp.Column)] == [name] * 4
+
+
+def column_text(name: str) -> str:
+    """Write the name of a column as an expression names it."""
+    return exp.Column(this=_identifier(name)).sql(DIALECT)
+
+
+def literal_text(value: str | int | float | bool | None) -> str:
+    """Write a value as an expression does.
+
+    >>> literal_text("it's"), literal_text(2.5), literal_text(True), literal_text(None)
+    ("'it''s'", '2.5', 'TRUE', 'NULL')
+    """
+    return exp.convert(value).sql(DIALECT)
 
 
 def _columns(nodes: Iterable[exp.Column]) -> tuple[ColumnName, ...]:

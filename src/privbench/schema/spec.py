@@ -19,6 +19,7 @@ from pydantic_core import PydanticCustomError
 from privbench.errors import SpecError, TargetError
 from privbench.schema.choices import closest, leave_out
 from privbench.schema.computed import ComputedOrigin, check_computed
+from privbench.schema.determined import Pairs, check_determined
 from privbench.schema.domain import Domain, Origin, Scalar, domain_json, implied_by_type, never_repeats
 from privbench.schema.expression import Expression
 from privbench.schema.relative import check_relative
@@ -116,6 +117,7 @@ class Spec(Words):
             lookups={name: table.owned_by for name, table in self.tables.items() if table.owned_by},
             strict_references=self.strict_references,
         )
+        check_determined(protection)
         check_computed(protection)
         check_relative(protection)
         check_rules(protection)
@@ -160,7 +162,8 @@ class Spec(Words):
     def computed_columns(self, protection: Protection) -> dict[Place, ColumnSpec]:
         """List the computed columns: what each equals, who says so, and in which earlier release, if in one."""
         places = ((table, c.name) for table in protection.order for c in protection.schema.table(table).columns)
-        return {place: column for place in places if (column := self.column(*place)).computed is not None}
+        columns = {place: self.column(*place) for place in places}
+        return {place: c for place, c in columns.items() if c.computed is not None or c.map is not None}
 
     def earlier_releases(self) -> tuple[Release, ...]:
         """List the releases on which a fit of this spec builds: their costs come on top of its own."""
@@ -181,6 +184,8 @@ class Spec(Words):
                 change["computed_origin"] = ComputedOrigin.EARLIER
             if column.relative_origin is ComputedOrigin.FOUND:
                 change["relative_origin"] = ComputedOrigin.EARLIER
+            if column.map_origin is ComputedOrigin.FOUND:
+                change["map_origin"] = ComputedOrigin.EARLIER
             if change:
                 changes[place] = {**change, "release": release.receipt}
         if not changes:
@@ -193,7 +198,7 @@ class Spec(Words):
             ".".join(place)
             for place, column in self._columns()
             if (column.origin is Origin.PRIVATE and column.domain is not None)
-            or ComputedOrigin.FOUND in (column.computed_origin, column.relative_origin)
+            or ComputedOrigin.FOUND in (column.computed_origin, column.relative_origin, column.map_origin)
         ]
         if unnamed:
             raise SpecError(
@@ -236,6 +241,10 @@ class Spec(Words):
         """List the columns that are coded as differences, with their base, and who says so."""
         places = ((table, c.name) for table in protection.order for c in protection.schema.table(table).columns)
         return {place: column for place in places if (column := self.column(*place)).relative_to is not None}
+
+    def with_maps(self, maps: Mapping[Place, Pairs], origin: ComputedOrigin = ComputedOrigin.FOUND) -> "Spec":
+        """Make the spec in which these columns are computed from those that determine them, by these maps."""
+        return self._with_columns({place: {"map": tuple(m), "map_origin": origin} for place, m in maps.items()})
 
     def _columns(self) -> Iterator[tuple[Place, ColumnSpec]]:
         for table, words in self.tables.items():
@@ -417,29 +426,15 @@ def _table_lines(name: str, table: TableSpec, notes: Mapping[str, str]) -> Itera
 
 
 def _column_words(column: ColumnSpec) -> dict[str, Plain]:
+    """What the file says of a column: its type and NULLs always, other words where they say more than their absence."""
     words: dict[str, Any] = {"type": column.type, "null": column.null}
-    if column.domain is not None:
-        words["domain"] = domain_json(column.domain)
     if column.domain is None and column.origin is Origin.PRIVATE:
         words["domain"] = PRIVATE
-    elif column.origin is not Origin.DECLARED:
-        words["from"] = column.origin.value
-    if column.computed is not None:
-        words["computed"] = column.computed.sql
-    if column.computed_origin is not ComputedOrigin.DECLARED:
-        words["computed_from"] = column.computed_origin.value
-    if column.relative_to is not None:
-        words["relative_to"] = column.relative_to
-    if column.relative_origin is not ComputedOrigin.DECLARED:
-        words["relative_from"] = column.relative_origin.value
+    elif column.domain is not None:
+        words["domain"] = domain_json(column.domain)
+    plain = column.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"type", "null", "domain"})
+    if words.get("domain") == PRIVATE:
+        plain.pop("from", None)
     if column.first is not None:
-        words["first"] = domain_json(column.first)
-    if column.start is not None:
-        words["start"] = column.start
-    if column.release is not None:
-        words["release"] = column.release
-    if column.source_type is not None:
-        words["source_type"] = column.source_type
-    if column.drop:
-        words["drop"] = True
-    return words
+        plain["first"] = domain_json(column.first)
+    return words | plain

@@ -21,7 +21,8 @@ from pydantic import (
 
 from privbench.errors import SchemaError
 from privbench.schema.computed import ComputedOrigin, ExpressionText
-from privbench.schema.domain import Bins, Domain, Origin, Range, Serial, Text, Values
+from privbench.schema.determined import map_expression
+from privbench.schema.domain import MAX_CELLS, Bins, Domain, Origin, Range, Scalar, Serial, Text, Values
 from privbench.schema.expression import MAX_TEXT, Expression, parse_expression
 from privbench.schema.relative import PREVIOUS
 from privbench.schema.release import Digest
@@ -91,6 +92,11 @@ class ColumnSpec(Words):
     computed_origin: Annotated[
         ComputedOrigin, Field(validation_alias="computed_from", serialization_alias="computed_from")
     ] = ComputedOrigin.DECLARED
+    determined_by: Name | None = None
+    map: Annotated[tuple[tuple[Scalar | None, Scalar | None], ...], Field(max_length=MAX_CELLS + 1)] | None = None
+    map_origin: Annotated[ComputedOrigin, Field(validation_alias="map_from", serialization_alias="map_from")] = (
+        ComputedOrigin.DECLARED
+    )
     relative_to: Name | None = None
     relative_origin: Annotated[
         ComputedOrigin, Field(validation_alias="relative_from", serialization_alias="relative_from")
@@ -117,11 +123,23 @@ class ColumnSpec(Words):
         return self
 
     @model_validator(mode="after")
+    def _determined(self) -> "ColumnSpec":
+        if self.determined_by is None and (self.map is not None or self.map_origin is not ComputedOrigin.DECLARED):
+            raise ValueError("`map` and `map_from` have no meaning without `determined_by`: take them out")
+        if self.map is None and self.map_origin is not ComputedOrigin.DECLARED:
+            raise ValueError("`map_from` has no meaning without `map`: take it out")
+        if self.determined_by is not None and self.computed is not None:
+            raise ValueError("computed and determined_by exclude each other: keep one of them")
+        if self.map is not None and len({key for key, _ in self.map}) < len(self.map):
+            raise ValueError("`map` has a value twice: a value has one other")
+        return self
+
+    @model_validator(mode="after")
     def _with_base(self) -> "ColumnSpec":
         if self.relative_to != PREVIOUS and (self.first is not None or self.start is not None):
             raise ValueError("`first` and `start` have no meaning without `relative_to: previous`: take them out")
-        if self.relative_to is not None and self.computed is not None:
-            raise ValueError("computed and relative_to exclude each other: keep one of them")
+        if self.relative_to is not None and (self.computed is not None or self.determined_by is not None):
+            raise ValueError("relative_to excludes computed and determined_by: keep one of them")
         if self.relative_to is None or self.drop:
             return self
         if self.relative_to == PREVIOUS and (self.first is None or self.domain is None):
@@ -140,7 +158,7 @@ class ColumnSpec(Words):
             raise ValueError("`relative_from` is `declared`, `found` or `earlier release`")
         if self.origin is Origin.EARLIER and self.domain is None:
             raise ValueError("`from: earlier release` has no meaning without a domain: take it out")
-        found = (self.computed_origin, self.relative_origin)
+        found = (self.computed_origin, self.relative_origin, self.map_origin)
         earlier = self.origin is Origin.EARLIER or ComputedOrigin.EARLIER in found
         if earlier and self.release is None:
             raise ValueError("`earlier release` needs `release`, the digest of its receipt, as `releases` lists it")
@@ -259,5 +277,12 @@ def _column(table: str, name: str, spec: ColumnSpec) -> Column:
     kind = parse_type("VARCHAR") if spec.drop else spec.sql_type(f"{table}.{name}")
     implied: Domain | None = spec.domain if spec.origin is Origin.SCHEMA else None
     return Column(
-        name=name, type=kind, nullable=spec.null, implied=implied, computed=spec.computed, relative_to=spec.relative_to
+        name=name,
+        type=kind,
+        nullable=spec.null,
+        implied=implied,
+        computed=spec.computed if spec.map is None else map_expression(spec.determined_by or "", spec.map),
+        determined_by=spec.determined_by,
+        generated=spec.computed_origin is ComputedOrigin.SCHEMA,
+        relative_to=spec.relative_to,
     )

@@ -32,9 +32,9 @@ class Column:
     """One column. `implied` is the domain that the schema itself promises (CHECK, ENUM, BOOLEAN), if any.
 
     `guessed` says that no schema has the type: it was guessed from the values. `computed` says what the column equals,
-    if it is worked out from other columns, `relative_to` names the column that it is coded as a difference from,
-    `start` the one from which a sequence starts.
-    `source_type` is the type in the source, where ours is another one.
+    if it is worked out from other columns, `generated` that the schema of the source does so. `determined_by` names the
+    column of the row that it follows from, `relative_to` the one that it is coded as a difference from, `start` the one
+    from which a sequence starts. `source_type` is the type in the source, where ours is another one.
     """
 
     name: str
@@ -43,6 +43,8 @@ class Column:
     implied: Domain | None = None
     guessed: bool = False
     computed: Expression | None = None
+    generated: bool = False
+    determined_by: str | None = None
     relative_to: str | None = None
     start: str | None = None
     source_type: str | None = None
