@@ -113,6 +113,8 @@ class Facts:
     parameters: Mapping[str, str | int | bool]
     earlier: tuple[Release, ...]
     derived: Mapping[Place, Derived]
+    rules: tuple[Place, ...]
+    """Rules that were taken from the data, each after its table."""
 
     def taken_from_releases(self) -> Iterator[tuple[Place, str]]:
         """Columns whose domain or dependency is from an earlier release, and the digest of its receipt."""
@@ -151,7 +153,7 @@ def read_facts(receipt: Json) -> Facts:
     """Read all that a receipt says beside its numbers and charges; ReceiptError at the first thing that is wrong."""
     entity, tables = _unit(receipt["unit"])
     names = ("domains", "sizes", "tables", "keys", "orphans", "orphans_note", "parameters")
-    public = fields_of(receipt["public"], "public", names)
+    public = fields_of(receipt["public"], "public", names, optional=("rules",))
     facts = Facts(
         neighbours=one_of(receipt["neighbours"], "neighbours", NEIGHBOURS),
         entity=entity,
@@ -165,11 +167,17 @@ def read_facts(receipt: Json) -> Facts:
         parameters=object_of(public["parameters"], "public.parameters", _parameter),
         earlier=_earlier(receipt["earlier"]),
         derived=_derived(receipt["derived"], tables),
+        rules=tuple(list_of(public.get("rules", []), "public.rules", _rule)),
     )
     _check_note(public["orphans_note"], "public.orphans_note", needed=facts.orphans == "null")
     _check_public(facts)
     _check_releases(facts)
     return facts
+
+
+def _rule(value: object, where: str) -> Place:
+    rule = fields_of(value, where, ("table", "rule"))
+    return text_of(rule["table"], f"{where}.table"), text_of(rule["rule"], f"{where}.rule")
 
 
 def read_link(value: object, where: str) -> Link:

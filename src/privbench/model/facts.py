@@ -119,6 +119,7 @@ def stated_facts(spec: Spec, protection: Protection) -> dict[str, Any]:
         "earlier": spec.earlier_releases(),
         "derived": tuple(_derived_json(place, column) for place, column in spec.derived_columns(protection).items()),
         "orphans": spec.orphans.value,
+        "rules_from_data": tuple(spec.rules_from_data()),
     }
 
 

@@ -59,6 +59,8 @@ class PublicFacts:
     """Columns whose domain an earlier release has paid for, and the digest of its receipt."""
     earlier: tuple[Release, ...] = ()
     """The releases on which this one builds."""
+    rules_from_data: tuple[tuple[str, str], ...] = ()
+    """Rules that were taken from the data, each with its table."""
 
 
 def open_ledger(
@@ -149,10 +151,16 @@ def _budget(ledger: Ledger) -> dict[str, Any]:
 
 
 def _condition(facts: PublicFacts) -> str | None:
-    from_data = sorted(place for place, origin in facts.domains.items() if origin is Origin.DATA)
-    if not from_data:
-        return None
-    return f"epsilon holds given that these domains are public: {', '.join(display_name(*p) for p in from_data)}"
+    from_data = {
+        "domains": sorted(place for place, origin in facts.domains.items() if origin is Origin.DATA),
+        "rules": sorted(facts.rules_from_data),
+    }
+    clauses = [
+        f"epsilon holds given that these {what} are public: {', '.join(display_name(*place) for place in places)}"
+        for what, places in from_data.items()
+        if places
+    ]
+    return "; ".join(clauses) or None
 
 
 def _stamp(ledger: Ledger, facts: PublicFacts, *, private_noise: bool) -> str | None:
@@ -205,6 +213,7 @@ def _references(protection: Protection) -> dict[str, Any]:
 
 
 def _public(protection: Protection, facts: PublicFacts) -> dict[str, Any]:
+    rules = [{"table": table, "rule": rule} for table, rule in sorted(facts.rules_from_data)]
     inbound = {(k.target, k.key.references) for k in protection.links if k.kind is LinkKind.INBOUND}
     return {
         "domains": [_domain(facts, place) for place in sorted(facts.domains)],
@@ -214,6 +223,7 @@ def _public(protection: Protection, facts: PublicFacts) -> dict[str, Any]:
         "orphans": facts.orphans,
         "orphans_note": ORPHANS if facts.orphans == "null" else None,
         "parameters": {name: _exact(value) for name, value in facts.parameters.items()},
+        **({"rules": rules} if rules else {}),
     }
 
 
