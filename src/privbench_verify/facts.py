@@ -127,6 +127,8 @@ class Facts:
     earlier: tuple[Release, ...]
     computed: Mapping[Place, Computed]
     relative: Mapping[Place, Relative]
+    rules: tuple[Place, ...]
+    """Rules that were taken from the data, each after its table."""
 
     def taken_from_releases(self) -> Iterator[tuple[Place, str]]:
         """Columns whose domain or dependency is from an earlier release, and the digest of its receipt."""
@@ -165,7 +167,7 @@ def read_facts(receipt: Json) -> Facts:
     """Read all that a receipt says beside its numbers and charges; ReceiptError at the first thing that is wrong."""
     entity, tables = _unit(receipt["unit"])
     names = ("domains", "sizes", "tables", "keys", "orphans", "orphans_note", "parameters")
-    public = fields_of(receipt["public"], "public", names)
+    public = fields_of(receipt["public"], "public", names, optional=("rules",))
     facts = Facts(
         neighbours=one_of(receipt["neighbours"], "neighbours", NEIGHBOURS),
         entity=entity,
@@ -180,11 +182,17 @@ def read_facts(receipt: Json) -> Facts:
         earlier=_earlier(receipt["earlier"]),
         computed=_computed(receipt["computed"], tables),
         relative=_relative(receipt["relative"], tables),
+        rules=tuple(list_of(public.get("rules", []), "public.rules", _rule)),
     )
     _check_note(public["orphans_note"], "public.orphans_note", needed=facts.orphans == "null")
     _check_public(facts)
     _check_releases(facts)
     return facts
+
+
+def _rule(value: object, where: str) -> Place:
+    rule = fields_of(value, where, ("table", "rule"))
+    return text_of(rule["table"], f"{where}.table"), text_of(rule["rule"], f"{where}.rule")
 
 
 def read_link(value: object, where: str) -> Link:

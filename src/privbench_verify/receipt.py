@@ -73,7 +73,7 @@ _FIELDS = (
     "relative",
     "ledger",
 )
-_CONDITION = "epsilon holds given that these domains are public: "
+_CONDITION = "epsilon holds given that these {} are public: {}"
 _DELTAS = Fraction(1, 10**30), Fraction(1, 10**3)
 _ROUND_UP = Context(prec=12, rounding=ROUND_CEILING)
 _MOST_PROBLEMS = 100
@@ -190,12 +190,11 @@ class _Check:
             self.problems.append(f"budget.amount is a rho from which only epsilon {float(implied):.9g} follows")
 
     def _check_condition(self, condition: object, facts: Facts) -> None:
-        """The condition names the domains that were taken from the data."""
-        places = _from_data(facts)
-        expected = _CONDITION + ", ".join(map(quoted_place, places)) if places else None
+        """The condition names the domains and the rules that were taken from the data."""
+        expected = "; ".join(_conditions(facts)) or None
         if condition != expected:
             asked = brief(expected)
-            self.problems.append(f"condition is {brief(condition)}; the domains taken from the data ask for {asked}")
+            self.problems.append(f"condition is {brief(condition)}; what was taken from the data asks for {asked}")
 
     def _check_stamp(self, receipt: Json) -> None:
         stamp = optional_text_of(receipt["stamp"], "stamp")
@@ -329,11 +328,16 @@ def _computed_from(facts: Facts, origin: str) -> list[Place]:
     return [place for place, column in facts.computed.items() if column.origin == origin]
 
 
+def _conditions(facts: Facts) -> Iterator[str]:
+    """What must be public for the promise to hold: domains and rules that were taken from the data."""
+    for what, places in (("domains", _from_data(facts)), ("rules", sorted(facts.rules))):
+        if places:
+            yield _CONDITION.format(what, ", ".join(map(quoted_place, places)))
+
+
 def _full_condition(facts: Facts) -> str | None:
-    """Domains from the data must be public, and what earlier releases cost is to be added."""
-    clauses = []
-    if places := _from_data(facts):
-        clauses.append(_CONDITION + ", ".join(map(quoted_place, places)))
+    """What is from the data must be public, and what earlier releases cost is to be added."""
+    clauses = list(_conditions(facts))
     if facts.earlier:
         digests = listed(release.receipt for release in facts.earlier)
         clauses.append(f"what it costs adds to what the earlier releases cost on which it builds: {digests}")

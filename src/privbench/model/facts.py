@@ -125,6 +125,7 @@ def stated_facts(spec: Spec, protection: Protection) -> dict[str, Any]:
             _relative_json(protection, place, column) for place, column in spec.relative_columns(protection).items()
         ),
         "orphans": spec.orphans.value,
+        "rules_from_data": tuple(spec.rules_from_data()),
     }
 
 

@@ -62,6 +62,8 @@ class PublicFacts:
     """Columns whose domain an earlier release has paid for, and the digest of its receipt."""
     earlier: tuple[Release, ...] = ()
     """The releases on which this one builds."""
+    rules_from_data: tuple[tuple[str, str], ...] = ()
+    """Rules that were taken from the data, each with its table."""
 
 
 def open_ledger(
@@ -156,10 +158,12 @@ def _budget(ledger: Ledger) -> dict[str, Any]:
 def _condition(facts: PublicFacts) -> str | None:
     places = {place for place, origin in facts.domains.items() if origin is Origin.DATA}
     places |= {(c["table"], c["column"]) for c in facts.computed if c["origin"] == ComputedOrigin.DATA.value}
-    from_data = sorted(places)
-    if not from_data:
-        return None
-    return f"epsilon holds given that these domains are public: {', '.join(display_name(*p) for p in from_data)}"
+    clauses = [
+        f"epsilon holds given that these {what} are public: {', '.join(display_name(*place) for place in named)}"
+        for what, named in (("domains", sorted(places)), ("rules", sorted(facts.rules_from_data)))
+        if named
+    ]
+    return "; ".join(clauses) or None
 
 
 def _stamp(ledger: Ledger, facts: PublicFacts, *, private_noise: bool) -> str | None:
@@ -212,6 +216,7 @@ def _references(protection: Protection) -> dict[str, Any]:
 
 
 def _public(protection: Protection, facts: PublicFacts) -> dict[str, Any]:
+    rules = [{"table": table, "rule": rule} for table, rule in sorted(facts.rules_from_data)]
     inbound = {(k.target, k.key.references) for k in protection.links if k.kind is LinkKind.INBOUND}
     return {
         "domains": [_domain(facts, place) for place in sorted(facts.domains)],
@@ -221,6 +226,7 @@ def _public(protection: Protection, facts: PublicFacts) -> dict[str, Any]:
         "orphans": facts.orphans,
         "orphans_note": ORPHANS if facts.orphans == "null" else None,
         "parameters": {name: _exact(value) for name, value in facts.parameters.items()},
+        **({"rules": rules} if rules else {}),
     }
 
 

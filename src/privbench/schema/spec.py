@@ -165,6 +165,17 @@ class Spec(Words):
         columns = {place: self.column(*place) for place in places}
         return {place: c for place, c in columns.items() if c.computed is not None or c.map is not None}
 
+    def rules_from_data(self) -> Iterator[tuple[str, str]]:
+        """List the rules that were taken from the data and are kept, as they are spelled, each with its table."""
+        schema = self.schema()
+        for table in schema.tables:
+            columns = {t.name: [c.name for c in t.columns] for t in schema.tables}
+            for rule in self.tables[table.name].rules:
+                if rule.origin is Origin.DATA and rule.left_out is None:
+                    expression = spelled(rule.expression(table.name), table.name, columns)
+                    if expression in table.checks:
+                        yield table.name, expression.sql
+
     def earlier_releases(self) -> tuple[Release, ...]:
         """List the releases on which a fit of this spec builds: their costs come on top of its own."""
         return self.releases
