@@ -99,7 +99,6 @@ class _Run:
             table = self._model.protection.schema.table(name)
             for batch in self._table(table):
                 self.written[name] += batch.num_rows
-                self._keys.spool(table, batch)
                 yield name, batch
                 progress(f"writing {name}", self.written[name], max(self._planned.get(name, 0), self.written[name]))
             self._keys.finish(name)

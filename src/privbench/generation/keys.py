@@ -1,7 +1,8 @@
-"""Key values of synthetic rows by row number, whatever kind of key it is.
+"""Key values of synthetic rows by row number, whatever kind of key it is, and values that rows below ask for.
 
 Numbered keys are computed, public keys are looked up in the public table, and keys made of drawn values are
-spooled to disk when their table is made and looked up there, so that memory does not grow with the scale.
+spooled to disk when their table is made and looked up there, so that memory does not grow with the scale. So are
+columns that rows below are made from, and whose rows these are.
 """
 
 from pathlib import Path
@@ -11,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.encode.serial import TEXT_LENGTH, check_room, numbered
+from privbench.generation.above import keeps_owners, kept_columns
 from privbench.generation.derived import copied_columns
 from privbench.model.model import Model
 from privbench.model.order import colliding_keys, is_numbered
@@ -24,6 +26,10 @@ def keeps_entity_keys(model: Model, scale: float) -> bool:
     """Whether the entity table keeps its ids, which public tables reference: at scale 1, if no row can be left out."""
     entity = model.protection.schema.table(model.protection.entity)
     return scale == 1 and model.entity_keys is not None and not colliding_keys(model.spec, entity)
+
+
+OWNER_ROWS = "\0owner"
+"""The spooled column of the owner of each row; no column of a table has this name."""
 
 
 class KeyMaker:
@@ -52,7 +58,7 @@ class KeyMaker:
             check_room(f"{table.name}.{name}", table.column(name).type, rows, scale, length=length)
 
     def values(self, name: str, column: str, rows: NDArray[np.int64]) -> pa.Array:
-        """The values of a key column of a table, or of one that is copied, at row numbers; NULL where negative."""
+        """The values of a key column of a table, or of one that is kept, at row numbers; NULL where negative."""
         table = self._model.protection.schema.table(name)
         null = rows < 0
         if null.all():
@@ -60,14 +66,25 @@ class KeyMaker:
         if self._model.protection.roles[name] is not Role.PUBLIC and is_numbered(table, (column,)):
             made = self.own_key(table, rows[~null])
             return made.take(pa.array(np.cumsum(~null) - 1, mask=null))
-        first, last = int(rows[~null].min()), int(rows.max())
-        near = self._table(name).column(column).slice(first, last - first + 1)  # only what is looked at is gathered
-        return _flat(near.take(pa.array(np.where(null, 0, rows - first), mask=null)))
+        return _taken(self._table(name).column(column), rows)
 
-    def spool(self, table: Table, batch: pa.RecordBatch) -> None:
-        """Keep the columns that other tables' keys reference or that they copy, if they cannot be computed."""
+    def above(self, owner: str, rows: NDArray[np.int64], *, table: str, column: str) -> pa.Array:
+        """A column of the rows above some rows, given their owners in the table `owner`; NULL where there is none."""
+        while owner != table:
+            if (rows >= 0).any():
+                rows = _taken(self._table(owner).column(OWNER_ROWS), rows).fill_null(-1).to_numpy(zero_copy_only=False)
+            owner = self._model.protection.owners[owner].table
+        return self.values(table, column, rows)
+
+    def spool(self, table: Table, batch: pa.RecordBatch, owners: NDArray[np.int64] | None = None) -> None:
+        """Keep the columns that other tables' keys reference, copy or are made from, if they cannot be computed.
+
+        `owners` are the owners of the rows, for tables whose owners are kept.
+        """
+        if owners is not None and keeps_owners(self._model.protection, table.name):
+            batch = batch.append_column(pa.field(OWNER_ROWS, pa.int64()), pa.array(owners))
         if table.name not in self._spools:
-            columns = self._spooled_columns(table)
+            columns = [c for c in (*self._spooled_columns(table), OWNER_ROWS) if c in batch.schema.names]
             path = self._folder / f"{len(self._spools)}.arrow"
             schema = pa.schema([batch.schema.field(c) for c in columns])
             self._spools[table.name] = (pa.ipc.new_file(str(path), schema), path, columns)
@@ -94,6 +111,7 @@ class KeyMaker:
         schema = self._model.protection.schema
         owned = [schema.table(t) for t, key in self._model.protection.owners.items() if key.table == table.name]
         wanted += [(c,) for child in owned for c in copied_columns(child).values() if not is_numbered(table, (c,))]
+        wanted += [(c,) for c in sorted(kept_columns(self._model.protection, table.name))]
         return list(dict.fromkeys(c for columns in wanted for c in columns))
 
     def _table(self, name: str) -> pa.Table:
@@ -109,6 +127,14 @@ class KeyMaker:
         domain = self._model.spec.column(table.name, column).domain
         wanted = (domain.text[0] + domain.text[-1]) // 2 if isinstance(domain, Text) else TEXT_LENGTH
         return max(1, min(wanted, type_.length or wanted))
+
+
+def _taken(column: pa.ChunkedArray, rows: NDArray[np.int64]) -> pa.Array:
+    """The values at row numbers, of which some are not negative: NULL for the others."""
+    null = rows < 0
+    first, last = int(rows[~null].min()), int(rows.max())
+    near = column.slice(first, last - first + 1)  # only what is looked at is gathered
+    return _flat(near.take(pa.array(np.where(null, 0, rows - first), mask=null)))
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:

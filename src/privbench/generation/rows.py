@@ -58,13 +58,16 @@ class PrivateRows:
         written = 0
         schema = pa.schema([pa.field(c.name, c.type.arrow) for c in self._table.columns])
         for block in self._draws.blocks():
-            values = self._block(block, written)
+            values, owners = self._block(block, written)
             count = len(next(iter(values.values())))
             written += count
             if count:
-                yield pa.RecordBatch.from_arrays([values[f.name] for f in schema], schema=schema)
+                batch = pa.RecordBatch.from_arrays([values[f.name] for f in schema], schema=schema)
+                self._keys.spool(self._table, batch, owners)
+                yield batch
 
-    def _block(self, block: Block, written: int) -> dict[str, pa.Array]:
+    def _block(self, block: Block, written: int) -> tuple[dict[str, pa.Array], Places | None]:
+        """The values of a block's rows, and their owners."""
         values = self._values(block, written)
         for unique in self._unique:
             values = unique.repaired(values, partial(self._redraw, unique, block, written))
@@ -79,7 +82,13 @@ class PrivateRows:
             rows = np.arange(written, written + len(kept))
             values[self._table.primary_key[0]] = self._keys.own_key(self._table, rows)
         self._carry(block, kept, numbers)
-        return values
+        return values, None if self._owner is None else block.targets[self._owner.name][kept][order]
+
+    def _above(self, block: Block, table: str, column: str) -> pa.Array:
+        """A column of the rows above those of a block; NULL for rows without an owner."""
+        assert self._owner is not None  # noqa: S101  else nothing is above
+        owners = block.targets[self._owner.name]
+        return self._keys.above(self._owner.target, owners, table=table, column=column)
 
     def _sorted(self, values: Mapping[str, pa.Array], rows: int) -> Places:
         """The order in which the rows are written."""
@@ -210,7 +219,9 @@ class PublicRows:
             for column in (c.name for c in self._table.columns if not c.nullable):
                 keep &= values[column].is_valid().to_numpy(zero_copy_only=False)
             values, _ = deduplicated(values, keep, self._unique)
-            yield pa.RecordBatch.from_pydict(values, schema=batch.schema)
+            made = pa.RecordBatch.from_pydict(values, schema=batch.schema)
+            self._keys.spool(self._table, made)
+            yield made
 
     def _targets(self, link: Link, values: dict[str, pa.Array]) -> NDArray[np.int64]:
         """The rows that a key shall reference, -1 for NULL."""

@@ -84,6 +84,8 @@ class ColumnSpec(Words):
     derived_origin: Annotated[
         DerivedOrigin, Field(validation_alias="derived_from", serialization_alias="derived_from")
     ] = DerivedOrigin.DECLARED
+    relative_to: Name | None = None
+    first: AnyDomain | None = None
     release: Digest | None = None
     source_type: Name | None = None
 
@@ -188,4 +190,6 @@ class TableSpec(Words):
 def _column(table: str, name: str, spec: ColumnSpec) -> Column:
     kind = parse_type("VARCHAR") if spec.drop else spec.sql_type(f"{table}.{name}")
     implied: Domain | None = spec.domain if spec.origin is Origin.SCHEMA else None
-    return Column(name=name, type=kind, nullable=spec.null, implied=implied, derived=spec.derived)
+    return Column(
+        name=name, type=kind, nullable=spec.null, implied=implied, derived=spec.derived, relative_to=spec.relative_to
+    )

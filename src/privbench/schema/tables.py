@@ -32,7 +32,8 @@ class Column:
     """One column. `implied` is the domain that the schema itself promises (CHECK, ENUM, BOOLEAN), if any.
 
     `guessed` says that no schema has the type: it was guessed from the values. `derived` says what the column equals,
-    if it is worked out from the rows around it. `source_type` is the type in the source, where ours is another one.
+    if it is worked out from the rows around it, `relative_to` names the column that it is coded as a difference from.
+    `source_type` is the type in the source, where ours is another one.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Column:
     implied: Domain | None = None
     guessed: bool = False
     derived: Derived | None = None
+    relative_to: str | None = None
     source_type: str | None = None
 
 
