@@ -14,15 +14,17 @@ import pyarrow.compute as pc
 from privbench.encode.suggest import suggest_domain
 from privbench.encode.text import made_up_domain
 from privbench.errors import SchemaError, SpecError
+from privbench.fitting.inside import FoundInside, find_inside
 from privbench.io.base import Source
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import check_lists
 from privbench.schema.choices import Place, closest, flag, leave_out
 from privbench.schema.domain import Domain, Origin, Text
+from privbench.schema.inside import with_implied, with_inside
 from privbench.schema.spec import Orphans, Spec
 from privbench.schema.table_spec import ColumnSpec, ForeignKeySpec, IndexSpec, TableSpec
-from privbench.schema.tables import Column, Schema, Table
+from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import Kind
 from privbench.schema.unit import Neighbours, Protection, Role, protect
 
@@ -64,22 +66,32 @@ def draft(
     with open_source(source) as opened:
         schema = opened.schema()
         places = {*_named(schema, drop_columns), *_without_codec(schema, drop)}
-        protection = protect(
-            leave_out(schema.tables, columns=places),
-            entity=unit,
-            neighbours=neighbours,
-            owners=owners or {},
-            public=public,
-            lookups=lookups or {},
-            drop=drop,
-        )
+        kept = leave_out(schema.tables, columns=places)
+        kept = with_implied(kept, public=[*public, *drop, *(lookups or {})], owners=owners or {})
+
+        def protected(schema: Schema, owners: Mapping[str, tuple[str, ...]]) -> Protection:
+            return protect(
+                schema,
+                entity=unit,
+                neighbours=neighbours,
+                owners=owners,
+                public=public,
+                lookups=lookups or {},
+                drop=drop,
+            )
+
+        protection = protected(kept, owners or {})
+        found = FoundInside()
+        if domains == DATA:
+            found = find_inside(opened, protection, declared=owners or {})
+            protection = protected(with_inside(kept, found.keys), {**(owners or {}), **found.owners})
         if domains == PRIVATE:
             _refuse_guesses(protection)
         look = _Private() if domains == PRIVATE else _Data(opened, entities=opened.rows(protection.entity))
         tables = {}
         for at, table in enumerate(schema.tables):
             progress(f"drafting {table.name}", at, len(schema.tables))
-            tables[table.name] = _table(look, protection, table, dropped=table.name in drop, places=places)
+            tables[table.name] = _table(look, protection, table, found, dropped=table.name in drop, places=places)
     return Spec(source=str(source), unit=protection.entity, neighbours=neighbours, orphans=orphans, tables=tables)
 
 
@@ -122,7 +134,13 @@ def _without_codec(schema: Schema, drop: Collection[str]) -> list[Place]:
 
 
 def _table(
-    look: "_Private | _Data", protection: Protection, table: Table, *, dropped: bool, places: Collection[Place]
+    look: "_Private | _Data",
+    protection: Protection,
+    table: Table,
+    found: FoundInside,
+    *,
+    dropped: bool,
+    places: Collection[Place],
 ) -> TableSpec:
     if dropped:
         return TableSpec(drop=True)
@@ -136,13 +154,18 @@ def _table(
         key=kept.primary_key,
         unique=kept.uniques,
         indexes={i.name: IndexSpec(columns=i.columns, unique=i.unique) for i in kept.indexes},
-        foreign_keys=tuple(
-            ForeignKeySpec(columns=k.columns, table=k.table, references=k.references) for k in kept.foreign_keys
-        ),
+        foreign_keys=tuple(_key(table.name, key, found) for key in kept.foreign_keys),
         owner=protection.owners[table.name].columns if role is Role.OWNED else None,
         owned_by=protection.lookups[table.name][0] if role is Role.LOOKUP else None,
         public=role is Role.PUBLIC,
         columns={c.name: columns[c.name] for c in table.columns if c.name in columns},
+    )
+
+
+def _key(table: str, key: ForeignKey, found: FoundInside) -> ForeignKeySpec:
+    origin = Origin.DATA if (table, key.columns) in found.keys else Origin.SCHEMA if key.inside else Origin.DECLARED
+    return ForeignKeySpec(
+        columns=key.columns, table=key.table, references=key.references, inside=key.inside, origin=origin
     )
 
 

@@ -159,7 +159,7 @@ class _HeldKeys:
 
     def __init__(self, protection: Protection, table: Table) -> None:
         self._keys = [*table.keys, *(k.columns for k in table.foreign_keys)]
-        self._keys += [link.key.references for link in protection.links if link.key.table == table.name]
+        self._keys += [link.key.references for link in protection.keys if link.key.table == table.name]
         self._columns = {name: table.column(name).type.arrow for key in self._keys for name in key}
         self._parts: dict[str, list[pa.Array]] = {name: [] for name in self._columns}
 
@@ -182,7 +182,7 @@ def _positions(
         where = f"{table}({', '.join(columns)})"
         indexes[table, columns] = KeyIndex(where, keys[table][columns], nullable=not primary)
     by_table: dict[str, dict[str, KeyPositions]] = {}
-    for link in protection.links:
+    for link in protection.keys:
         values = keys[link.table][link.key.columns]
         positions = indexes[link.key.table, link.key.references].find(values)
         name = link.name
@@ -201,7 +201,7 @@ def _unique_keys(protection: Protection) -> Iterator[tuple[str, tuple[str, ...]]
         for columns in table.keys:
             seen.add((table.name, columns))
             yield table.name, columns
-    for link in protection.links:
+    for link in protection.keys:
         wanted = (link.key.table, link.key.references)
         if wanted not in seen:
             seen.add(wanted)

@@ -15,7 +15,8 @@ Place = tuple[str, str]
 
 def asked_above(protection: Protection, table: str) -> set[Place]:
     """The columns of rows above that making rows of a private table takes."""
-    return {(b.table, b.column) for b in relative_columns(protection, table).values() if b.table != table}
+    relative = {(b.table, b.column) for b in relative_columns(protection, table).values() if b.table != table}
+    return relative | {(k.target, column) for k in protection.implied_of(table) for column in k.key.references}
 
 
 def kept_columns(protection: Protection, table: str) -> set[str]:

@@ -52,6 +52,8 @@ class LinkFacts:
     unique: bool
     counted: bool = False
     """Whether derived columns are numbers of its rows, or of their places, so that numbers matter one by one."""
+    shared: bool = False
+    """Of an owner key: whether an entity may have several rows without owner, since implied keys say whose they are."""
 
     def to_json(self) -> dict[str, Any]:
         """Name the key as the receipt does."""
@@ -110,7 +112,7 @@ class Facts:
         """Whether rows of a table that do not reach the entity table may be kept."""
         while table != self.entity:
             link = self.owner_link(table)
-            if link is None or link.nullable or self.orphans:
+            if link is None or link.nullable or link.shared or self.orphans:
                 return True
             table = link.target
         return False

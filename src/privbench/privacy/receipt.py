@@ -25,6 +25,10 @@ REFERENCES = (
     "An entity is protected for its own rows. That rows of other entities reference it through these keys is not "
     "protected."
 )
+INSIDE = (
+    "These keys reference rows of the same entity; where one does not, it counts as NULL. A row belongs to the entity "
+    "that the first of its keys with the role implied leads to, else to that of its owner key."
+)
 ORPHANS = (
     "Keys to missing rows were counted as NULL. Rows that reference the same missing owner are protected together, as "
     "one entity."
@@ -106,6 +110,7 @@ def make_receipt(
         "noise": "operating system" if private_noise else "test",
         "unit": claimed["unit"],
         "references": claimed["references"],
+        "inside": claimed["inside"],
         "public": claimed["public"],
         "earlier": claimed["earlier"],
         "derived": claimed["derived"],
@@ -122,6 +127,7 @@ def claims(protection: Protection, facts: PublicFacts, nodes: Collection[Mapping
         "neighbours": protection.neighbours.value,
         "unit": _unit(protection, facts, chosen),
         "references": _references(protection),
+        "inside": _inside(protection),
         "public": _public(protection, facts),
         "earlier": [release.model_dump(mode="json") for release in facts.earlier],
         "derived": [dict(column) for column in facts.derived],
@@ -202,6 +208,14 @@ def link_json(link: Link) -> dict[str, Any]:
 def _references(protection: Protection) -> dict[str, Any]:
     keys = [link_json(link) for link in protection.links if link.kind is LinkKind.REFERENCE]
     return {"note": REFERENCES if keys else None, "keys": keys}
+
+
+def _inside(protection: Protection) -> dict[str, Any]:
+    """The keys that stay inside the entity beside the owner keys; implied ones in the order in which they decide."""
+    implied = [link for table in protection.order for link in reversed(protection.implied_of(table))]
+    links = [*implied, *(link for link in protection.links if link.kind is LinkKind.INSIDE)]
+    keys = [link_json(link) | {"role": link.kind.value} for link in links]
+    return {"note": INSIDE if keys else None, "keys": keys}
 
 
 def _public(protection: Protection, facts: PublicFacts) -> dict[str, Any]:

@@ -124,7 +124,7 @@ class Spec(Words):
         return self.schema().table(table).attributes
 
     def origins(self, protection: Protection) -> dict[Place, Origin]:
-        """Say where the domain of each modelled column is from; of a key, where its length or NOT NULL is from.
+        """Say where the domain of each modelled column is from; of a key, where its length or NOT NULL or `inside` is.
 
         The release of a column whose origin is EARLIER is `column(table, name).release`.
         """
@@ -139,6 +139,9 @@ class Spec(Words):
                     origins[table, name] = column.origin
                 elif name in modelled:
                     origins[table, name] = Origin.SCHEMA
+            for key in (k for k in self.tables[table].foreign_keys if k.origin is Origin.DATA):
+                there = {c.name for c in protection.schema.table(table).columns}
+                origins |= {(table, name): Origin.DATA for name in key.columns if name in there}
         return origins
 
     def derived_columns(self, protection: Protection) -> dict[Place, ColumnSpec]:
@@ -204,6 +207,18 @@ class Spec(Words):
             {p: {**plain, "derived": equals, "origin": origins[p]} for p, equals in derived.items()}
         )
 
+    def without_inside(self) -> "Spec":
+        """Make the spec in which no key stays inside the entity: rows are owned by the key that says whose they are."""
+        if not any(key.inside for table in self.tables.values() for key in table.foreign_keys):
+            return self
+        protection, tables = self.protection(), dict(self.tables)
+        for name, table in self.tables.items():
+            keys = tuple(k.model_copy(update={"inside": False, "origin": Origin.DECLARED}) for k in table.foreign_keys)
+            owned = name in protection.owners
+            owner = protection.owner_keys(name)[0].columns if owned else table.owner
+            tables[name] = table.model_copy(update={"foreign_keys": keys, "owner": owner})
+        return self.model_copy(update={"tables": tables})
+
     def _columns(self) -> Iterator[tuple[Place, ColumnSpec]]:
         for table, words in self.tables.items():
             for name, column in words.columns.items():
@@ -233,8 +248,9 @@ class Spec(Words):
                 "unique": table.uniques,
                 "indexes": {i.name: IndexSpec(columns=i.columns, unique=i.unique) for i in table.indexes},
                 "foreign_keys": tuple(
-                    ForeignKeySpec(columns=k.columns, table=k.table, references=k.references)
-                    for k in table.foreign_keys
+                    k
+                    for k in self.tables[table.name].foreign_keys
+                    if (k.columns, k.table) in {(kept.columns, kept.table) for kept in table.foreign_keys}
                 ),
             }
         )

@@ -134,11 +134,21 @@ class IndexSpec(Words):
 
 
 class ForeignKeySpec(Words):
-    """A foreign key."""
+    """A foreign key. `inside` says that it references rows of the same entity, `from` who says so."""
 
     columns: Names
     table: Name
     references: Names
+    inside: StrictBool = False
+    origin: Annotated[Origin, Field(validation_alias="from", serialization_alias="from")] = Origin.DECLARED
+
+    @model_validator(mode="after")
+    def _from_with_inside(self) -> "ForeignKeySpec":
+        if self.origin not in (Origin.DECLARED, Origin.SCHEMA, Origin.DATA):
+            raise ValueError("`from` can be `declared`, `schema` or `data` here")
+        if self.origin is not Origin.DECLARED and not self.inside:
+            raise ValueError("`from` has no meaning without `inside`: take it out")
+        return self
 
 
 class TableSpec(Words):
@@ -180,7 +190,8 @@ class TableSpec(Words):
             columns=tuple(_column(name, c, spec) for c, spec in self.columns.items()),
             primary_key=self.key,
             foreign_keys=tuple(
-                ForeignKey(columns=k.columns, table=k.table, references=k.references) for k in self.foreign_keys
+                ForeignKey(columns=k.columns, table=k.table, references=k.references, inside=k.inside)
+                for k in self.foreign_keys
             ),
             uniques=self.unique,
             indexes=tuple(Index(name=n, columns=i.columns, unique=i.unique) for n, i in self.indexes.items()),

@@ -48,11 +48,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignKey:
-    """Columns of one table whose values are a key of another (or the same) table."""
+    """Columns of one table whose values are a key of another (or the same) table.
+
+    `inside` says that it references rows of the same entity.
+    """
 
     columns: tuple[str, ...]
     table: str
     references: tuple[str, ...]
+    inside: bool = False
 
     def __str__(self) -> str:
         return f"({', '.join(self.columns)}) -> {self.table}({', '.join(self.references)})"

@@ -54,7 +54,7 @@ class ModelColumns:
         derived = protection.schema.table(table).column(column).derived
         if derived is not None and derived.owner is not None:
             return self.origin(protection.owners[table].table, derived.owner)
-        for link in protection.links:
+        for link in protection.keys:
             if link.table == table and column in link.key.columns and not self._keeps(link):
                 return self.origin(link.key.table, link.key.references[link.key.columns.index(column)])
         return table, column

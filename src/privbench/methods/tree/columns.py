@@ -76,7 +76,8 @@ def in_degree_edges(link: LinkFacts) -> Edges:
 
 def draws_targets(facts: Facts, link: LinkFacts) -> bool:
     """Whether a key's targets are drawn by how often they are referenced: references, but not into lookups."""
-    return link.kind is LinkKind.REFERENCE and facts.tables[link.target].lookup_of != link.table
+    between = link.kind in (LinkKind.REFERENCE, LinkKind.INSIDE)
+    return between and facts.tables[link.target].lookup_of != link.table
 
 
 def most_rows(table: TableFacts, link: LinkFacts) -> int:
@@ -101,6 +102,6 @@ def blocks_of(link: LinkFacts) -> int:
 def _key_feature(link: LinkFacts) -> Feature | None:
     if link.kind is LinkKind.CATEGORY:
         return key_block(link, blocks_of(link))
-    if link.kind is LinkKind.REFERENCE and link.nullable:
+    if link.kind in (LinkKind.REFERENCE, LinkKind.INSIDE) and link.nullable:
         return null_key(link)
     return None

@@ -32,11 +32,13 @@ def count_entities(vault: Vault, facts: Facts) -> float:
 def unowned_queries(facts: Facts, link: LinkFacts) -> list[tuple[Axis, ...]]:
     """What rows without owner are counted by.
 
-    A row whose key is NULL is an entity of its own. Rows that reference the same missing owner are one entity, and
-    weigh one together: where there may be such, it is counted as well how many rows these entities have.
+    A row whose key is NULL is an entity of its own, unless implied keys say whose it is. Rows that reference the same
+    missing owner are one entity, and weigh one together: where there may be such, or rows of an entity that has others,
+    it is counted as well how many rows these entities have: a row of one with m rows weighs one m-th.
     """
     null = whole_axis(null_key(link))
-    return [(null,), (null, whole_axis(entity_rows(ORPHAN_EDGES)))] if facts.orphans else [(null,)]
+    several = facts.orphans or link.shared
+    return [(null,), (null, whole_axis(entity_rows(ORPHAN_EDGES)))] if several else [(null,)]
 
 
 def unowned_rows(facts: Facts, link: LinkFacts, table: WeighedTable, amount: Fraction) -> float:
