@@ -46,7 +46,7 @@ def refused(tmp_path: Path, text: str | bytes) -> str:
         (HEAD + "    columns:\n      a: {typ: DATE}", "line 5, tables.t.columns.a.type: is missing."),
         (
             HEAD + "    columns:\n      a: {typ: DATE}",
-            "Did you mean type? Allowed: type, null, domain, from, drop, derived, derived_from, relative_to, first, release, source_type.",
+            "Did you mean type? Allowed: type, null, domain, from, drop, derived, derived_from, relative_to, first",
         ),
         (
             HEAD + "    columns:\n      a:\n        type: DAT",

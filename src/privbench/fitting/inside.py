@@ -45,7 +45,8 @@ def find_inside(source: Source, protection: Protection, *, declared: Collection[
             named, kept, rows = entities.kept_inside(link.table, link.key)
         except DataError:  # for fit to tell
             continue
-        if not named or kept < NEARLY_ALL * named:
+        implied = link.target in now.above(link.table)  # such a key is never NULL where there is an owner
+        if not named or kept < NEARLY_ALL * (rows if implied else named):
             continue
         if candidate.may_own and link.table not in declared and link.table not in found.owners and kept >= OWNS * rows:
             found.keys.add((link.table, protection.owners[link.table].columns))

@@ -22,9 +22,10 @@ class InsideCandidate:
 
 
 def candidates_inside(protection: Protection) -> Iterator[InsideCandidate]:
-    """The reference keys whose both tables are owned by entities."""
+    """The reference keys from owned tables to owned tables, or to the entity table."""
+    targets = {*protection.owners, protection.entity}
     for link in protection.links:
-        if link.kind is LinkKind.REFERENCE and {link.table, link.target} <= set(protection.owners):
+        if link.kind is LinkKind.REFERENCE and link.table in protection.owners and link.target in targets:
             above = list(protection.above(link.target))
             may_own = protection.owners[link.table].table in above and link.table not in (link.target, *above)
             yield InsideCandidate(link=link, may_own=may_own)
