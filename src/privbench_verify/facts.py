@@ -102,6 +102,8 @@ class Facts:
     neighbours: str
     entity: str
     tables: Mapping[str, PrivateTable]
+    lists: tuple[str, ...]
+    """Tables of the unit that exist in the model alone: what rows of other tables share."""
     references: frozenset[Link]
     """Keys between private tables that are not owner keys."""
     inside: frozenset[Link]
@@ -151,13 +153,14 @@ class Facts:
 
 def read_facts(receipt: Json) -> Facts:
     """Read all that a receipt says beside its numbers and charges; ReceiptError at the first thing that is wrong."""
-    entity, tables = _unit(receipt["unit"])
+    entity, tables, lists = _unit(receipt["unit"])
     names = ("domains", "sizes", "tables", "keys", "orphans", "orphans_note", "parameters")
     public = fields_of(receipt["public"], "public", names)
     facts = Facts(
         neighbours=one_of(receipt["neighbours"], "neighbours", NEIGHBOURS),
         entity=entity,
         tables=tables,
+        lists=lists,
         references=_references(receipt["references"], tables),
         inside=_inside(receipt["inside"], tables),
         domains=_domains(public["domains"]),
@@ -204,8 +207,8 @@ def read_equals(value: object, table: str, tables: Mapping[str, PrivateTable], w
     return kind, text_of(argument, f"{where}.owner")
 
 
-def _unit(value: object) -> tuple[str, dict[str, PrivateTable]]:
-    unit = fields_of(value, "unit", ("entity", "weight", "tables"))
+def _unit(value: object) -> tuple[str, dict[str, PrivateTable], tuple[str, ...]]:
+    unit = fields_of(value, "unit", ("entity", "weight", "tables", "lists"))
     if type(unit["weight"]) is not int or unit["weight"] != ENTITY_WEIGHT:
         raise ReceiptError(f"unit.weight is not {ENTITY_WEIGHT}")
     entity = text_of(unit["entity"], "unit.entity")
@@ -215,7 +218,11 @@ def _unit(value: object) -> tuple[str, dict[str, PrivateTable]]:
     for name, table in tables.items():
         _check_table(name, table, entity, tables)
     _check_owners(entity, tables)
-    return entity, tables
+    lists = names_of(unit["lists"], "unit.lists")
+    for name in lists:
+        if name not in tables or tables[name].role != "owned":
+            raise ReceiptError(f"unit.lists: {shown(name)} is no owned table of the unit")
+    return entity, tables, lists
 
 
 def _private_table(value: object, where: str) -> PrivateTable:

@@ -283,3 +283,72 @@ def test_from_has_no_meaning_for_other_keys(shop: Path) -> None:
     data["tables"]["payment"]["foreign_keys"][0]["from"] = "data"
     with pytest.raises(ValueError, match="`from` has no meaning without `inside`"):
         Spec.model_validate(data)
+
+
+SEASONS = """
+CREATE TABLE player (id INTEGER PRIMARY KEY, height INTEGER NOT NULL);
+CREATE TABLE bat (player INTEGER NOT NULL REFERENCES player (id), year INTEGER NOT NULL, team INTEGER, hits INTEGER,
+  PRIMARY KEY (player, year));
+CREATE TABLE pitch (player INTEGER NOT NULL REFERENCES player (id), year INTEGER NOT NULL, team INTEGER, wins INTEGER,
+  PRIMARY KEY (player, year));
+"""
+
+
+@pytest.fixture(scope="module")
+def seasons(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Players bat in most of their seasons; half of them pitch, nearly always."""
+    rng = np.random.default_rng(8)
+    rows = [(p, 1990 + n) for p in range(1500) for n in range(int(rng.integers(1, 9)))]
+    player, year = np.array(rows).T
+    team = player % 7
+    bats = rng.random(len(rows)) < 0.95
+    pitches = (player % 2 == 0) & (rng.random(len(rows)) < 0.9)
+    number = rng.integers(0, 9, len(rows))
+    return _write(
+        tmp_path_factory.mktemp("inside") / "seasons",
+        SEASONS,
+        {
+            "player": {"id": range(1500), "height": rng.integers(0, 9, 1500)},
+            "bat": {"player": player[bats], "year": year[bats], "team": team[bats], "hits": number[bats]},
+            "pitch": {"player": player[pitches], "year": year[pitches], "team": team[pitches], "wins": number[pitches]},
+        },
+    )
+
+
+def _with_list(source: Path) -> Spec:
+    data = privbench.draft(source, unit="player", domains="data").model_dump(mode="json", by_alias=True)
+    tables, key = data["tables"], ["player", "year"]
+    tables["season"] = {
+        "list_of": ["bat", "pitch"],
+        "key": key,
+        "owner": ["player"],
+        "foreign_keys": [{"columns": ["player"], "table": "player", "references": ["id"]}],
+        "columns": {name: tables["bat"]["columns"][name] for name in ("player", "year", "team")},
+    }
+    for name in ("bat", "pitch"):
+        tables[name]["foreign_keys"][0]["inside"] = True
+        tables[name]["foreign_keys"].append({"columns": key, "table": "season", "references": key})
+        tables[name]["owner"] = key
+        tables[name]["columns"]["year"] = {"type": "INTEGER", "null": False}
+        tables[name]["columns"]["team"] = {"type": "INTEGER", "derived": {"owner": "team"}}
+    return Spec.model_validate(data)
+
+
+def test_rows_of_tables_with_a_common_list_are_of_the_same_seasons(seasons: Path, tmp_path: Path) -> None:
+    model = privbench.fit(_with_list(seasons), source=seasons, epsilon="8")
+    rows = privbench.generate(model, tmp_path / "b", seed=1)
+    assert set(rows) == {"player", "bat", "pitch"}, "a list is not published"
+    assert "season" not in (tmp_path / "b" / "schema.sql").read_text()
+    assert privbench.verify(tmp_path / "b").status == "conditional"
+    joined = "SELECT count(*) FROM '{0}/bat.parquet' JOIN '{0}/pitch.parquet' USING (player, year, team)"
+    real, made = (duckdb.sql(joined.format(d)).fetchall()[0][0] for d in (seasons, tmp_path / "b" / "data"))
+    assert 0.8 < made / real < 1.25
+
+
+def test_a_list_needs_members_that_it_owns(seasons: Path) -> None:
+    data = _with_list(seasons).model_dump(mode="json", by_alias=True)
+    data["tables"]["pitch"] |= {"owner": ["player"], "foreign_keys": data["tables"]["pitch"]["foreign_keys"][:1]}
+    data["tables"]["pitch"]["columns"]["team"] = {"type": "INTEGER", "domain": {"range": [0, 6]}}
+    data["tables"]["pitch"]["columns"]["year"] = {"type": "INTEGER", "null": False, "domain": {"range": [1990, 2000]}}
+    with pytest.raises(SpecError, match=r"tables.season.list_of: rows of pitch must be owned by rows of the list"):
+        Spec.model_validate(data).protection()

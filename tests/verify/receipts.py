@@ -216,6 +216,7 @@ def unit() -> Json:
     return {
         "entity": "person",
         "weight": W,
+        "lists": [],
         "tables": {
             "person": table("entity", None, None, 1, "derived"),
             "visit": table("owned", "person", ["person"], CAP, "chosen"),

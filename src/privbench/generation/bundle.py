@@ -38,7 +38,7 @@ def write_companions(
     seed: int,
 ) -> None:
     """Write everything of a bundle but the data. `lost` is what to say of tables smaller than planned."""
-    schema = model.protection.schema
+    schema = model.protection.schema.published()
     _write(folder / "schema.sql", render_ddl(schema, Dialect.ANSI) + "\n")
     _write(folder / "schema.duckdb.sql", _duckdb_script(schema) + "\n")
     write_receipt(folder / RECEIPT, model.receipt)
@@ -79,7 +79,7 @@ def _manifest(
 ) -> dict[str, Any]:
     """What the bundle holds, and of which model and receipt it is."""
     protection = model.protection
-    stems = file_stems(t.name for t in protection.schema.tables)
+    stems = file_stems(t.name for t in protection.schema.published().tables)
     tables = {
         table.name: {
             "role": protection.roles[table.name].value,
@@ -87,7 +87,7 @@ def _manifest(
             "columns": [{"name": c.name, "type": c.type.sql, "nullable": c.nullable} for c in table.columns],
             "files": _files(folder, stems[table.name]),
         }
-        for table in protection.schema.tables
+        for table in protection.schema.published().tables
     }
     return {
         "version": 1,
@@ -121,7 +121,7 @@ def _readme(
 ) -> Iterator[str]:
     """The lines of the README. Whatever holds a name goes through `markdown`."""
     protection = model.protection
-    stems = file_stems(t.name for t in protection.schema.tables)
+    stems = file_stems(t.name for t in protection.schema.published().tables)
     yield from (
         "# A synthetic database made by PrivBench",
         "",
@@ -135,7 +135,7 @@ def _readme(
         yield f"The ids of {entity} are those of the source: public tables reference them, so they count as public."
         yield ""
     yield from ("## Load it", "", sink_kind(form).loading.format(table=stems[next(iter(rows))]), "")
-    if omitted := [markdown(f"{t} {k}") for t, k in omitted_keys(protection.schema, Dialect.DUCKDB)]:
+    if omitted := [markdown(f"{t} {k}") for t, k in omitted_keys(protection.schema.published(), Dialect.DUCKDB)]:
         yield from (f"DuckDB goes without these keys, which it cannot hold: {'; '.join(omitted)}.", "")
     yield from (f"## Tables (scale factor {scale:g}, seed {seed})", "", "| table | role | rows |", "|---|---|---|")
     yield from (f"| {markdown(name)} | {protection.roles[name].value} | {count} |" for name, count in rows.items())

@@ -69,6 +69,7 @@ def public_facts(
             rows=known.get(name),
             cap=spec.tables[name].rows_per_entity,
             weight=spec.tables[name].budget or 1.0,
+            hidden=bool(spec.tables[name].list_of),
             lookup_of=protection.lookups[name][0] if name in protection.lookups else None,
         )
         for name in protection.order

@@ -33,6 +33,8 @@ class TableFacts:
     cap: int | None
     lookup_of: str | None = None
     """The table whose rows own this one's rows by naming them, one each."""
+    hidden: bool = False
+    """Whether it is a hidden list, of which other tables have rows or not."""
     weight: float = 1.0
     """How many times its usual part of the budget it gets, before parts are made to add up."""
 

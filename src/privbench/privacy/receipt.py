@@ -177,7 +177,8 @@ def _unit(protection: Protection, facts: PublicFacts, chosen: Collection[str]) -
         }
         for table in protection.order
     }
-    return {"entity": protection.entity, "weight": ENTITY_WEIGHT, "tables": tables}
+    lists = [table for table in protection.order if protection.schema.table(table).list_of]
+    return {"entity": protection.entity, "weight": ENTITY_WEIGHT, "tables": tables, "lists": lists}
 
 
 def _cap_origin(protection: Protection, table: str, facts: PublicFacts, chosen: Collection[str]) -> str:

@@ -20,6 +20,7 @@ from privbench.errors import SpecError, TargetError
 from privbench.schema.choices import closest, leave_out
 from privbench.schema.derived import Derived, DerivedOrigin, check_derived
 from privbench.schema.domain import Domain, Origin, Scalar, domain_json, implied_by_type, never_repeats
+from privbench.schema.lists import check_lists
 from privbench.schema.release import MOST_RELEASES, Release, release_of
 from privbench.schema.spec_errors import NAMES, explain, wrong_names
 from privbench.schema.table_spec import PRIVATE, ColumnSpec, ForeignKeySpec, IndexSpec, Name, TableSpec, Words
@@ -103,6 +104,7 @@ class Spec(Words):
             strict_references=self.strict_references,
         )
         check_derived(protection)
+        check_lists(protection)
         self._check_domains(protection)
         return protection
 

@@ -165,6 +165,7 @@ class TableSpec(Words):
     public: StrictBool = False
     drop: StrictBool = False
     owned_by: Name | None = None
+    list_of: Names | None = None
     columns: dict[Name, ColumnSpec] = Field(default_factory=dict, max_length=MOST_COLUMNS)
 
     @model_validator(mode="after")
@@ -179,6 +180,8 @@ class TableSpec(Words):
             raise ValueError(f"budget has no meaning beside {words[0]}: take it out")
         if self.order and (self.public or self.drop):
             raise ValueError(f"order has no meaning beside {words[0]}: take it out")
+        if self.list_of and (self.public or self.drop or self.owned_by):
+            raise ValueError(f"list_of and {words[0]} exclude each other: keep one of them")
         if not self.columns and not self.drop:
             raise ValueError("a table needs `columns`, at least one (or `drop: true`)")
         return self
@@ -195,6 +198,7 @@ class TableSpec(Words):
             ),
             uniques=self.unique,
             indexes=tuple(Index(name=n, columns=i.columns, unique=i.unique) for n, i in self.indexes.items()),
+            list_of=self.list_of or (),
         )
 
 

@@ -84,6 +84,8 @@ class Table:
     foreign_keys: tuple[ForeignKey, ...] = ()
     uniques: tuple[tuple[str, ...], ...] = ()
     indexes: tuple[Index, ...] = ()
+    list_of: tuple[str, ...] = ()
+    """Of a hidden list: the tables whose rows reference its rows. It is in no source and is not published."""
 
     def __post_init__(self) -> None:
         names = [c.name for c in self.columns]
@@ -170,6 +172,16 @@ class Schema:
         if name not in self._by_name:
             raise SchemaError(f"no table {name!r}. Tables: {', '.join(self._by_name)}.")
         return self._by_name[name]
+
+    def published(self) -> "Schema":
+        """The schema without hidden lists and the keys into them."""
+        hidden = {t.name for t in self.tables if t.list_of}
+        kept = [t for t in self.tables if t.name not in hidden]
+        return Schema(
+            tables=tuple(
+                replace(t, foreign_keys=tuple(k for k in t.foreign_keys if k.table not in hidden)) for t in kept
+            )
+        )
 
     def foreign_keys(self) -> Iterator[tuple[Table, ForeignKey]]:
         """Every foreign key with the table that holds it."""

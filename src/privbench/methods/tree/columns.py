@@ -6,6 +6,7 @@ import numpy as np
 
 from privbench.privacy.facts import Facts, LinkFacts, TableFacts
 from privbench.privacy.features import (
+    Fanout,
     Feature,
     Own,
     fanout,
@@ -62,11 +63,15 @@ def given_features(facts: Facts, table: str, features: Mapping[str, tuple[Featur
 
 
 def first_features(facts: Facts, table: str, columns: tuple[Feature, ...]) -> tuple[Feature, ...]:
-    """What may be known of the first row of the same owner: its columns, where an owner may have several rows."""
+    """What may be known of the first row of the same owner: its columns, where an owner may have several rows.
+
+    Of a hidden list also which other tables have rows of it: who pitches in one season does so in the next.
+    """
     link = facts.owner_link(table)
     if link is None or link.unique:
         return ()
-    return tuple(of_first(feature, link) for feature in columns if isinstance(feature.source, Own))
+    kinds = (Own, Fanout) if facts.tables[table].hidden else Own
+    return tuple(of_first(feature, link) for feature in columns if isinstance(feature.source, kinds))
 
 
 def in_degree_edges(link: LinkFacts) -> Edges:
