@@ -352,3 +352,8 @@ def test_a_list_needs_members_that_it_owns(seasons: Path) -> None:
     data["tables"]["pitch"]["columns"]["year"] = {"type": "INTEGER", "null": False, "domain": {"range": [1990, 2000]}}
     with pytest.raises(SpecError, match=r"tables.season.list_of: rows of pitch must be owned by rows of the list"):
         Spec.model_validate(data).protection()
+
+
+def test_other_methods_refuse_lists(seasons: Path) -> None:
+    with pytest.raises(SpecError, match=r"tables.season.list_of: this method makes rows without their owners"):
+        privbench.fit(_with_list(seasons), source=seasons, epsilon="8", method="independent")

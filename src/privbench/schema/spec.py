@@ -213,6 +213,11 @@ class Spec(Words):
         """Make the spec in which no key stays inside the entity: rows are owned by the key that says whose they are."""
         if not any(key.inside for table in self.tables.values() for key in table.foreign_keys):
             return self
+        if hidden := [name for name, table in self.tables.items() if table.list_of]:
+            raise SpecError(
+                f"tables.{hidden[0]}.list_of: this method makes rows without their owners, so that it has no use for "
+                "lists. Take the list out, with the keys into it, and give the columns that it has their domains."
+            )
         protection, tables = self.protection(), dict(self.tables)
         for name, table in self.tables.items():
             keys = tuple(k.model_copy(update={"inside": False, "origin": Origin.DECLARED}) for k in table.foreign_keys)
