@@ -221,6 +221,7 @@ def made(
             "stamp": None,
             "condition": None,
             "references": {"note": None, "keys": []},
+            "inside": {"note": None, "keys": []},
             "public": {"orphans_note": None},
         },
     )

@@ -213,7 +213,7 @@ def _ties(folder: Path, manifest: Manifest, receipt: Json) -> Iterator[str]:
     if manifest.receipt != sha256(folder / RECEIPT):
         yield f"{MANIFEST} belongs to another receipt"
     roles = {
-        **{name: table.role for name, table in facts.tables.items()},
+        **{name: table.role for name, table in facts.tables.items() if name not in facts.lists},
         **dict.fromkeys(facts.public_tables, "public"),
     }
     for name in sorted(roles.keys() | manifest.tables.keys()):
@@ -240,7 +240,7 @@ def _file_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
 
 
 def _column_problems(manifest: Manifest, facts: Facts) -> Iterator[str]:
-    """Every column that the receipt names is a column of the bundle."""
+    """Every column that the receipt names is a column of the bundle, but for those of lists, which are not in it."""
     present = {(name, column.name) for name, table in manifest.tables.items() for column in table.columns}
     places = {*facts.domains, *facts.computed, *facts.relative}
     places |= {column.base for column in facts.relative.values() if column.base is not None}
@@ -249,7 +249,7 @@ def _column_problems(manifest: Manifest, facts: Facts) -> Iterator[str]:
         places |= {(holder or name, column) for column in table.key or ()}
     places |= {(link.table, column) for link in facts.references for column in link.columns}
     places |= {(table, column) for table, columns in facts.public_keys for column in columns}
-    for place in sorted(places - present):
+    for place in sorted(p for p in places - present if p[0] not in facts.lists):
         yield f"{shown_place(place)}: is in the receipt, but {MANIFEST} has no such column"
 
 

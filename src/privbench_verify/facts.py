@@ -115,8 +115,12 @@ class Facts:
     neighbours: str
     entity: str
     tables: Mapping[str, PrivateTable]
+    lists: tuple[str, ...]
+    """Tables of the unit that exist in the model alone: what rows of other tables share."""
     references: frozenset[Link]
     """Keys between private tables that are not owner keys."""
+    inside: frozenset[Link]
+    """Keys to rows of the same entity that are not above the row itself, and not owner keys."""
     domains: Mapping[Place, Domain]
     sizes: Mapping[str, int]
     public_tables: tuple[str, ...]
@@ -165,14 +169,16 @@ class Facts:
 
 def read_facts(receipt: Json) -> Facts:
     """Read all that a receipt says beside its numbers and charges; ReceiptError at the first thing that is wrong."""
-    entity, tables = _unit(receipt["unit"])
+    entity, tables, lists = _unit(receipt["unit"])
     names = ("domains", "sizes", "tables", "keys", "orphans", "orphans_note", "parameters")
     public = fields_of(receipt["public"], "public", names, optional=("rules",))
     facts = Facts(
         neighbours=one_of(receipt["neighbours"], "neighbours", NEIGHBOURS),
         entity=entity,
         tables=tables,
+        lists=lists,
         references=_references(receipt["references"], tables),
+        inside=_inside(receipt["inside"], tables),
         domains=_domains(public["domains"]),
         sizes=object_of(public["sizes"], "public.sizes", integer_of),
         public_tables=names_of(public["tables"], "public.tables"),
@@ -184,6 +190,8 @@ def read_facts(receipt: Json) -> Facts:
         relative=_relative(receipt["relative"], tables),
         rules=tuple(list_of(public.get("rules", []), "public.rules", _rule)),
     )
+    if twice := facts.references & facts.inside:
+        raise ReceiptError(f"inside.keys: {next(iter(twice))} is among the references, too")
     _check_note(public["orphans_note"], "public.orphans_note", needed=facts.orphans == "null")
     _check_public(facts)
     _check_releases(facts)
@@ -230,8 +238,8 @@ def _read_computed(value: object, table: str, tables: Mapping[str, PrivateTable]
     return read_equals(value, table, tables, where)
 
 
-def _unit(value: object) -> tuple[str, dict[str, PrivateTable]]:
-    unit = fields_of(value, "unit", ("entity", "weight", "tables"))
+def _unit(value: object) -> tuple[str, dict[str, PrivateTable], tuple[str, ...]]:
+    unit = fields_of(value, "unit", ("entity", "weight", "tables", "lists"))
     if type(unit["weight"]) is not int or unit["weight"] != ENTITY_WEIGHT:
         raise ReceiptError(f"unit.weight is not {ENTITY_WEIGHT}")
     entity = text_of(unit["entity"], "unit.entity")
@@ -241,7 +249,11 @@ def _unit(value: object) -> tuple[str, dict[str, PrivateTable]]:
     for name, table in tables.items():
         _check_table(name, table, entity, tables)
     _check_owners(entity, tables)
-    return entity, tables
+    lists = names_of(unit["lists"], "unit.lists")
+    for name in lists:
+        if name not in tables or tables[name].role != "owned":
+            raise ReceiptError(f"unit.lists: {shown(name)} is no owned table of the unit")
+    return entity, tables, lists
 
 
 def _private_table(value: object, where: str) -> PrivateTable:
@@ -301,6 +313,38 @@ def _references(value: object, tables: Mapping[str, PrivateTable]) -> frozenset[
         raise ReceiptError("references.keys names a key twice")
     _check_note(references["note"], "references.note", needed=bool(keys))
     return frozenset(keys)
+
+
+def _inside(value: object, tables: Mapping[str, PrivateTable]) -> frozenset[Link]:
+    """Keys that stay inside the entity: implied ones, to a table above, of which nothing is counted, and the others."""
+
+    def read(item: object, where: str) -> tuple[Link, bool]:
+        key = fields_of(item, where, ("table", "columns", "target", "role"))
+        link = read_link({name: key[name] for name in ("table", "columns", "target")}, where)
+        implied = one_of(key["role"], f"{where}.role", ("implied", "inside")) == "implied"
+        if link.table not in tables or link.target not in tables or tables[link.table].role != "owned":
+            raise ReceiptError(f"{where}: {link} is not from an owned table to a table of the unit")
+        if tables[link.target].role == "lookup":
+            raise ReceiptError(f"{where}: {link} leads to a lookup, whose rows belong to the rows that reference them")
+        if (tables[link.table].owner, tables[link.table].key) == (link.target, link.columns):
+            raise ReceiptError(f"{where}: {link} is an owner key")
+        if implied != (link.target in _owners(link.table, tables)):
+            raise ReceiptError(f"{where}: {link} is implied if and only if it leads to a table above its own")
+        return link, implied
+
+    inside = fields_of(value, "inside", ("note", "keys"))
+    keys = list_of(inside["keys"], "inside.keys", read)
+    if len({link for link, _ in keys}) < len(keys):
+        raise ReceiptError("inside.keys names a key twice")
+    _check_note(inside["note"], "inside.note", needed=bool(keys))
+    return frozenset(link for link, implied in keys if not implied)
+
+
+def _owners(table: str, tables: Mapping[str, PrivateTable]) -> Iterator[str]:
+    """The tables above a table, from owner to owner."""
+    while (owner := tables[table].owner) is not None:
+        yield owner
+        table = owner
 
 
 def _check_note(value: object, where: str, *, needed: bool) -> None:

@@ -366,7 +366,8 @@ def _of_key_slot(asked: _Asked) -> Feature:
 
 def _held_key(asked: _Asked) -> Link:
     link, facts = asked.link(), asked.facts
-    known = link.target in facts.public_tables or link in facts.references or link == facts.owner_link(asked.table)
+    between = link in facts.references or link in facts.inside or link == facts.owner_link(asked.table)
+    known = link.target in facts.public_tables or between
     if link.table != asked.table or not known:
         raise ReceiptError(f"{asked.where}: {link} is no key of {shown(asked.table)} in the receipt")
     return link
@@ -381,8 +382,10 @@ def _of_fanout(asked: _Asked) -> Feature:
 
 
 def _of_in_degree(asked: _Asked) -> Feature:
-    """How many keys reference the row: of any entity."""
+    """How many keys reference the row: of any entity, or of its own where they stay inside."""
     link = asked.link()
+    if link.target == asked.table and link in asked.facts.inside:
+        return Feature(kind="in-degree")
     if link.target != asked.table or link not in asked.facts.references:
         raise ReceiptError(f"{asked.where}: {link} is no reference to {shown(asked.table)}")
     return Feature(kind="in-degree", in_degree=link)

@@ -67,6 +67,7 @@ _FIELDS = (
     "budget",
     "unit",
     "references",
+    "inside",
     "public",
     "earlier",
     "computed",
@@ -357,6 +358,9 @@ def _assumptions(facts: Facts) -> Iterator[str]:
     if facts.references:
         keys = listed(sorted(map(str, facts.references)))
         yield f"That rows of other entities reference an entity is not protected; the keys are: {keys}."
+    if facts.inside:
+        keys = listed(sorted(map(str, facts.inside)))
+        yield f"These keys count as NULL where they reference rows of another entity: {keys}."
     if facts.orphans == "null":
         yield "Keys to missing rows were counted as NULL; rows with the same missing owner are one entity together."
     for sentence, places in _column_assumptions(facts):

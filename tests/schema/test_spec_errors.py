@@ -100,7 +100,7 @@ def test_the_words_of_a_column(tmp_path: Path, words: str, message: str) -> None
         ),
         ("foreign_keys: [{columns: [a], table: u, references: [x]}]", "foreign_keys.0.references: not a key of u"),
         ("foreign_keys: [{columns: [a, b], table: u, references: [id]}]", "2 columns reference 1."),
-        ("foreign_keys: [{columns: [a], tables: u}]", "Allowed: columns, table, references."),
+        ("foreign_keys: [{columns: [a], tables: u}]", "Allowed: columns, table, references, inside, from."),
         ("owner: [a]", "tables.t.owner: these are not the columns of a foreign key of t. Its foreign keys: none."),
         ("owned_by: w", "tables.t.owned_by: there is no table 'w'."),
     ],

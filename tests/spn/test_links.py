@@ -15,6 +15,7 @@ from privbench.spn.block_link import BlockLink
 from privbench.spn.count_links import DegreeLink, SlotLink
 from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.feature_names import in_degree_column, key_column, null_column, rows_column, shown
+from privbench.spn.inside_link import InsideLink
 from privbench.spn.link import LinkModel
 from privbench.spn.links import KINDS, pack_link, read_link
 from privbench.spn.reference_link import Rates, ReferenceLink
@@ -32,6 +33,7 @@ LINKS: list[LinkModel] = [
     ReferenceLink(column=in_degree_column("a.b"), edges=EDGES, exponent=-1.0, null=None),
     ReferenceLink(column=in_degree_column("a.b"), edges=EDGES, null=None, uncounted=Rates(shape=0.3, more=7.5)),
     ReferenceLink(column=None, null=null_column("a.b")),
+    InsideLink(column=in_degree_column("a.b"), edges=EDGES, exponent=1.0, null=null_column("a.b")),
     BlockLink(column=key_column("a.b"), blocks=3, slots=7),
     SlotLink(counts=np.array([[1.0, 2.0]])),
     DegreeLink(counts=np.array([1.0, 2.0]), null_share=0.25),
@@ -128,8 +130,9 @@ def test_what_each_kind_can_do() -> None:
     can = {link.kind: (link.with_owner, link.carries, link.shares) for link in LINKS}
     assert set(can) == set(KINDS)
     assert {kind for kind, (owner, _, _) in can.items() if owner is not None} == {"fanouts"}
+    assert [link.kind for link in LINKS if link.within_entity] == ["inside"]
     assert {kind for kind, (_, _, shares) in can.items() if shares is not None} == {"slots", "degrees"}
-    assert [link.carries is not None for link in LINKS] == [True, True, True, False, False, False, False]
+    assert [link.carries is not None for link in LINKS] == [True, True, True, False, True, False, False, False]
 
 
 @pytest.mark.parametrize("link", LINKS, ids=lambda link: type(link).__name__)
@@ -137,6 +140,7 @@ def test_columns_by_network(link: LinkModel) -> None:
     wanted = {
         "fanouts": [("rows", 3, True)],
         "in-degrees": [("in-degree", 3, True), ("null", 2, False)],
+        "inside": [("in-degree", 3, True), ("null", 2, False)],
         "blocks": [("key", 4, False)],
         "slots": [("part", 1, False)],
         "degrees": [],

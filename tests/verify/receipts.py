@@ -27,6 +27,8 @@ OWNER = {"table": "visit", "columns": ["person"], "target": "person"}
 ITEM_OWNER = {"table": "item", "columns": ["visit"], "target": "visit"}
 GUEST = {"table": "visit", "columns": ["guest"], "target": "person"}
 PREVIOUS = {"table": "visit", "columns": ["previous"], "target": "visit"}
+PAYER = {"table": "item", "columns": ["payer"], "target": "person"}
+AFTER = {"table": "item", "columns": ["after"], "target": "item"}
 JOB = {"table": "person", "columns": ["job"], "target": "job"}
 TOWN = {"table": "person", "columns": ["town"], "target": "town"}
 PRIZE = {"table": "prize", "columns": ["winner"], "target": "person"}
@@ -170,6 +172,10 @@ def receipt(nodes: Nodes) -> Json:
         "budget": budget,
         "unit": unit(),
         "references": {"note": "Being referenced is not protected.", "keys": [GUEST, PREVIOUS, JOB]},
+        "inside": {
+            "note": "Rows of the same entity.",
+            "keys": [{**PAYER, "role": "implied"}, {**AFTER, "role": "inside"}],
+        },
         "public": {
             "domains": [
                 *(domain("person", column, "schema") for column in ("age", "sex")),
@@ -207,6 +213,7 @@ def unit() -> Json:
     return {
         "entity": "person",
         "weight": W,
+        "lists": [],
         "tables": {
             "person": table("entity", None, None, 1, "derived"),
             "visit": table("owned", "person", ["person"], CAP, "chosen"),

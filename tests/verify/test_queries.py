@@ -10,6 +10,7 @@ from privbench_verify.receipt import verify_receipt
 
 from ..failing import assert_fails
 from .receipts import (
+    AFTER,
     CAP,
     GUEST,
     ITEM_OWNER,
@@ -67,6 +68,7 @@ QUERIES: dict[str, Asked] = {
     "two in-degrees": by("person", AGE, GUESTS, GUESTS, sensitivity=5 * W, additive=False),
     "in-degree of a self reference": by("visit", axis("in-degree", link=PREVIOUS), sensitivity=3 * W, additive=False),
     "in-degree of a lookup": by("job", axis("in-degree", link=JOB), sensitivity=3 * W, additive=False),
+    "in-degree of a key inside": by("item", axis("in-degree", link=AFTER), axis("null key", 2, link=AFTER)),
     "in-degree of the owner": by("visit", owner(GUESTS), sensitivity=3 * W, additive=False),
     "in-degree of the first sibling": by(
         "visit", first(axis("in-degree", link=PREVIOUS)), sensitivity=3 * W, additive=False

@@ -12,12 +12,15 @@ from privbench_verify.receipt import verify_receipt
 
 from ..failing import assert_fails
 from .receipts import (
+    AFTER,
     AGES,
     COSTS,
     DELTA,
     EPSILON,
     GUEST,
     OWNER,
+    PAYER,
+    PREVIOUS,
     TAIL,
     THRESHOLD,
     THRESHOLDS,
@@ -292,6 +295,36 @@ ANY: dict[str, tuple[Change, str]] = {
         lambda r: r["references"]["keys"].append({**GUEST, "target": "town"}),
         "is not between tables of the unit",
     ),
+    "keys inside the entity that are no object": (lambda r: r.update(inside=[]), "inside is not an object"),
+    "an owner key among those inside": (
+        lambda r: r["inside"]["keys"].append({**OWNER, "role": "implied"}),
+        "is an owner key",
+    ),
+    "a key inside twice": (lambda r: r["inside"]["keys"].append({**AFTER, "role": "inside"}), "names a key twice"),
+    "a reference that is inside, too": (
+        lambda r: r["inside"]["keys"].append({**PREVIOUS, "role": "inside"}),
+        "is among the references, too",
+    ),
+    "a key into a lookup said to stay inside": (
+        lambda r: r["inside"]["keys"].append({**PAYER, "target": "job", "role": "inside"}),
+        "leads to a lookup",
+    ),
+    "a key of the entity table said to stay inside": (
+        lambda r: r["inside"]["keys"].append(
+            {"table": "person", "columns": ["best"], "target": "visit", "role": "inside"}
+        ),
+        "is not from an owned table",
+    ),
+    "an implied key said to be drawn": (
+        lambda r: r["inside"]["keys"][0].update(role="inside"),
+        "is implied if and only",
+    ),
+    "a drawn key said to be implied": (
+        lambda r: r["inside"]["keys"][1].update(role="implied"),
+        "is implied if and only",
+    ),
+    "an unknown role of a key inside": (lambda r: r["inside"]["keys"][1].update(role="x"), "not one of: implied"),
+    "no note on keys inside": (lambda r: r["inside"].update(note=None), "inside.note is missing"),
     "no note on references": (lambda r: r["references"].update(note=None), "references.note is missing"),
     "no note on orphans": (public(orphans="null"), "orphans_note is missing"),
     "a note on no orphans": (public(orphans_note="none"), "must be null here"),

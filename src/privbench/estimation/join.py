@@ -8,8 +8,9 @@ row where keys tell rows apart. Where links are counts of their own, one pass ov
 the rows are those of a sample.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from privbench.encode.predicate import All
 from privbench.errors import SpecError
@@ -17,7 +18,7 @@ from privbench.estimation.context import Filters, JoinContext
 from privbench.estimation.nodes import PrivateNode, PublicNode, SampledNode
 from privbench.estimation.values import asks_for_values
 from privbench.model.model import Model
-from privbench.schema.unit import Link, Protection, Role
+from privbench.schema.unit import Link, LinkKind, Protection, Role
 from privbench.spn.infer import probability
 
 Place = tuple[str, str]
@@ -51,11 +52,12 @@ def join_tree(protection: Protection, tables: Mapping[str, str], joins: Sequence
     groups = _groups(joins)
     edges = [
         Edge(holder=a, target=b, link=link)
-        for link in protection.links
+        for link in protection.keys
         for a in tables
         for b in tables
         if a != b and tables[a] == link.table and tables[b] == link.target and _follows(groups, a, b, link)
     ]
+    edges = [e for e in edges if e.link.kind is not LinkKind.IMPLIED or e.target not in _by_owners(edges, e.holder)]
     added: dict[str, str] = {}
     for group in groups:
         edges += _through_absent(protection, tables, group, edges, added)
@@ -82,14 +84,14 @@ class JoinWeights:
 
     def total(self) -> float:
         """The product over the trees of the forest of joins."""
-        left, product = dict(self._tree.tables), 1.0
+        left, rows = dict(self._tree.tables), 1.0
         while left:
             root = next(iter(left))
             reached = self._reached(root)
             for alias in reached:
                 del left[alias]
-            product *= self._alone(root) if len(reached) == 1 and self._is_simple(root) else self._joined(root, reached)
-        return product
+            rows *= self._alone(root) if len(reached) == 1 and self._is_simple(root) else self._joined(root, reached)
+        return rows
 
     def _is_simple(self, alias: str) -> bool:
         """Whether only modelled columns of the entity table are asked for: its network answers exactly."""
@@ -153,23 +155,48 @@ def _follows(groups: Sequence[set[Place]], holder: str, target: str, link: Link)
     return all(any({(holder, c), (target, r)} <= group for group in groups) for c, r in pairs)
 
 
+def _by_owners(edges: Sequence[Edge], alias: str) -> Iterator[str]:
+    """What a query calls the tables above a table, as far as it follows owner keys."""
+    above = {edge.holder: edge.target for edge in edges if edge.link.kind is LinkKind.OWNER}
+    while alias in above:
+        alias = above[alias]
+        yield alias
+
+
+def _told_above(
+    protection: Protection, tables: Mapping[str, str], edges: Sequence[Edge]
+) -> Iterator[tuple[Place, Place]]:
+    """Columns of implied keys that equal those of a row above: where the query follows the owner keys, it is told."""
+    for alias, table in tables.items():
+        for link, above in product(protection.implied_of(table), _by_owners(edges, alias)):
+            for other in (k for k in protection.keys if k.table == tables.get(above)):
+                if (other.target, other.key.references) == (link.target, link.key.references):
+                    yield from zip(
+                        ((alias, c) for c in link.key.columns), ((above, c) for c in other.key.columns), strict=True
+                    )
+
+
 def _through_absent(
     protection: Protection, tables: Mapping[str, str], group: set[Place], edges: Sequence[Edge], added: dict[str, str]
 ) -> list[Edge]:
     """Edges to a table that the query leaves out, for equal columns that the edges do not connect."""
     clusters = [{place} for place in sorted(group)]
-    for edge in edges:
-        for c, r in zip(edge.link.key.columns, edge.link.key.references, strict=True):
-            joined = [k for k in clusters if k & {(edge.holder, c), (edge.target, r)}]
-            if len(joined) == 2:
-                clusters = [k for k in clusters if k not in joined] + [joined[0] | joined[1]]
+    followed = [
+        ((edge.holder, c), (edge.target, r))
+        for edge in edges
+        for c, r in zip(edge.link.key.columns, edge.link.key.references, strict=True)
+    ]
+    for pair in (*followed, *_told_above(protection, tables, edges)):
+        joined = [k for k in clusters if k & set(pair)]
+        if len(joined) == 2:
+            clusters = [k for k in clusters if k not in joined] + [joined[0] | joined[1]]
     if len(clusters) == 1:
         return []
     links = {
         place: link
         for place in group
-        for link in protection.links_of(tables[place[0]])
-        if link.key.columns == (place[1],)
+        for link in protection.keys
+        if link.table == tables[place[0]] and link.key.columns == (place[1],)
     }
     targets = {(links[p].target, links[p].key.references) if p in links else None for k in clusters for p in k}
     target = next(iter(targets))

@@ -212,7 +212,8 @@ def filter_mask(context: JoinContext, name: str, column: str, predicates: Sequen
         raise SpecError(f"{where}: {UNKNOWN}")
     if equals is not None:
         return satisfying(where, table.column(column).type, _numbers(context, name, column), predicates).astype(float)
-    link = next((k for k in context.model.protection.links_of(name) if column in k.key.columns), None)
+    keys = (k for k in context.model.protection.keys if k.table == name and column in k.key.columns)
+    link = min(keys, key=lambda k: len(k.key.columns), default=None)
     if link is None:
         return context.key_mask(where, table, column, predicates)
     return _by_target(context, where, link, predicates)

@@ -4,6 +4,7 @@ Drawn as `generate` draws them, from a fixed seed, so that a model always gives 
 model. No keys are repaired, and no values are decoded but those of columns coded as differences.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,7 +17,7 @@ from privbench.generation.carried import Spools
 from privbench.generation.draws import Block, DrawRun, Draws
 from privbench.io.staging import private_folder
 from privbench.model.model import Model
-from privbench.schema.unit import LinkKind
+from privbench.schema.unit import LinkKind, Protection
 
 ENTITIES, ROWS = 30_000, 300_000
 """About how many entities a sample has, and at most how many rows in all tables."""
@@ -33,6 +34,8 @@ class SampledTable:
     codes: dict[str, NDArray[np.uint16]]
     targets: dict[str, Rows]
     """By key: its target row, of the sample or of a public table; -1 for NULL."""
+    further_up: Rows
+    """Of a row without owner, the row that its nearest implied key references; -1 for none, and for other rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,6 +75,7 @@ def _draw(model: Model, scale: float, seed: int) -> Sampled:
         sizes = dict(run.planned)
         for name in (n for n in run.order if n in model.tables):
             tables[name] = _table(name, run.draws(name, sizes), run.spools)
+            tables[name].targets.update(_implied(model.protection, name, tables))
             sizes[name] = tables[name].rows
     return Sampled(tables=tables, scale=scale, seed=seed)
 
@@ -87,7 +91,29 @@ def _table(name: str, draws: Draws, spools: Spools) -> SampledTable:
         rows=sum(block.rows for block in blocks),
         codes=_joined([block.codes for block in blocks]),
         targets=_joined([{key: _absolute(block, key) for key in block.targets} for block in blocks]),
+        further_up=np.concatenate([np.empty(0, np.int64), *(block.further_up for block in blocks)]),
     )
+
+
+def _implied(protection: Protection, name: str, tables: Mapping[str, SampledTable]) -> dict[str, Rows]:
+    """The rows above that implied keys reference."""
+    keys, own = protection.implied_of(name), tables[name]
+
+    def above(table: str, rows: Rows, target: str) -> Rows:
+        while table != target:
+            owner = protection.owner_link(table)
+            assert owner is not None  # noqa: S101  the target is above
+            rows, table = np.append(tables[table].targets[owner.name], -1)[rows], owner.target
+        return rows
+
+    return {
+        link.name: np.where(
+            own.further_up < 0,
+            above(name, np.arange(own.rows), link.target),
+            above(keys[0].target, own.further_up, link.target),
+        )
+        for link in keys
+    }
 
 
 def _absolute(block: Block, key: str) -> Rows:

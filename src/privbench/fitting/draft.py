@@ -20,6 +20,7 @@ from privbench.encode.suggest import suggest_domain
 from privbench.encode.text import fixed_edges, made_up_domain
 from privbench.errors import SchemaError, SpecError
 from privbench.fitting.draft_relative import Tell, with_relative
+from privbench.fitting.inside import FoundInside, find_inside
 from privbench.io.base import Source
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
@@ -30,9 +31,10 @@ from privbench.schema.choices import Place, closest, flag, leave_out
 from privbench.schema.computed import ComputedOrigin
 from privbench.schema.domain import Domain, Origin, Text
 from privbench.schema.expression import ColumnName, Expression
+from privbench.schema.inside import with_implied, with_inside
 from privbench.schema.spec import Orphans, Spec
 from privbench.schema.table_spec import LONGEST_NAME, ColumnSpec, ForeignKeySpec, IndexSpec, RuleSpec, TableSpec
-from privbench.schema.tables import Column, Schema, Table
+from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import Kind
 from privbench.schema.unit import Neighbours, Protection, Role, protect
 
@@ -83,22 +85,32 @@ def draft(
         schema = opened.schema()
         places = {*_named(schema, drop_columns), *_without_codec(schema, drop)}
         schema = _with_computable(schema, places, public)
-        protection = protect(
-            leave_out(schema.tables, columns=places),
-            entity=unit,
-            neighbours=neighbours,
-            owners=owners or {},
-            public=public,
-            lookups=lookups or {},
-            drop=drop,
-        )
+        kept = leave_out(schema.tables, columns=places)
+        kept = with_implied(kept, public=[*public, *drop, *(lookups or {})], owners=owners or {})
+
+        def protected(schema: Schema, owners: Mapping[str, tuple[str, ...]]) -> Protection:
+            return protect(
+                schema,
+                entity=unit,
+                neighbours=neighbours,
+                owners=owners,
+                public=public,
+                lookups=lookups or {},
+                drop=drop,
+            )
+
+        protection = protected(kept, owners or {})
+        found = FoundInside()
+        if domains == DATA and find:
+            found = find_inside(opened, protection, declared=owners or {})
+            protection = protected(with_inside(kept, found.keys), {**(owners or {}), **found.owners})
         if domains == PRIVATE:
             _refuse_guesses(protection)
         look = _Private() if domains == PRIVATE else _Data(opened, entities=opened.rows(protection.entity))
         tables = {}
         for at, table in enumerate(schema.tables):
             progress(f"drafting {table.name}", at, len(schema.tables))
-            tables[table.name] = _table(look, protection, table, dropped=table.name in drop, places=places)
+            tables[table.name] = _table(look, protection, table, found, dropped=table.name in drop, places=places)
         if find and isinstance(look, _Data):
             progress("comparing columns", 0, 1)
             tables = with_relative(opened, protection, tables, entities=look.entities, tell=tell)
@@ -175,7 +187,13 @@ def _without_codec(schema: Schema, drop: Collection[str]) -> list[Place]:
 
 
 def _table(
-    look: "_Private | _Data", protection: Protection, table: Table, *, dropped: bool, places: Collection[Place]
+    look: "_Private | _Data",
+    protection: Protection,
+    table: Table,
+    found: FoundInside,
+    *,
+    dropped: bool,
+    places: Collection[Place],
 ) -> TableSpec:
     if dropped:
         return TableSpec(drop=True)
@@ -189,9 +207,7 @@ def _table(
         key=kept.primary_key,
         unique=kept.uniques,
         indexes={i.name: IndexSpec(columns=i.columns, unique=i.unique) for i in kept.indexes},
-        foreign_keys=tuple(
-            ForeignKeySpec(columns=k.columns, table=k.table, references=k.references) for k in kept.foreign_keys
-        ),
+        foreign_keys=tuple(_key(table.name, key, found) for key in kept.foreign_keys),
         owner=protection.owners[table.name].columns if role is Role.OWNED else None,
         owned_by=protection.lookups[table.name][0] if role is Role.LOOKUP else None,
         public=role is Role.PUBLIC,
@@ -205,6 +221,13 @@ def _rules(table: Table, kept: Table, schema: Schema) -> Iterator[RuleSpec]:
     for check in table.checks:
         why = why_not(check, kept, schema) if check in kept.checks else "it names a column that is left out"
         yield RuleSpec(check=check.sql, left_out=why and why[:LONGEST_NAME])
+
+
+def _key(table: str, key: ForeignKey, found: FoundInside) -> ForeignKeySpec:
+    origin = Origin.DATA if (table, key.columns) in found.keys else Origin.SCHEMA if key.inside else Origin.DECLARED
+    return ForeignKeySpec(
+        columns=key.columns, table=key.table, references=key.references, inside=key.inside, origin=origin
+    )
 
 
 class _Private:

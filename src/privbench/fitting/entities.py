@@ -1,8 +1,11 @@
 """Whose rows are whose: from key positions to the entity of every row, before anything is spent.
 
-A row belongs to the entity that its owner key leads to. A row without an owner is an entity of its own; rows that
-reference the same missing owner are one entity together. A lookup row that several rows reference becomes a copy for
-each, so that every row belongs to exactly one entity.
+A row belongs to the entity that its owner key leads to, or first of all its implied keys, where it has some. A row
+without any of them is an entity of its own; rows that reference the same missing owner are one entity together. A
+lookup row that several rows reference becomes a copy for each, so that every row belongs to exactly one entity.
+
+Keys that stay inside the entity are NULL from here on where they do not: whether they do is a function of the entity's
+own rows, and nothing else of the row that they reference is looked at.
 """
 
 from collections.abc import Mapping
@@ -13,8 +16,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.encode.coded import CodedTable
-from privbench.encode.keys import MISSING, NULL, entities_by_owner, own_entities, owners_of_lookup
-from privbench.schema.unit import Protection, Role, key_name
+from privbench.encode.keys import MISSING, NULL, own_entities, owners_of_lookup
+from privbench.schema.unit import LinkKind, Protection, Role, key_name
 
 Positions = NDArray[np.int64]
 
@@ -38,7 +41,7 @@ class RawTable:
 
 
 def assign_entities(protection: Protection, tables: Mapping[str, RawTable]) -> dict[str, CodedTable]:
-    """Find the entity of every row, owners first; keys to missing rows become NULL."""
+    """Find the entity of every row, owners first; keys to missing rows, or out of the entity, become NULL."""
     for table in (t for t in protection.order if t in protection.lookups):  # owners first: copies reference rows, too
         owner, key = protection.lookups[table]
         name = key_name(owner, key)
@@ -46,13 +49,25 @@ def assign_entities(protection: Protection, tables: Mapping[str, RawTable]) -> d
     entities = {protection.entity: own_entities(tables[protection.entity].rows)}
     free = tables[protection.entity].rows
     for table in protection.order[1:]:
-        owner, positions = _owners(protection, table, tables)
-        entities[table], free = _entities(positions, entities[owner], next_entity=free)
+        entities[table] = np.full(tables[table].rows, NULL)
+        for owner, positions in _owners(protection, table, tables):
+            found, free = _entities(positions, entities[owner], next_entity=free)
+            entities[table] = np.where(entities[table] == NULL, found, entities[table])
+        alone = np.flatnonzero(entities[table] == NULL)
+        entities[table][alone] = free + np.arange(len(alone))
+        free += len(alone)
+    inside = {k.name for k in protection.links if k.kind in (LinkKind.OWNER, LinkKind.INSIDE)}
+    implied = {k.name for k in protection.implied}
+    targets = {k.name: k.target for k in protection.links}
     return {
         name: CodedTable(
             codes=raw.codes,
             keys={
-                key: np.where(positions.rows == MISSING, NULL, positions.rows) for key, positions in raw.keys.items()
+                key: inside_keys(positions.rows, entities[name], entities[targets[key]])
+                if key in inside
+                else np.where(positions.rows == MISSING, NULL, positions.rows)
+                for key, positions in raw.keys.items()
+                if key not in implied
             },
             entities=entities[name],
         )
@@ -60,23 +75,37 @@ def assign_entities(protection: Protection, tables: Mapping[str, RawTable]) -> d
     }
 
 
+def inside_keys(rows: Positions, entities: Positions, target_entities: Positions) -> Positions:
+    """The rows that keys reference, NULL where these are missing or of another entity than the row itself.
+
+    >>> inside_keys(np.array([0, 1, -1, -2]), np.array([7, 7, 7, 7]), np.array([7, 8])).tolist()
+    [0, -1, -1, -1]
+    """
+    there = np.append(target_entities, NULL)[np.maximum(rows, NULL)] == entities
+    return np.where(there & (rows >= 0), rows, NULL)
+
+
 def _entities(owner: KeyPositions, owner_entities: Positions, *, next_entity: int) -> tuple[Positions, int]:
-    """Entity numbers by owner, a missing owner standing for all rows that reference it; and the next free number."""
+    """Entity numbers by owner, a missing owner standing for all rows that reference it; and the next free number.
+
+    >>> key = KeyPositions(rows=np.array([1, -1, -2]), missing=np.array([-1, -1, 0]))
+    >>> _entities(key, np.array([4, 5]), next_entity=9)
+    (array([ 5, -1,  9]), 10)
+    """
     lost = int(owner.missing.max(initial=-1)) + 1
-    stand_ins = np.append(owner_entities, next_entity + np.arange(lost))
+    known = np.concatenate([owner_entities, next_entity + np.arange(lost), [NULL]])
     positions = np.where(owner.rows == MISSING, len(owner_entities) + owner.missing, owner.rows)
-    return entities_by_owner(positions, stand_ins, next_entity=next_entity + lost)
+    return known[positions], next_entity + lost
 
 
-def _owners(protection: Protection, table: str, tables: Mapping[str, RawTable]) -> tuple[str, KeyPositions]:
-    """The owner table of a table, and the owner row of each of its rows."""
+def _owners(protection: Protection, table: str, tables: Mapping[str, RawTable]) -> list[tuple[str, KeyPositions]]:
+    """The keys that say whose a table's rows are, the first that is not NULL of each: target table, target rows."""
     if protection.roles[table] is not Role.LOOKUP:
-        key = protection.owners[table]
-        return key.table, tables[table].keys[key_name(table, key)]
+        return [(key.table, tables[table].keys[key_name(table, key)]) for key in protection.owner_keys(table)]
     owner, key = protection.lookups[table]
     referenced = tables[owner].keys[key_name(owner, key)].rows
     owners = owners_of_lookup(referenced, tables[table].rows)
-    return owner, KeyPositions(rows=owners, missing=np.full(len(owners), -1, np.int64))
+    return [(owner, KeyPositions(rows=owners, missing=np.full(len(owners), -1, np.int64)))]
 
 
 def _copy_shared(lookup: RawTable, references: KeyPositions) -> KeyPositions:

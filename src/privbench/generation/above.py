@@ -19,6 +19,7 @@ def asked_above(protection: Protection, table: str) -> set[Place]:
     asked = values_needed(protection, table) | named_elsewhere(protection, table)
     checks = protection.schema.table(table).checks
     asked |= {(n.table, n.column) for check in checks for n in check.columns if n.table is not None}
+    asked |= {(k.target, column) for k in protection.implied_of(table) for column in k.key.references}
     return {place for place in asked if place[0] != table}
 
 

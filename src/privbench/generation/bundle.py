@@ -44,7 +44,7 @@ def write_companions(
 
     `rules` says by table what it took to keep its rules.
     """
-    schema = model.protection.schema
+    schema = model.protection.schema.published()
     _write(folder / "schema.sql", "\n".join([*_notes(schema), render_ddl(schema, Dialect.ANSI)]) + "\n")
     _write(folder / "schema.duckdb.sql", _duckdb_script(schema) + "\n")
     write_receipt(folder / RECEIPT, model.receipt)
@@ -93,7 +93,7 @@ def _manifest(
 ) -> dict[str, Any]:
     """What the bundle holds, and of which model and receipt it is."""
     protection = model.protection
-    stems = file_stems(t.name for t in protection.schema.tables)
+    stems = file_stems(t.name for t in protection.schema.published().tables)
     tables = {
         table.name: {
             "role": protection.roles[table.name].value,
@@ -102,7 +102,7 @@ def _manifest(
             "files": _files(folder, stems[table.name]),
             **({"rules": asdict(rules[table.name])} if table.name in rules else {}),
         }
-        for table in protection.schema.tables
+        for table in protection.schema.published().tables
     }
     return {
         "version": 1,
@@ -148,7 +148,7 @@ def _readme(
 ) -> Iterator[str]:
     """The lines of the README. Whatever holds a name goes through `markdown`."""
     protection = model.protection
-    stems = file_stems(t.name for t in protection.schema.tables)
+    stems = file_stems(t.name for t in protection.schema.published().tables)
     yield from (
         "# A synthetic database made by PrivBench",
         "",
@@ -162,7 +162,7 @@ def _readme(
         yield f"The ids of {entity} are those of the source: public tables reference them, so they count as public."
         yield ""
     yield from ("## Load it", "", sink_kind(form).loading.format(table=stems[next(iter(rows))]), "")
-    if omitted := [markdown(f"{t} {k}") for t, k in omitted_keys(protection.schema, Dialect.DUCKDB)]:
+    if omitted := [markdown(f"{t} {k}") for t, k in omitted_keys(protection.schema.published(), Dialect.DUCKDB)]:
         yield from (f"DuckDB goes without these keys, which it cannot hold: {'; '.join(omitted)}.", "")
     yield from (f"## Tables (scale factor {scale:g}, seed {seed})", "", "| table | role | rows |", "|---|---|---|")
     yield from (f"| {markdown(name)} | {protection.roles[name].value} | {count} |" for name, count in rows.items())

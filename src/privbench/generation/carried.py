@@ -22,7 +22,9 @@ from privbench.spn.link import LinkModel
 from privbench.spn.nodes import given_columns
 
 ENTITY = "entity"
-"""The column of the entity that a row belongs to."""
+"""The column of the entity that a row belongs to; rows stand in the order of entities."""
+LONE = 2**62
+"""Rows without an owner come last: their entities are numbered from here on."""
 
 
 def feature(name: str) -> str:
@@ -143,6 +145,8 @@ class Spools:
         for key, link in self._into(table):
             if link.with_owner is not None:
                 types |= {feature(name): np.uint16 for name in _asked(self._model.tables[key.table])}
+                types[ENTITY] = np.int64
+            if link.within_entity:
                 types[ENTITY] = np.int64
             if link.carries is not None:
                 types[number(key)] = np.float64 if link.carries.cumulated else np.int64

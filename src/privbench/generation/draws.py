@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.generation.blocks import OwnerBlocks, Span, child_spans, given_codes, spans
-from privbench.generation.carried import Spools, number
+from privbench.generation.carried import ENTITY, LONE, Spools, number
 from privbench.generation.computed import counted_keys
 from privbench.generation.keys import keeps_entity_keys
 from privbench.generation.sizes import Sizes, most_rows_per_owner, planned_rows, within_reach
@@ -49,6 +49,8 @@ class Block:
     counts: dict[str, Rows]
     """By owner key into the table: how many child rows come with each row, where a computed column says so."""
     entities: Rows
+    further_up: Rows
+    """Of a row without owner, the row that its nearest implied key references; -1 for none, and for other rows."""
     rng: Rng
 
     def features(self, names: set[str], kept: Rows | None = None) -> dict[str, Codes]:
@@ -110,6 +112,7 @@ class Draws:
         self._model = model.tables[name]
         self._links = model.protection.links_of(name)
         self._owner = model.protection.owner_link(name)
+        self._implied = model.protection.implied_of(name)
         self._spools = spools
         self._known = known or {}
         self._most = most_rows_per_owner(model, name, sizes)
@@ -159,6 +162,7 @@ class Draws:
             network=self._model.network,
             carried=self._spools.of(link.target) if self._spools.is_made(link.target) else None,
             number=number(link),
+            entity=ENTITY,
             points=Points(_stream(*self._seed, APART, place).random()),
         )
 
@@ -170,21 +174,30 @@ class Draws:
         if given is not None:
             given |= first_codes(self._model.network, codes, firsts)
         parts = codes.pop(COMPONENT, np.zeros(span.rows, np.uint16)).astype(np.int64)
+        entities, further_up = self._entities(span), np.full(span.rows, -1)
+        own = entities
+        if self._implied and span.owner_block is None and self._sizes[self._implied[0].target]:
+            above = self._spools.of(self._implied[0].target)
+            places = rng.integers(0, above.rows, span.rows)
+            further_up, own = places, above.mapped(ENTITY)[places]
         block = Block(
             first_row=span.first_row,
             rows=span.rows,
             codes=codes,
             given=given,
-            targets=self._draw_targets(span, codes, parts, rng),
+            targets=self._draw_targets(span, codes, parts, own, rng),
             local=self._local,
             counts={counted.link.name: counted.draw(codes, rng) for counted in self._counted},
-            entities=self._entities(span),
+            entities=entities,
+            further_up=further_up,
             rng=rng,
         )
         unordered = self._owner is not None and span.owners is not None and span.owner_block is None
         return _grouped(block, self._owner.name) if unordered and self._owner else block
 
-    def _draw_targets(self, span: Span, codes: dict[str, Codes], parts: Rows, rng: Rng) -> dict[str, Rows]:
+    def _draw_targets(
+        self, span: Span, codes: dict[str, Codes], parts: Rows, entities: Rows, rng: Rng
+    ) -> dict[str, Rows]:
         """The row that each key references, -1 for NULL."""
         block = RowBlock(
             first_row=span.first_row,
@@ -193,15 +206,16 @@ class Draws:
             parts=parts,
             owners=span.owners,
             fanouts=None if span.owner_block is None else span.owner_block.fanouts,
+            entities=entities,
         )
         return {name: self._model.links[name].draw(block, rows, rng=rng) for name, rows in self._targets.items()}
 
     def _entities(self, span: Span) -> Rows:
-        """Of owned rows their owner's; any other row is an entity of its own."""
+        """Of owned rows their owner's; any other row counts as an entity of its own."""
         if span.owner_block is not None:
             return np.repeat(span.owner_block.entities, span.owner_block.fanouts)
         own = np.arange(span.first_row, span.first_row + span.rows)
-        return own if self._owner_blocks is None else -1 - own
+        return own if self._owner_blocks is None else LONE + own
 
 
 def _stream(*entropy: int) -> Rng:

@@ -57,20 +57,23 @@ def generate(
     with staged(Path(out), force=force) as folder, private_folder() as spool:
         (folder / "data").mkdir(parents=True)
         run = _Run(model, scale=scale, seed=seed, spool=spool)
-        with closing(run), open_sink(folder / "data", schema=model.protection.schema, format=form) as sink:
+        published = model.protection.schema.published()
+        with closing(run), open_sink(folder / "data", schema=published, format=form) as sink:
             for table, batch in run.batches(progress):
-                sink.write(table, batch)
+                if not model.protection.schema.table(table).list_of:
+                    sink.write(table, batch)
+        rows = {table.name: run.written[table.name] for table in published.tables}
         write_companions(
             folder,
             model,
-            rows=run.written,
+            rows=rows,
             form=form,
             lost=run.lost(),
             rules=run.rule_counts,
             scale=scale,
             seed=seed,
         )
-        return run.written
+        return rows
 
 
 def check_request(scale: float, seed: int | None) -> None:

@@ -30,6 +30,17 @@ def keeps_entity_keys(model: Model, scale: float) -> bool:
 
 OWNER_ROWS = "\0owner"
 """The spooled column of the owner of each row; no column of a table has this name."""
+FURTHER_UP = -1
+"""Owners below this stand for rows of a table further up: the first for row 0, and so on."""
+
+
+def rows_further_up(owners: NDArray[np.int64], further_up: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Owners, and where there is none the row of a table further up, if there is one.
+
+    >>> rows_further_up(np.array([7, -1, -1]), np.array([-1, 3, -1])).tolist()
+    [7, -5, -1]
+    """
+    return np.where((owners < 0) & (further_up >= 0), FURTHER_UP - 1 - further_up, owners)
 
 
 class KeyMaker:
@@ -74,13 +85,34 @@ class KeyMaker:
             return made.take(pa.array(np.cumsum(~null) - 1, mask=null))
         return _taken(self._table(name).column(column), rows)
 
-    def above(self, owner: str, rows: NDArray[np.int64], *, table: str, column: str) -> pa.Array:
-        """A column of the rows above some rows, given their owners in the table `owner`; NULL where there is none."""
-        while owner != table:
+    def above(
+        self, owner: str, rows: NDArray[np.int64], *, table: str, column: str, further_up: str | None = None
+    ) -> pa.Array:
+        """A column of the rows above some rows, given their owners in the table `owner`; NULL where there is none.
+
+        An owner may be a row further up (`rows_further_up`) of the table that `further_up` names.
+        """
+        return self.values(table, column, self.rows_above(owner, rows, table=table, further_up=further_up))
+
+    def rows_above(
+        self, owner: str, rows: NDArray[np.int64], *, table: str, further_up: str | None
+    ) -> NDArray[np.int64]:
+        """The row numbers of the rows above in `table`, -1 where there is none."""
+        protection = self._model.protection
+        waiting = {} if further_up is None else {further_up: rows}
+        while True:
+            if owner in waiting:
+                skipped = waiting.pop(owner)
+                rows = np.where(skipped < FURTHER_UP, FURTHER_UP - 1 - skipped, rows)
+            if owner == table:
+                return np.maximum(rows, -1)
             if (rows >= 0).any():
-                rows = _taken(self._table(owner).column(OWNER_ROWS), rows).fill_null(-1).to_numpy(zero_copy_only=False)
-            owner = self._model.protection.owners[owner].table
-        return self.values(table, column, rows)
+                above = _taken(self._table(owner).column(OWNER_ROWS), np.maximum(rows, -1))
+                rows = np.where(rows >= 0, above.fill_null(-1).to_numpy(zero_copy_only=False), -1)
+                if implied := protection.implied_of(owner):
+                    before = waiting.get(implied[0].target, np.int64(-1))
+                    waiting[implied[0].target] = np.where(rows < FURTHER_UP, rows, before)
+            owner = protection.owners[owner].table
 
     def spool(self, table: Table, batch: pa.RecordBatch, owners: NDArray[np.int64] | None = None) -> None:
         """Keep the columns that other tables' keys reference, copy or are made from, if they cannot be computed.
@@ -111,7 +143,8 @@ class KeyMaker:
         public = self._model.protection.roles[table.name] is Role.PUBLIC
         wanted = [
             link.key.references
-            for link in self._model.protection.links_to(table.name)
+            for link in self._model.protection.keys
+            if link.target == table.name
             if public or not is_numbered(table, link.key.references)
         ]
         schema = self._model.protection.schema

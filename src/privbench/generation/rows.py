@@ -23,7 +23,7 @@ from privbench.generation.blocks import BLOCK_ROWS
 from privbench.generation.carried import Spools
 from privbench.generation.computed import copied_columns, number_columns
 from privbench.generation.draws import Block, Draws
-from privbench.generation.keys import KeyMaker
+from privbench.generation.keys import KeyMaker, rows_further_up
 from privbench.generation.relative import RelativeColumns, difference
 from privbench.generation.ruled import KeptRules, RuleCounts, without_broken_keys
 from privbench.generation.sizes import Sizes
@@ -58,6 +58,9 @@ class PrivateRows:
         self._relative = RelativeColumns(model, name)
         self._links = model.protection.links_of(name)
         self._owner = model.protection.owner_link(name)
+        self._implied = model.protection.implied_of(name)
+        self._settled = {c for link in self._implied for c in link.key.columns}
+        self._settled |= set() if self._owner is None else set(self._owner.key.columns)
         self._draws = draws
         self._sizes = sizes
         self._keys = keys
@@ -124,7 +127,12 @@ class PrivateRows:
             values = without_broken_keys(self._protection.schema, self._table, self._key_rules, values)
         values |= self._computed_values(block, values, kept)
         self._carry(block, kept)
-        return values, None if self._owner is None else block.targets[self._owner.name][kept]
+        return values, None if self._owner is None else self._owners(block)[kept]
+
+    def _owners(self, block: Block) -> Places:
+        """The owners of a block's rows; of rows without one, rows further up."""
+        assert self._owner is not None  # noqa: S101  else nothing is above
+        return rows_further_up(block.targets[self._owner.name], block.further_up)
 
     def _ruled(self, block: Block, values: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], NDArray[np.bool_]]:
         """The values with rows drawn again that break a rule, and the rows that break one still."""
@@ -216,9 +224,10 @@ class PrivateRows:
     def _above(self, block: Block, table: str, column: str, *, places: Places | None = None) -> pa.Array:
         """A column of the rows above those of a block, or of some of them; NULL for rows without an owner."""
         assert self._owner is not None  # noqa: S101  else nothing is above
-        owners = block.targets[self._owner.name]
+        further_up = self._implied[0].target if self._implied else None
+        owners = self._owners(block)
         owners = owners if places is None else owners[places]
-        return self._keys.above(self._owner.target, owners, table=table, column=column)
+        return self._keys.above(self._owner.target, owners, table=table, column=column, further_up=further_up)
 
     def _carry(self, block: Block, kept: Places) -> None:
         codes = block.features(self._spools.features(self._table.name), kept)
@@ -231,6 +240,7 @@ class PrivateRows:
         values: dict[str, pa.Array] = {}
         for link in (k for k in self._links if k.target == self._table.name):
             in_key = any(set(link.key.columns) & set(unique.columns) for unique in self._unique)
+            in_key |= link.kind is LinkKind.INSIDE  # another row might be another entity's
             targets = block.targets[link.name][kept]
             if link.name in block.local:
                 values |= self._key_values(link, _moved_within(targets, block.rows, kept, numbers, null=in_key))
@@ -251,12 +261,15 @@ class PrivateRows:
         values |= self._relative.restored(values, above)
         for link in self._links:
             values |= self._key_values(link, _as_rows(block, link, block.targets[link.name], written))
+        values |= self._implied_values(block)
         return values | dict(number_columns(self._protection, self._table, targets=block.targets, counts=block.counts))
 
     def _references(self, link: Link) -> dict[str, str]:
         """The columns that take a value of a key's target row, and which: its own, and copies of the owner's."""
-        copied = copied_columns(self._protection, self._table.name) if link.kind is LinkKind.OWNER else {}
-        return dict(zip(link.key.columns, link.key.references, strict=True)) | copied
+        own = dict(zip(link.key.columns, link.key.references, strict=True))
+        if link.kind is LinkKind.INSIDE:  # where keys share a column, they have the same value there
+            return {name: reference for name, reference in own.items() if name not in self._settled}
+        return own | (copied_columns(self._protection, self._table.name) if link.kind is LinkKind.OWNER else {})
 
     def _key_values(self, link: Link, targets: Places) -> dict[str, pa.Array]:
         """The values of a key. Where only some of its columns may be NULL, the others of a NULL key have any value."""
@@ -269,10 +282,18 @@ class PrivateRows:
             values[column.name] = self._keys.values(link.target, reference, rows).cast(column.type.arrow)
         return values
 
+    def _implied_values(self, block: Block) -> dict[str, pa.Array]:
+        """The values of implied keys: those of the rows above."""
+        return {
+            name: self._above(block, link.target, reference).cast(self._table.column(name).type.arrow)
+            for link in self._implied
+            for name, reference in zip(link.key.columns, link.key.references, strict=True)
+        }
+
     def _complete(self, values: Mapping[str, pa.Array], rows: int) -> NDArray[np.bool_]:
         """Rows that have all they must have: a NOT NULL key whose target table is empty cannot be filled."""
         keep = np.ones(rows, bool)
-        for link in self._links:
+        for link in (*self._links, *self._implied):
             for name in self._references(link):
                 if not self._table.column(name).nullable:
                     keep &= values[name].is_valid().to_numpy(zero_copy_only=False)
@@ -305,7 +326,7 @@ class PrivateRows:
             around = {name: before[name].take(pa.array(places)) for name in self._relative.needed} | values
             values |= self._relative.restored(around, partial(self._above, block, places=places))
         for link in self._links:
-            if link.kind is not LinkKind.OWNER and set(link.key.columns) & set(unique.columns):
+            if link.kind not in (LinkKind.OWNER, LinkKind.INSIDE) and set(link.key.columns) & set(unique.columns):
                 targets = block.targets[link.name]
                 there = block.rows if link.name in block.local else self._sizes[link.target]
                 anew = block.rng.integers(0, max(there, 1), len(places))

@@ -19,10 +19,14 @@ class Chosen:
 
 
 def with_method(spec: Spec, name: str | None) -> Spec:
-    """The spec with the method that the caller names, if any: settings of another method go."""
-    if name is None or name == spec.method.get("name", DEFAULT):
-        return spec
-    return spec.model_copy(update={"method": {"name": name}})
+    """The spec with the method that the caller names, if any: settings of another method go.
+
+    For a method whose rows do not come with their owners, keys that stay inside the entity are plain references.
+    """
+    if name is not None and name != spec.method.get("name", DEFAULT):
+        spec = spec.model_copy(update={"method": {"name": name}})
+    method = find_method(str(spec.method.get("name", DEFAULT)))
+    return spec if method.children_with_owner else spec.without_inside()
 
 
 def method_settings(spec: Spec) -> Chosen:

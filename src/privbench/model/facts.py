@@ -1,6 +1,7 @@
 """What a method may know of a database for free: shapes, links, and the sizes that are public."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from privbench.encode.codec import Codec
@@ -69,6 +70,7 @@ def public_facts(
             rows=known.get(name),
             cap=spec.tables[name].rows_per_entity,
             weight=spec.tables[name].budget or 1.0,
+            hidden=bool(spec.tables[name].list_of),
             lookup_of=protection.lookups[name][0] if name in protection.lookups else None,
         )
         for name in protection.order
@@ -89,7 +91,8 @@ def public_facts(
 def _link_facts(protection: Protection, link: Link, known: Mapping[str, int]) -> LinkFacts:
     slotted = link.kind is LinkKind.CATEGORY or (link.target == protection.entity and link.target in known)
     counted = link.kind is LinkKind.OWNER and protection.counts_rows(link.table)
-    return link_facts(link, slots=known[link.target] if slotted else None, counted=counted)
+    shared = link.kind is LinkKind.OWNER and bool(protection.implied_of(link.table))
+    return replace(link_facts(link, slots=known[link.target] if slotted else None, counted=counted), shared=shared)
 
 
 def link_facts(link: Link, *, slots: int | None, counted: bool = False) -> LinkFacts:

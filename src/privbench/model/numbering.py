@@ -48,7 +48,7 @@ def _takes_values(protection: Protection) -> list[tuple[Place, Place]]:
     """The columns whose values are those of another column: of foreign keys, and copies of the owner's."""
     pairs = [
         ((link.table, column), (link.target, reference))
-        for link in protection.links
+        for link in protection.keys
         for column, reference in zip(link.key.columns, link.key.references, strict=True)
     ]
     for name, owner in protection.owners.items():

@@ -32,12 +32,14 @@ def generation_order(spec: Spec, protection: Protection, *, owners_first: bool =
     `owners_first` says that child rows come with their owners, which must then be there first.
     """
     links = [link for link in protection.links if link.table != link.target]
-    edges = {(link.table, link.target) for link in links}
+    edges = {(link.table, link.target) for link in (*links, *protection.implied)}
     redrawn = redrawn_links(protection, keep_entity_keys=False)
     first = {
         (link.table, link.target)
         for link in links
-        if _must_come_first(spec, protection, link, redrawn) or (owners_first and link.kind is LinkKind.OWNER)
+        if _must_come_first(spec, protection, link, redrawn)
+        or (owners_first and link.kind is LinkKind.OWNER)
+        or (link.kind is LinkKind.INSIDE)
     }
     _check_self_references(spec, protection)
     left = [t.name for t in protection.schema.tables]
@@ -118,9 +120,11 @@ def _must_come_first(spec: Spec, protection: Protection, link: Link, redrawn: Co
 
 def _check_self_references(spec: Spec, protection: Protection) -> None:
     """A key to the table's own rows is drawn before it is known which rows stay: refuse what cannot be repaired."""
-    for link in (k for k in protection.links if k.table == k.target and k.kind is LinkKind.REFERENCE):
+    own = [k for k in protection.links if k.table == k.target and k.kind in (LinkKind.REFERENCE, LinkKind.INSIDE)]
+    for link in own:
         table = protection.schema.table(link.table)
-        in_key = any(set(link.key.columns) & set(key) for key in colliding_keys(spec, table))
+        lost = [key for key in colliding_keys(spec, table) if link.kind is LinkKind.INSIDE]
+        in_key = lost or any(set(link.key.columns) & set(key) for key in colliding_keys(spec, table))
         if not is_numbered(table, link.key.references) or (in_key and not link.nullable):
             raise SchemaError(
                 f"{link.table}: its key {link.key} references the table's own rows, and needs the primary key of one "

@@ -33,6 +33,8 @@ class TableFacts:
     cap: int | None
     lookup_of: str | None = None
     """The table whose rows own this one's rows by naming them, one each."""
+    hidden: bool = False
+    """Whether it is a hidden list, of which other tables have rows or not."""
     weight: float = 1.0
     """How many times its usual part of the budget it gets, before parts are made to add up."""
 
@@ -52,6 +54,8 @@ class LinkFacts:
     unique: bool
     counted: bool = False
     """Whether computed columns are numbers of its rows, or of their places, so that numbers matter one by one."""
+    shared: bool = False
+    """Of an owner key: whether an entity may have several rows without owner, since implied keys say whose they are."""
 
     def to_json(self) -> dict[str, Any]:
         """Name the key as the receipt does."""
@@ -110,7 +114,7 @@ class Facts:
         """Whether rows of a table that do not reach the entity table may be kept."""
         while table != self.entity:
             link = self.owner_link(table)
-            if link is None or link.nullable or self.orphans:
+            if link is None or link.nullable or link.shared or self.orphans:
                 return True
             table = link.target
         return False

@@ -44,6 +44,7 @@ from privbench.privacy.features import (
 )
 from privbench.privacy.noise import Entropy, random_order
 from privbench.privacy.rows import KeptRows
+from privbench.schema.unit import LinkKind
 from privbench.spn.fanouts import RANK_EDGES, bin_of
 
 RawColumns = Mapping[str, Mapping[str, pa.Array]]
@@ -144,7 +145,7 @@ class FeatureCodes:
             case Fanout(link, edges, cap) | InDegree(link, edges, cap):
                 if cap is not None:
                     key = key[self._rows.of_table(link.table)]
-                elif isinstance(source, InDegree):
+                elif isinstance(source, InDegree) and link.kind is not LinkKind.INSIDE:
                     key = exact.one_key_each(key, self._data[link.table].entities)
                 return bin_of(exact.degrees(key, self._size(table)), edges)
 

@@ -60,7 +60,8 @@ class InDegree:
     """How many rows reference this row by a key, in bins.
 
     With `cap`, the rows per entity of the table that holds the key, all keys of the rows that are kept count; without
-    one, of each entity a single key counts, chosen by a public hash.
+    one, of each entity a single key counts, chosen by a public hash. Keys that stay inside the entity all count: they
+    are of the row's own entity.
     """
 
     link: LinkFacts
@@ -305,7 +306,8 @@ class Feature:
         """The in-degree behind it, which the keys of other entities move; None for what is a function of the entity."""
         if isinstance(self.source, OfOwner | OfFirst):
             return self.source.feature.in_degree
-        return self.source if isinstance(self.source, InDegree) else None
+        counts_others = isinstance(self.source, InDegree) and self.source.link.kind is not LinkKind.INSIDE
+        return self.source if isinstance(self.source, InDegree) and counts_others else None
 
     @property
     def sensitivity_factor(self) -> int:

@@ -26,6 +26,10 @@ REFERENCES = (
     "An entity is protected for its own rows. That rows of other entities reference it through these keys is not "
     "protected."
 )
+INSIDE = (
+    "These keys reference rows of the same entity; where one does not, it counts as NULL. A row belongs to the entity "
+    "that the first of its keys with the role implied leads to, else to that of its owner key."
+)
 ORPHANS = (
     "Keys to missing rows were counted as NULL. Rows that reference the same missing owner are protected together, as "
     "one entity."
@@ -111,6 +115,7 @@ def make_receipt(
         "noise": "operating system" if private_noise else "test",
         "unit": claimed["unit"],
         "references": claimed["references"],
+        "inside": claimed["inside"],
         "public": claimed["public"],
         "earlier": claimed["earlier"],
         "computed": claimed["computed"],
@@ -128,6 +133,7 @@ def claims(protection: Protection, facts: PublicFacts, nodes: Collection[Mapping
         "neighbours": protection.neighbours.value,
         "unit": _unit(protection, facts, chosen),
         "references": _references(protection),
+        "inside": _inside(protection),
         "public": _public(protection, facts),
         "earlier": [release.model_dump(mode="json") for release in facts.earlier],
         "computed": [dict(column) for column in facts.computed],
@@ -182,7 +188,8 @@ def _unit(protection: Protection, facts: PublicFacts, chosen: Collection[str]) -
         }
         for table in protection.order
     }
-    return {"entity": protection.entity, "weight": ENTITY_WEIGHT, "tables": tables}
+    lists = [table for table in protection.order if protection.schema.table(table).list_of]
+    return {"entity": protection.entity, "weight": ENTITY_WEIGHT, "tables": tables, "lists": lists}
 
 
 def _cap_origin(protection: Protection, table: str, facts: PublicFacts, chosen: Collection[str]) -> str:
@@ -213,6 +220,14 @@ def link_json(link: Link) -> dict[str, Any]:
 def _references(protection: Protection) -> dict[str, Any]:
     keys = [link_json(link) for link in protection.links if link.kind is LinkKind.REFERENCE]
     return {"note": REFERENCES if keys else None, "keys": keys}
+
+
+def _inside(protection: Protection) -> dict[str, Any]:
+    """The keys that stay inside the entity beside the owner keys; implied ones in the order in which they decide."""
+    implied = [link for table in protection.order for link in reversed(protection.implied_of(table))]
+    links = [*implied, *(link for link in protection.links if link.kind is LinkKind.INSIDE)]
+    keys = [link_json(link) | {"role": link.kind.value} for link in links]
+    return {"note": INSIDE if keys else None, "keys": keys}
 
 
 def _public(protection: Protection, facts: PublicFacts) -> dict[str, Any]:

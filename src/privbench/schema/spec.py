@@ -22,6 +22,7 @@ from privbench.schema.computed import ComputedOrigin, check_computed
 from privbench.schema.determined import Pairs, check_determined
 from privbench.schema.domain import Domain, Origin, Scalar, domain_json, implied_by_type, never_repeats
 from privbench.schema.expression import Expression
+from privbench.schema.lists import check_lists
 from privbench.schema.relative import check_relative
 from privbench.schema.release import MOST_RELEASES, Release, release_of
 from privbench.schema.rules import check_rules, spelled, spelled_rules, wrong_names_in
@@ -121,6 +122,7 @@ class Spec(Words):
         check_computed(protection)
         check_relative(protection)
         check_rules(protection)
+        check_lists(protection)
         self._check_domains(protection)
         return protection
 
@@ -142,7 +144,7 @@ class Spec(Words):
         return self.schema().table(table).attributes
 
     def origins(self, protection: Protection) -> dict[Place, Origin]:
-        """Say where the domain of each modelled column is from; of a key, where its length or NOT NULL is from.
+        """Say where the domain of each modelled column is from; of a key, where its length or NOT NULL or `inside` is.
 
         The release of a column whose origin is EARLIER is `column(table, name).release`.
         """
@@ -157,6 +159,9 @@ class Spec(Words):
                     origins[table, name] = column.origin
                 elif name in modelled:
                     origins[table, name] = Origin.SCHEMA
+            for key in (k for k in self.tables[table].foreign_keys if k.origin is Origin.DATA):
+                there = {c.name for c in protection.schema.table(table).columns}
+                origins |= {(table, name): Origin.DATA for name in key.columns if name in there}
         return origins
 
     def computed_columns(self, protection: Protection) -> dict[Place, ColumnSpec]:
@@ -257,6 +262,23 @@ class Spec(Words):
         """Make the spec in which these columns are computed from those that determine them, by these maps."""
         return self._with_columns({place: {"map": tuple(m), "map_origin": origin} for place, m in maps.items()})
 
+    def without_inside(self) -> "Spec":
+        """Make the spec in which no key stays inside the entity: rows are owned by the key that says whose they are."""
+        if not any(key.inside for table in self.tables.values() for key in table.foreign_keys):
+            return self
+        if hidden := [name for name, table in self.tables.items() if table.list_of]:
+            raise SpecError(
+                f"tables.{hidden[0]}.list_of: this method makes rows without their owners, so that it has no use for "
+                "lists. Take the list out, with the keys into it, and give the columns that it has their domains."
+            )
+        protection, tables = self.protection(), dict(self.tables)
+        for name, table in self.tables.items():
+            keys = tuple(k.model_copy(update={"inside": False, "origin": Origin.DECLARED}) for k in table.foreign_keys)
+            owned = name in protection.owners
+            owner = protection.owner_keys(name)[0].columns if owned else table.owner
+            tables[name] = table.model_copy(update={"foreign_keys": keys, "owner": owner})
+        return self.model_copy(update={"tables": tables})
+
     def _columns(self) -> Iterator[tuple[Place, ColumnSpec]]:
         for table, words in self.tables.items():
             for name, column in words.columns.items():
@@ -287,8 +309,9 @@ class Spec(Words):
                 "unique": table.uniques,
                 "indexes": {i.name: IndexSpec(columns=i.columns, unique=i.unique) for i in table.indexes},
                 "foreign_keys": tuple(
-                    ForeignKeySpec(columns=k.columns, table=k.table, references=k.references)
-                    for k in table.foreign_keys
+                    k
+                    for k in self.tables[table.name].foreign_keys
+                    if (k.columns, k.table) in {(kept.columns, kept.table) for kept in table.foreign_keys}
                 ),
             }
         )

@@ -175,6 +175,9 @@ def _in_table(tables: Mapping[str, TableSpec], name: str, table: TableSpec) -> I
         yield ("numbered_by",), f"{name} has no column {table.numbered_by!r}. {closest(table.numbered_by, columns)}"
     if table.owned_by is not None and table.owned_by not in tables:
         yield ("owned_by",), f"there is no table {table.owned_by!r}. {closest(table.owned_by, tables)}"
+    for i, member in enumerate(table.list_of or ()):
+        if member not in tables:
+            yield ("list_of", i), f"there is no table {member!r}. {closest(member, tables)}"
     yield from _in_rules(tables, name, table)
     for column, spec in table.columns.items():
         if not spec.drop:

@@ -184,11 +184,21 @@ class IndexSpec(Words):
 
 
 class ForeignKeySpec(Words):
-    """A foreign key."""
+    """A foreign key. `inside` says that it references rows of the same entity, `from` who says so."""
 
     columns: Names
     table: Name
     references: Names
+    inside: StrictBool = False
+    origin: Annotated[Origin, Field(validation_alias="from", serialization_alias="from")] = Origin.DECLARED
+
+    @model_validator(mode="after")
+    def _from_with_inside(self) -> "ForeignKeySpec":
+        if self.origin not in (Origin.DECLARED, Origin.SCHEMA, Origin.DATA):
+            raise ValueError("`from` can be `declared`, `schema` or `data` here")
+        if self.origin is not Origin.DECLARED and not self.inside:
+            raise ValueError("`from` has no meaning without `inside`: take it out")
+        return self
 
 
 class RuleSpec(Words):
@@ -238,6 +248,7 @@ class TableSpec(Words):
     public: StrictBool = False
     drop: StrictBool = False
     owned_by: Name | None = None
+    list_of: Names | None = None
     columns: dict[Name, ColumnSpec] = Field(default_factory=dict, max_length=MOST_COLUMNS)
 
     @model_validator(mode="after")
@@ -254,6 +265,8 @@ class TableSpec(Words):
             raise ValueError(f"order has no meaning beside {words[0]}: take it out")
         if self.numbered_by and (self.public or self.drop):
             raise ValueError(f"numbered_by has no meaning beside {words[0]}: take it out")
+        if self.list_of and (self.public or self.drop or self.owned_by):
+            raise ValueError(f"list_of and {words[0]} exclude each other: keep one of them")
         if not self.columns and not self.drop:
             raise ValueError("a table needs `columns`, at least one (or `drop: true`)")
         return self
@@ -265,11 +278,13 @@ class TableSpec(Words):
             columns=tuple(_column(name, c, spec) for c, spec in self.columns.items()),
             primary_key=self.key,
             foreign_keys=tuple(
-                ForeignKey(columns=k.columns, table=k.table, references=k.references) for k in self.foreign_keys
+                ForeignKey(columns=k.columns, table=k.table, references=k.references, inside=k.inside)
+                for k in self.foreign_keys
             ),
             uniques=self.unique,
             indexes=tuple(Index(name=n, columns=i.columns, unique=i.unique) for n, i in self.indexes.items()),
             checks=tuple(r.expression(f"tables.{name}.rules") for r in self.rules if r.left_out is None),
+            list_of=self.list_of or (),
         )
 
 

@@ -52,11 +52,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignKey:
-    """Columns of one table whose values are a key of another (or the same) table."""
+    """Columns of one table whose values are a key of another (or the same) table.
+
+    `inside` says that it references rows of the same entity.
+    """
 
     columns: tuple[str, ...]
     table: str
     references: tuple[str, ...]
+    inside: bool = False
 
     def __str__(self) -> str:
         return f"({', '.join(self.columns)}) -> {self.table}({', '.join(self.references)})"
@@ -86,6 +90,8 @@ class Table:
     uniques: tuple[tuple[str, ...], ...] = ()
     indexes: tuple[Index, ...] = ()
     checks: tuple[Expression, ...] = ()
+    list_of: tuple[str, ...] = ()
+    """Of a hidden list: the tables whose rows reference its rows. It is in no source and is not published."""
 
     def __post_init__(self) -> None:
         names = [c.name for c in self.columns]
@@ -177,6 +183,16 @@ class Schema:
         if name not in self._by_name:
             raise SchemaError(f"no table {name!r}. Tables: {', '.join(self._by_name)}.")
         return self._by_name[name]
+
+    def published(self) -> "Schema":
+        """The schema without hidden lists and the keys into them."""
+        hidden = {t.name for t in self.tables if t.list_of}
+        kept = [t for t in self.tables if t.name not in hidden]
+        return Schema(
+            tables=tuple(
+                replace(t, foreign_keys=tuple(k for k in t.foreign_keys if k.table not in hidden)) for t in kept
+            )
+        )
 
     def foreign_keys(self) -> Iterator[tuple[Table, ForeignKey]]:
         """Every foreign key with the table that holds it."""

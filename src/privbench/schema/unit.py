@@ -4,11 +4,16 @@ An entity is one row of the entity table with every row that reaches it through 
 schema and the publisher's few choices into a `Protection`, or says which choice is missing and how to make it.
 A table's owner key is (first that applies): the declared key; the only direct key to the entity table; the only key
 that leads to the entity table through owner keys. Anything else is asked for, never guessed.
+
+A key may be declared to stay `inside` the entity. One that leads to a table above its own, as a payment's customer does
+where payments are owned by rentals, is implied: it references the row above that the owner key leads to. Such keys also
+say whose a row is that has no owner.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from itertools import combinations
 
 from privbench.errors import SchemaError, SpecError
 from privbench.schema.choices import check_choices, choose_entity, flag, leave_out, lookup_key, referrers
@@ -41,6 +46,10 @@ class LinkKind(Enum):
     """From an owned table towards the entity: says whose row it is."""
     REFERENCE = "reference"
     """Between private tables, but no owner key: self references and keys into a lookup are among these."""
+    INSIDE = "inside"
+    """To a row of the same entity that is not above its own."""
+    IMPLIED = "implied"
+    """To the row above its own that the owner key leads to, sooner or later."""
     CATEGORY = "category"
     """From a private table to a public one."""
     INBOUND = "inbound"
@@ -102,6 +111,13 @@ class Protection:
     order: tuple[str, ...]
     """The private tables, the entity table first, owners before what they own."""
     links: tuple[Link, ...]
+    """All keys but those that are implied, of which nothing is to be learnt."""
+    implied: tuple[Link, ...] = ()
+
+    @property
+    def keys(self) -> tuple[Link, ...]:
+        """All foreign keys."""
+        return (*self.links, *self.implied)
 
     def links_of(self, table: str) -> tuple[Link, ...]:
         """The keys that a table holds."""
@@ -114,6 +130,19 @@ class Protection:
     def owner_link(self, table: str) -> Link | None:
         """The owner key of a table; None for the entity table, lookups and public tables."""
         return next((link for link in self.links_of(table) if link.kind is LinkKind.OWNER), None)
+
+    def above(self, table: str) -> Iterator[str]:
+        """The tables above a table: its owner's, that one's owner's, and so on."""
+        return _above(self.owners, table)
+
+    def implied_of(self, table: str) -> tuple[Link, ...]:
+        """The implied keys of a table, those to the nearest tables above it first."""
+        above = list(self.above(table))
+        return tuple(sorted((k for k in self.implied if k.table == table), key=lambda k: above.index(k.target)))
+
+    def owner_keys(self, table: str) -> tuple[ForeignKey, ...]:
+        """The keys that say whose the rows of an owned table are: of each row the first that is not NULL."""
+        return (*(link.key for link in reversed(self.implied_of(table))), self.owners[table])
 
     def counts_rows(self, table: str) -> bool:
         """Whether a computed column says how many rows of an owned table an owner has, or numbers these rows."""
@@ -146,10 +175,11 @@ def protect(
     check_choices(schema, entity=entity, owners=owners, public=public, lookups=lookups, drop=drop)
     schema = leave_out(schema.tables, drop=drop)
     entity = choose_entity(schema, entity, public)
-    _check_overlaps(schema, public)
     lookup_keys = {t: (owner, lookup_key(schema, t, owner, public)) for t, owner in lookups.items()}
     keys = find_owners(schema, entity=entity, public=public, declared=owners, lookups=lookup_keys)
+    _check_inside(schema, entity, public, lookup_keys)
     links = tuple(_links(schema, keys, public))
+    _check_overlaps(schema, entity, keys, links)
     _check_entity_key(schema.table(entity), links)
     _check_cycles(links)
     _check_links(links, neighbours, strict_references=strict_references)
@@ -162,21 +192,56 @@ def protect(
         owners=keys,
         lookups=lookup_keys,
         order=_order(schema, entity, keys, lookup_keys),
-        links=links,
+        links=tuple(link for link in links if link.kind is not LinkKind.IMPLIED),
+        implied=tuple(link for link in links if link.kind is LinkKind.IMPLIED),
     )
 
 
-def _check_overlaps(schema: Schema, public: Collection[str]) -> None:
+def _check_overlaps(schema: Schema, entity: str, owners: Mapping[str, ForeignKey], links: Collection[Link]) -> None:
+    """Refuse keys that share a column, unless both have the same value there by the owner keys above them."""
     for table in schema.tables:
-        for i, first in enumerate(table.foreign_keys):
-            for second in table.foreign_keys[i + 1 :]:
-                copied = {table.name, first.table, second.table} <= set(public)
-                if not copied and (shared := set(first.columns) & set(second.columns)):
+        for first, second in combinations([k for k in links if k.table == table.name], 2):
+            for column in sorted({*first.key.columns} & {*second.key.columns}):
+                if not _agree(first, second, column, owners, entity):
                     raise SchemaError(
-                        f"{table.name}.{sorted(shared)[0]}: two foreign keys share it, {first} and {second}, and one "
+                        f"{table.name}.{column}: two foreign keys share it, {first.key} and {second.key}, and one "
                         "value cannot be drawn for both. Take one of them out of `foreign_keys` in the spec, or leave "
-                        f"out the table it points at: {flag('--drop', first.table)} or {flag('--drop', second.table)}."
+                        f"out the table it points at: {flag('--drop', first.target)} or "
+                        f"{flag('--drop', second.target)}. If one follows from the other, make that one the `owner` "
+                        "and say `inside: true` beside the one that follows."
                     )
+
+
+def _agree(first: Link, second: Link, column: str, owners: Mapping[str, ForeignKey], entity: str) -> bool:
+    """Whether two keys have the same value in a column that they share, whichever rows they reference."""
+    kinds = {first.kind, second.kind}
+    if kinds == {LinkKind.COPIED}:
+        return True
+    if not kinds <= {LinkKind.OWNER, LinkKind.IMPLIED, LinkKind.INSIDE}:
+        return False
+    shared = set(_copied_from(first.key, column, owners)) & set(_copied_from(second.key, column, owners))
+    return any(table == entity for table, _ in shared) if LinkKind.INSIDE in kinds else bool(shared)
+
+
+def _copied_from(key: ForeignKey, column: str, owners: Mapping[str, ForeignKey]) -> Iterator[tuple[str, str]]:
+    """The columns of rows above that hold the value of a key's column, as far as owner keys tell."""
+    while True:
+        column = key.references[key.columns.index(column)]
+        yield key.table, column
+        if key.table not in owners or column not in owners[key.table].columns:
+            return
+        key = owners[key.table]
+
+
+def _check_inside(schema: Schema, entity: str, public: Collection[str], lookups: Collection[str]) -> None:
+    """Refuse keys that are said to stay inside the entity where a table's rows do not belong to entities by keys."""
+    for table, key in schema.foreign_keys():
+        barred = [name for name in (table.name, key.table) if name in public or name in lookups]
+        if key.inside and (barred or table.name == entity):
+            what = f"{barred[0]} is public or a lookup" if barred else f"{entity} has one row of each entity"
+            raise SpecError(
+                f"{table.name}: its key {key} cannot be one that stays inside the entity: {what}. Take `inside` out."
+            )
 
 
 def _role(table: str, entity: str, public: Collection[str], lookups: Collection[str]) -> Role:
@@ -203,7 +268,18 @@ def _kind(table: str, key: ForeignKey, owners: Mapping[str, ForeignKey], public:
         return LinkKind.COPIED if key.table in public else LinkKind.INBOUND
     if key.table in public:
         return LinkKind.CATEGORY
-    return LinkKind.OWNER if owners.get(table) is key else LinkKind.REFERENCE
+    if owners.get(table) is key:
+        return LinkKind.OWNER
+    if not key.inside:
+        return LinkKind.REFERENCE
+    return LinkKind.IMPLIED if key.table in _above(owners, table) else LinkKind.INSIDE
+
+
+def _above(owners: Mapping[str, ForeignKey], table: str) -> Iterator[str]:
+    """The tables above a table, from owner to owner."""
+    while table in owners:
+        table = owners[table].table
+        yield table
 
 
 def _check_entity_key(entity: Table, links: Iterable[Link]) -> None:
@@ -216,7 +292,7 @@ def _check_entity_key(entity: Table, links: Iterable[Link]) -> None:
 
 
 def _check_cycles(links: Iterable[Link]) -> None:
-    private = [link for link in links if link.kind in (LinkKind.OWNER, LinkKind.REFERENCE)]
+    private = [link for link in links if link.kind in (LinkKind.OWNER, LinkKind.REFERENCE, LinkKind.INSIDE)]
     for link in private:
         if len(link.key.columns) == 1:
             continue
@@ -313,10 +389,10 @@ def _candidates(
 ) -> tuple[ForeignKey, ...]:
     if table.name in fixed:
         return (fixed[table.name],)
-    direct = tuple(k for k in table.foreign_keys if k.table == entity)
-    if len(direct) == 1:
-        return direct
-    return tuple(k for k in table.foreign_keys if k.table not in barred and k.table != table.name)
+    leading = tuple(k for k in table.foreign_keys if k.table not in barred and k.table != table.name)
+    leading = tuple(k for k in leading if not k.inside) or leading
+    direct = tuple(k for k in leading if k.table == entity)
+    return direct if len(direct) == 1 else leading
 
 
 def _leading_to(entity: str, steps: Mapping[str, Collection[str]], *, around: str | None = None) -> set[str]:

@@ -50,6 +50,8 @@ class RowBlock:
     """The first and last+1 of the owner rows that the rows are spread over; None: they have no owner."""
     fanouts: Targets | None
     """Rows of each of these owners, where child rows come with their owner."""
+    entities: Targets
+    """The entity of each row."""
 
 
 class CarriedRows(Protocol):
@@ -94,6 +96,8 @@ class TargetRows:
     """What the target table carries on; None where it is public, the table itself, or made later."""
     number: str
     """The carried column that this key's link asked for."""
+    entity: str
+    """The carried column of the entity of each row."""
     points: Points
     """A sequence of its own, which runs on from block to block."""
 
@@ -185,6 +189,11 @@ class LinkModel(Protocol):
     def carries(self) -> Carries | None:
         """What rows of the target table carry on for keys that are drawn later; None: nothing."""
         return None
+
+    @property
+    def within_entity(self) -> bool:
+        """Whether targets are rows of the same entity, so that target rows carry on whose they are."""
+        return False
 
     @property
     def shares(self) -> KeyShares | None:

@@ -14,13 +14,24 @@ from privbench.errors import ModelError
 from privbench.spn.block_link import BlockLink
 from privbench.spn.count_links import DegreeLink, SlotLink
 from privbench.spn.fanout_link import FanoutLink
+from privbench.spn.inside_link import InsideLink
 from privbench.spn.link import Arrays, LinkModel
 from privbench.spn.reference_link import Rates, ReferenceLink
 
-__all__ = ["KINDS", "BlockLink", "DegreeLink", "FanoutLink", "LinkModel", "Rates", "ReferenceLink", "SlotLink"]
+__all__ = [
+    "KINDS",
+    "BlockLink",
+    "DegreeLink",
+    "FanoutLink",
+    "InsideLink",
+    "LinkModel",
+    "Rates",
+    "ReferenceLink",
+    "SlotLink",
+]
 
 KINDS: dict[str, type[LinkModel]] = {
-    kind.kind: kind for kind in (SlotLink, DegreeLink, FanoutLink, ReferenceLink, BlockLink)
+    kind.kind: kind for kind in (SlotLink, DegreeLink, FanoutLink, ReferenceLink, InsideLink, BlockLink)
 }
 """The kinds of links by what model files call them."""
 

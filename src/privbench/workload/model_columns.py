@@ -57,7 +57,7 @@ class ModelColumns:
         equals = None if protection.roles[table] is Role.PUBLIC else equal_columns(protection, table).get(column)
         if equals is not None and equals.owner is not None:
             return self.origin(protection.owners[table].table, equals.owner)
-        for link in protection.links:
+        for link in protection.keys:
             if link.table == table and column in link.key.columns and not self._keeps(link):
                 return self.origin(link.key.table, link.key.references[link.key.columns.index(column)])
         return table, column

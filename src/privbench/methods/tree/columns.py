@@ -6,6 +6,7 @@ import numpy as np
 
 from privbench.privacy.facts import Facts, LinkFacts, TableFacts
 from privbench.privacy.features import (
+    Fanout,
     Feature,
     Own,
     fanout,
@@ -62,11 +63,15 @@ def given_features(facts: Facts, table: str, features: Mapping[str, tuple[Featur
 
 
 def first_features(facts: Facts, table: str, columns: tuple[Feature, ...]) -> tuple[Feature, ...]:
-    """What may be known of the first row of the same owner: its columns, where an owner may have several rows."""
+    """What may be known of the first row of the same owner: its columns, where an owner may have several rows.
+
+    Of a hidden list also which other tables have rows of it: who pitches in one season does so in the next.
+    """
     link = facts.owner_link(table)
     if link is None or link.unique:
         return ()
-    return tuple(of_first(feature, link) for feature in columns if isinstance(feature.source, Own))
+    kinds = (Own, Fanout) if facts.tables[table].hidden else Own
+    return tuple(of_first(feature, link) for feature in columns if isinstance(feature.source, kinds))
 
 
 def in_degree_edges(link: LinkFacts) -> Edges:
@@ -76,7 +81,8 @@ def in_degree_edges(link: LinkFacts) -> Edges:
 
 def draws_targets(facts: Facts, link: LinkFacts) -> bool:
     """Whether a key's targets are drawn by how often they are referenced: references, but not into lookups."""
-    return link.kind is LinkKind.REFERENCE and facts.tables[link.target].lookup_of != link.table
+    between = link.kind in (LinkKind.REFERENCE, LinkKind.INSIDE)
+    return between and facts.tables[link.target].lookup_of != link.table
 
 
 def most_rows(table: TableFacts, link: LinkFacts) -> int:
@@ -101,6 +107,6 @@ def blocks_of(link: LinkFacts) -> int:
 def _key_feature(link: LinkFacts) -> Feature | None:
     if link.kind is LinkKind.CATEGORY:
         return key_block(link, blocks_of(link))
-    if link.kind is LinkKind.REFERENCE and link.nullable:
+    if link.kind in (LinkKind.REFERENCE, LinkKind.INSIDE) and link.nullable:
         return null_key(link)
     return None

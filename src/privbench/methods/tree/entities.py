@@ -15,6 +15,8 @@ COUNT_SHARE = Fraction(1, 100)
 """Share of the budget for the number of entities, where entities may come and go."""
 CLEAR_UNOWNED = 3.0
 """A number of entities without owner below this many noise scales is taken as none."""
+MOST_UNOWNED = 0.99
+"""The largest share of rows without owner that their number is worked out from."""
 ORPHAN_EDGES: Edges = np.array([1, 2, 3, 5, 9, 17, 65, 257, 1025, 4097])
 """Bins of how many rows reference the same missing owner; more than the last are counted with it."""
 
@@ -33,14 +35,16 @@ def unowned_queries(facts: Facts, link: LinkFacts) -> list[tuple[Axis, ...]]:
     """What rows without owner are counted by.
 
     A row whose key is NULL is an entity of its own. Rows that reference the same missing owner are one entity, and
-    weigh one together: where there may be such, it is counted as well how many rows these entities have.
+    weigh one together: where there may be such, it is counted as well how many rows these entities have. Where implied
+    keys say whose such rows are, they are a share of their entity's rows, and the share is enough.
     """
     null = whole_axis(null_key(link))
-    return [(null,), (null, whole_axis(entity_rows(ORPHAN_EDGES)))] if facts.orphans else [(null,)]
+    several = facts.orphans and not link.shared
+    return [(null,), (null, whole_axis(entity_rows(ORPHAN_EDGES)))] if several else [(null,)]
 
 
-def unowned_rows(facts: Facts, link: LinkFacts, table: WeighedTable, amount: Fraction) -> float:
-    """About how many rows have no owner; nothing is measured for no amount."""
+def unowned_rows(facts: Facts, link: LinkFacts, table: WeighedTable, amount: Fraction, *, owned: float) -> float:
+    """About how many rows have no owner, where `owned` rows have one; nothing is measured for no amount."""
     if not amount:
         return 0.0
     queries = unowned_queries(facts, link)
@@ -48,6 +52,9 @@ def unowned_rows(facts: Facts, link: LinkFacts, table: WeighedTable, amount: Fra
     entities = float(counted.counts[1])
     if entities <= CLEAR_UNOWNED * counted.noise.scale:
         return 0.0
+    if link.shared:
+        share = min(entities / max(float(counted.counts.sum()), entities), MOST_UNOWNED)
+        return max(owned * share / (1 - share), entities)
     if not by_rows:
         return entities
     edges = np.append(0, ORPHAN_EDGES)  # an entity without rows is not there

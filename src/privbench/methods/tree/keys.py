@@ -20,6 +20,7 @@ from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.fanouts import bin_means, fanout_edges
 from privbench.spn.feature_names import in_degree_column, key_column, null_column, rows_column
 from privbench.spn.infer import marginal
+from privbench.spn.inside_link import InsideLink
 from privbench.spn.link import LinkModel
 from privbench.spn.reference_link import EVEN, MOST_MORE, Rates, ReferenceLink
 
@@ -89,6 +90,8 @@ def _link(
         return ReferenceLink(column=None, edges=fanout_edges(1), exponent=0.0, null=null)
     column = in_degree_column(link.name)
     edges = in_degree_edges(link)
+    if link.kind is LinkKind.INSIDE:
+        return InsideLink(column=column, edges=edges, exponent=learnt[link.target].exponents[column], null=null)
     reference = ReferenceLink(column=column, edges=edges, exponent=learnt[link.target].exponents[column], null=null)
     return reference if link.unique else replace(reference, uncounted=_uncounted(link, reference, learnt, rows))
 

@@ -33,6 +33,7 @@ from privbench.privacy.facts import Facts, LinkFacts
 from privbench.privacy.features import Feature
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import LinkKind
+from privbench.spn.fanouts import bin_means
 from privbench.spn.feature_names import COMPONENT, null_column, rows_column
 from privbench.spn.infer import marginal
 from privbench.spn.nodes import Leaf, Node, Product
@@ -84,11 +85,17 @@ class _Database:
         name = table.table
         link, children = self._facts.owner_link(name), None
         if link is not None:
-            self._unowned[name] = unowned_rows(self._facts, link, table, unowned)
+            self._unowned[name] = unowned_rows(self._facts, link, table, unowned, owned=self._owned(link))
             children = self._children(link, plan)
         learnt = _nothing_to_learn(self._entities) if plan is None else self._columns(plan, table, children)
         self._learnt[name] = replace(learnt, network=_with(constant_features(self._facts, name), learnt.network))
         self._take_sample(name, link, children, plan.given if plan else ())
+
+    def _owned(self, link: LinkFacts) -> float:
+        """About how many rows of a table have an owner."""
+        fanouts = owner_fanouts(self._facts, link, self._learnt[link.target], unowned=0.0)
+        shares = marginal(self._learnt[link.target].network, fanouts.column)
+        return self._rows[link.target] * float(shares @ bin_means(fanouts.edges, fanouts.exponent))
 
     def _children(self, link: LinkFacts, plan: PlannedTable | None) -> SampledRows:
         """Rows of an owned table in the sample."""

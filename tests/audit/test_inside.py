@@ -1,0 +1,119 @@
+"""Whole fits of neighbours whose keys stay inside the entity, or do not: payments of visits, payers and calls."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from privbench.encode.keys import MISSING, NULL
+from privbench.fitting import entities as entities_module
+from privbench.schema.spec import Spec
+from privbench.schema.unit import Neighbours
+
+from .replay import compare, run_fit
+
+DDL = """
+CREATE TABLE person (id BIGINT PRIMARY KEY, age BIGINT NOT NULL);
+CREATE TABLE visit (id BIGINT PRIMARY KEY, person BIGINT NOT NULL REFERENCES person (id), cost BIGINT NOT NULL);
+CREATE TABLE call (id BIGINT PRIMARY KEY, person BIGINT NOT NULL REFERENCES person (id), minutes BIGINT NOT NULL);
+CREATE TABLE payment (id BIGINT PRIMARY KEY, visit BIGINT REFERENCES visit (id), payer BIGINT REFERENCES person (id),
+  call BIGINT REFERENCES call (id), amount BIGINT NOT NULL);
+"""
+COLUMNS = {
+    "person": ("id", "age"),
+    "visit": ("id", "person", "cost"),
+    "call": ("id", "person", "minutes"),
+    "payment": ("id", "visit", "payer", "call", "amount"),
+}
+Rows = dict[str, list[tuple[int | None, ...]]]
+
+
+def spec_of(neighbours: Neighbours) -> Spec:
+    number = {"type": "BIGINT", "null": False, "domain": {"range": [0, 9]}}
+    key, held = {"type": "BIGINT", "null": False}, {"type": "BIGINT"}
+
+    def owned(table: str, inside: bool = False) -> dict[str, Any]:
+        column = {"person": "person", "visit": "visit", "call": "call"}[table]
+        return {"columns": [column], "table": table, "references": ["id"], "inside": inside}
+
+    payer = {"columns": ["payer"], "table": "person", "references": ["id"], "inside": True}
+    return Spec.model_validate(
+        {
+            "unit": "person",
+            "neighbours": neighbours.value,
+            "orphans": "null",
+            "tables": {
+                "person": {"key": ["id"], "columns": {"id": key, "age": number}},
+                "visit": {
+                    "key": ["id"],
+                    "foreign_keys": [owned("person")],
+                    "columns": {"id": key, "person": held, "cost": number},
+                },
+                "call": {
+                    "key": ["id"],
+                    "foreign_keys": [owned("person")],
+                    "columns": {"id": key, "person": held, "minutes": number},
+                },
+                "payment": {
+                    "key": ["id"],
+                    "foreign_keys": [owned("visit"), payer, owned("call", inside=True)],
+                    "columns": {"id": key, "visit": held, "payer": held, "call": held, "amount": number},
+                },
+            },
+        }
+    )
+
+
+def _person(rng: random.Random, number: int, persons: int, *, large: bool = False) -> Rows:
+    """A person with visits, calls and payments, whose keys mostly name the person's own rows."""
+    rows: Rows = {table: [] for table in COLUMNS}
+    rows["person"].append((number, rng.randrange(10)))
+    visits, calls = rng.randint(1, 3), rng.randint(0, 2)
+    rows["visit"] = [(number * 100 + at, number, rng.randrange(10)) for at in range(visits)]
+    rows["call"] = [(number * 100 + at, number, rng.randrange(10)) for at in range(calls)]
+    for at in range(rng.randint(30, 50) if large else rng.choice([0, 1, 2, 5])):
+        other = rng.randrange(persons) if rng.random() < 0.2 else number
+        visit = rng.choice([None, other * 100, number * 100])
+        call = rng.choice([None, number * 100, other * 100])
+        rows["payment"].append((number * 1000 + at, visit, number, call, rng.randrange(10)))
+    return rows
+
+
+def _write(folder: Path, entities: list[Rows]) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "schema.sql").write_text(DDL)
+    for table, columns in COLUMNS.items():
+        rows = [row for entity in entities for row in entity[table]]
+        arrays = [pa.array([row[at] for row in rows], pa.int64()) for at in range(len(columns))]
+        pq.write_table(pa.table(arrays, names=list(columns)), folder / f"{table}.parquet")
+    return folder
+
+
+def problems(folder: Path, neighbours: Neighbours, seed: int) -> list[str]:
+    """What two runs on neighbours show that one alone does not."""
+    rng = random.Random(seed)
+    persons, replaced = 40, neighbours is Neighbours.REPLACE
+    others = [_person(rng, number, persons) for number in range(persons - 1)]
+    mine = [_person(rng, persons - 1, persons, large=large) for large in (True, False)]
+    one = _write(folder / f"one{seed}", [*others, mine[0]])
+    other = _write(folder / f"other{seed}", [*others, mine[1]] if replaced else others)
+    spec = spec_of(neighbours)
+    first = run_fit(folder / "model", spec, one, epsilon="400")
+    return compare(first, run_fit(folder / "model", spec, other, epsilon="400", tape=first), replaced=replaced)
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 8))])
+def test_neighbours_cannot_be_told_apart_by_more_than_was_charged(
+    neighbours: Neighbours, seed: int, tmp_path: Path
+) -> None:
+    assert problems(tmp_path, neighbours, seed) == []
+
+
+def test_replay_catches_keys_that_lead_out_of_the_entity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entities_module, "inside_keys", lambda rows, *_: np.where(rows == MISSING, NULL, rows))
+    assert any(problems(tmp_path, Neighbours.REPLACE, seed) for seed in range(1, 6))
