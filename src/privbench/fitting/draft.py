@@ -19,8 +19,10 @@ from privbench.encode.narrow import narrowed, rules_about
 from privbench.encode.suggest import suggest_domain
 from privbench.encode.text import fixed_edges, made_up_domain
 from privbench.errors import SchemaError, SpecError
+from privbench.fitting.draft_found import with_computed, with_rules
 from privbench.fitting.draft_relative import Tell, with_relative
 from privbench.fitting.inside import FoundInside, find_inside
+from privbench.fitting.tables_in_sql import TablesInSql
 from privbench.io.base import Source
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
@@ -113,6 +115,9 @@ def draft(
             tables[table.name] = _table(look, protection, table, found, dropped=table.name in drop, places=places)
         if find and isinstance(look, _Data):
             progress("comparing columns", 0, 1)
+            with TablesInSql(opened, protection.schema) as sql:
+                tables, protection = with_computed(sql, protection, tables, tell=tell)
+                tables = with_rules(sql, protection, tables, tell=tell)
             tables = with_relative(opened, protection, tables, entities=look.entities, tell=tell)
     return Spec(source=str(source), unit=protection.entity, neighbours=neighbours, orphans=orphans, tables=tables)
 

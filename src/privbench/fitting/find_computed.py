@@ -5,7 +5,7 @@ what it can add up of the rows it owns. They are tried on a sample, and those th
 agrees with a candidate hardly better than chance would have it (flags that are nearly always false) is left alone.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -58,16 +58,29 @@ class _Candidate:
 
 
 def find_computed(tables: TablesInSql, protection: Protection) -> Iterator[Computed]:
-    """The columns of private tables that are computed, each with the first formula that holds, plain ones first."""
+    """The columns of private tables that are computed, each with the first formula that holds, plain ones first.
+
+    What a row takes from rows above is not added up there again: both would be computed from each other.
+    """
+    below: set[tuple[str, str]] = set()
+    left = {
+        name: [protection.schema.table(name).column(c) for c in protection.attributes(name)]
+        for name in protection.order
+    }
     for name in protection.order:
         table = protection.schema.table(name)
-        columns = [table.column(c) for c in protection.attributes(name)]
-        above, seen = tables.above(protection, table)
-        for found in _holding(tables, table, above, [f for c in columns for f in _of_row(tables, table, c, seen)]):
-            columns = [c for c in columns if c.name != found.column]
+        joins, seen = tables.above(protection, table)
+        for found in _holding(tables, table, joins, [f for c in left[name] for f in _of_row(tables, table, c, seen)]):
+            left[name] = [c for c in left[name] if c.name != found.column]
+            if any(c.table in protection.order for c in found.expression.columns):
+                below.add((name, found.column))
             yield found
-        below, added = _joins_below(tables, protection, table)
-        yield from _holding(tables, table, below, [f for c in columns for f in _of_children(tables, table, c, added)])
+    for name in protection.order:
+        table = protection.schema.table(name)
+        joins, added = _joins_below(tables, protection, table, below)
+        yield from _holding(
+            tables, table, joins, [f for c in left[name] for f in _of_children(tables, table, c, added)]
+        )
 
 
 def _holding(tables: TablesInSql, table: Table, joins: str, candidates: Sequence[_Candidate]) -> Iterator[Computed]:
@@ -145,13 +158,15 @@ class _Added:
     sql: str
 
 
-def _joins_below(tables: TablesInSql, protection: Protection, table: Table) -> tuple[str, list[_Added]]:
-    """Joins to the aggregates of each child table of some `{rows}`, and which these are."""
+def _joins_below(
+    tables: TablesInSql, protection: Protection, table: Table, taken: Collection[tuple[str, str]]
+) -> tuple[str, list[_Added]]:
+    """Joins to the aggregates of each child table of some `{rows}`, and which these are, without columns `taken`."""
     joins: list[str] = []
     added: list[_Added] = []
     for child in (protection.schema.table(t) for t, key in protection.owners.items() if key.table == table.name):
         alias, key = f"b{len(joins)}", protection.owners[child.name]
-        aggregates = list(_aggregated(tables, child))
+        aggregates = list(_aggregated(tables, child, taken))
         columns = [tables.column(child.name, c) for c in key.columns]
         terms = ", ".join([*columns, *(f"{a.sql} AS x{i}" for i, a in enumerate(aggregates))])
         on = tables.joined(alias, "r", child.name, key)
@@ -164,10 +179,10 @@ def _joins_below(tables: TablesInSql, protection: Protection, table: Table) -> t
     return " ".join(joins), added
 
 
-def _aggregated(tables: TablesInSql, child: Table) -> Iterator[_Added]:
+def _aggregated(tables: TablesInSql, child: Table, taken: Collection[tuple[str, str]]) -> Iterator[_Added]:
     star = exp.Column(this=exp.Star(), table=exp.to_identifier(child.name, quoted=True))
     yield _Added(type=None, number=True, written=exp.Count(this=star), sql="COUNT(*)")
-    columns = [tables.seen(child, child.column(c), "d") for c in child.attributes]
+    columns = [tables.seen(child, child.column(c), "d") for c in child.attributes if (child.name, c) not in taken]
     numbers = [s for s in columns if s.is_number]
     for one in numbers:
         yield _Added(type=None, number=True, written=exp.Sum(this=one.written.copy()), sql=f"SUM({one.sql})")

@@ -88,6 +88,7 @@ def fit(
             codecs,
             orphans_as_null=spec.orphans is Orphans.NULL,
             null_bases=stand_ins(spec, protection),
+            suggested=set(spec.rules_from_data()),
             progress=progress,
         )
     thresholds = threshold_part(chance, spec, protection)

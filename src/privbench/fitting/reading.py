@@ -23,7 +23,7 @@ from privbench.encode.keys import MISSING, NULL, KeyIndex, missing_rows
 from privbench.errors import DataError, SourceError
 from privbench.fitting.entities import KeyPositions, RawTable, assign_entities
 from privbench.fitting.relative import NullBases, code_relative, needed_values, order_sequences
-from privbench.fitting.rules import RealRows, check_rules_above, columns_for_rules_above
+from privbench.fitting.rules import RealRows, Suggested, check_rules_above, columns_for_rules_above
 from privbench.io.base import Source
 from privbench.methods.method import Progress
 from privbench.model.order import ids_are_public
@@ -67,11 +67,13 @@ def read_database(
     *,
     orphans_as_null: bool,
     null_bases: NullBases | None = None,
+    suggested: Suggested = (),
     progress: Progress,
 ) -> ReadDatabase:
     """Read all tables; raises DataError where the data break the schema. Attributes without a codec are kept raw.
 
-    `null_bases` are the values that stand for NULL in the bases of relative columns.
+    `null_bases` are the values that stand for NULL in the bases of relative columns, `suggested` the rules that were
+    taken from the data.
     """
     codes: dict[str, dict[str, NDArray[np.unsignedinteger]]] = {}
     values: dict[str, dict[str, pa.Array]] = {}
@@ -88,7 +90,7 @@ def read_database(
             plain, held = _split(protection, table, codecs[table.name])
             ruled[table.name] = _HeldColumns(table, columns_for_rules_above(protection, table.name))
             codes[table.name], values[table.name], keys[table.name], rows[table.name], seen[table.name] = _read_private(
-                source, protection, table, plain, held, ruled[table.name]
+                source, protection, table, plain, held, ruled[table.name], suggested
             )
     for table in lists_of(protection):
         codes[table.name], values[table.name], keys[table.name], rows[table.name] = _read_list(
@@ -99,7 +101,7 @@ def read_database(
     named = {table: held.arrays() for table, held in ruled.items()}
     entity_keys = _sort_public_keys(protection, codes, values, keys, named)
     positions = _positions(protection, keys, orphans_as_null=orphans_as_null)
-    _check_rules_above(protection, named, positions)
+    _check_rules_above(protection, named, positions, suggested)
     raw = {
         t: RawTable(codes=codes[t], values=values[t], keys=positions.get(t, {}), rows=rows[t]) for t in protection.order
     }
@@ -150,10 +152,11 @@ def _read_private(
     codecs: Mapping[str, Codec],
     values_of: tuple[str, ...],
     ruled: "_HeldColumns",
+    suggested: Suggested,
 ) -> tuple[dict[str, NDArray[np.unsignedinteger]], dict[str, pa.Array], KeyValues, int, ListValues]:
     parts: dict[str, list[NDArray[np.unsignedinteger]]] = {name: [] for name in codecs}
     raw: dict[str, list[pa.Array]] = {name: [] for name in values_of}
-    held, rules = _HeldKeys(protection, table), RealRows(protection, table)
+    held, rules = _HeldKeys(protection, table), RealRows(protection, table, suggested)
     lists = [t for t in lists_of(protection) if table.name in t.list_of]
     listed: dict[str, list[pa.Array]] = {c: [] for t in lists for c in t.attributes if c not in t.primary_key}
     rows = 0
@@ -235,7 +238,7 @@ def _whole(table: Table, column: str, parts: list[pa.Array]) -> pa.Array:
 def _read_public(source: Source, protection: Protection, table: Table) -> tuple[bytes, KeyValues, int]:
     schema = pa.schema([pa.field(c.name, c.type.arrow) for c in table.columns])
     held, rows, buffer = _HeldKeys(protection, table), 0, io.BytesIO()
-    rules = RealRows(protection, table)
+    rules = RealRows(protection, table, ())
     with pq.ParquetWriter(buffer, schema, compression="none") as writer:  # the model file is compressed as a whole
         for batch in source.read(table):
             rows += batch.num_rows
@@ -281,11 +284,12 @@ def _check_rules_above(
     protection: Protection,
     values: Mapping[str, Mapping[str, pa.ChunkedArray]],
     positions: Mapping[str, Mapping[str, KeyPositions]],
+    suggested: Suggested,
 ) -> None:
     """Refuse rules over rows above that rows break, now that these are known."""
     links = {table: protection.owner_link(table) for table in protection.order}
     owners = {table: positions[table][link.name].rows for table, link in links.items() if link is not None}
-    check_rules_above(protection, values, owners)
+    check_rules_above(protection, values, owners, suggested)
 
 
 def _positions(

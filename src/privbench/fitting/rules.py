@@ -4,7 +4,8 @@ What cannot be met would be found when rows are generated, too late: so rows are
 rule that none of them keeps is refused here. Real rows that break a rule are counted for the publisher alone.
 """
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,9 @@ DRAWS = 2**14
 _KEYS = 100
 """Numbered keys are drawn from so many values."""
 Codecs = Mapping[str, Mapping[str, Codec]]
+Suggested = Collection[tuple[str, str]]
+"""Rules that were taken from the data, each after its table."""
+_logger = logging.getLogger(__name__)
 
 
 def check_rules_can_hold(protection: Protection, codecs: Codecs) -> None:
@@ -78,23 +82,20 @@ def _check_keys(protection: Protection, table: Table, draws: "_Draws") -> None:
 def _check_draws(protection: Protection, table: Table, draws: "_Draws") -> None:
     """Refuse rules that none of many rows keeps, drawn from the domains."""
     rules = [rule for rule in split_rules(table)[1] if all(draws.knows(table, name) for name in rule.columns)]
+    if not rules:
+        return
     rows = {name: draws.values(table, name) for name in dict.fromkeys(n for rule in rules for n in rule.columns)}
     types = types_in(rules, table, protection.schema)
     with Evaluator(rules, types, where=table.name) as evaluator:
-        kept = (
-            [values.fill_null(False).to_numpy(zero_copy_only=False) for values in evaluator.values(rows)]
-            if rules
-            else []
-        )
+        kept = [values.fill_null(False).to_numpy(zero_copy_only=False) for values in evaluator.values(rows)]
     for rule, holds in zip(rules, kept, strict=True):
         if not holds.any():
             raise SpecError(_never(table, [rule]))
-    if rules:
-        with RowRules.of(table, protection.schema, rules) as asked:
-            broken = asked.broken(rows)
-        for places, _ in joined(rules):
-            if broken[places].any(axis=0).all():
-                raise SpecError(_never(table, [rules[place] for place in places]))
+    with RowRules.of(table, protection.schema, rules) as asked:
+        broken = asked.broken(rows)
+    for places, _ in joined(rules):
+        if broken[places].any(axis=0).all():
+            raise SpecError(_never(table, [rules[place] for place in places]))
 
 
 def _never(table: Table, rules: list[Expression]) -> str:
@@ -142,8 +143,9 @@ class _Draws:
 class RealRows:
     """Counts the real rows of a table that break its rules over one row, batch by batch."""
 
-    def __init__(self, protection: Protection, table: Table) -> None:
+    def __init__(self, protection: Protection, table: Table, suggested: Suggested) -> None:
         self._table = table
+        self._suggested = suggested
         self._rules = RowRules.of(table, protection.schema, table.own_checks) if table.own_checks else None
         self._broken = np.zeros(len(table.own_checks), np.int64)
 
@@ -156,16 +158,25 @@ class RealRows:
         """Refuse rules that rows break. Raises DataError that says how many."""
         if self._rules is not None:
             self._rules.close()
-            refuse_broken(self._table, self._rules.rules, self._broken)
+            refuse_broken(self._table, self._rules.rules, self._broken, self._suggested)
 
 
 def _named(rules: RowRules, batch: pa.RecordBatch) -> dict[ColumnName, pa.Array]:
     return {name: batch.column(name.column) for name in rules.columns}
 
 
-def refuse_broken(table: Table, rules: tuple[Expression, ...], broken: NDArray[np.int64]) -> None:
-    """Refuse rules that some rows break. Raises DataError that says how many."""
-    lines = [f"{table.name}: {n:,} rows break the rule {rule}" for rule, n in zip(rules, broken, strict=True) if n]
+def refuse_broken(table: Table, rules: tuple[Expression, ...], broken: NDArray[np.int64], suggested: Suggested) -> None:
+    """Refuse rules that some rows break. Raises DataError that says how many.
+
+    A rule that was suggested by the data may have exceptions: the publisher is told how many, and keeps it or not.
+    """
+    lines = []
+    for rule, count in zip(rules, broken, strict=True):
+        line = f"{table.name}: {count:,} rows break the rule {rule}"
+        if count and (table.name, rule.sql) in suggested:
+            _logger.warning("%s. In synthetic rows it always holds. This number is for you alone.", line)
+        elif count:
+            lines.append(line)
     if lines:
         raise DataError(
             f"{'; '.join(lines)}. Repair these rows, or take the rule out of `rules` under {table.name} in the spec: "
@@ -188,6 +199,7 @@ def check_rules_above(
     protection: Protection,
     values: Mapping[str, Mapping[str, pa.ChunkedArray]],
     owners: Mapping[str, NDArray[np.int64]],
+    suggested: Suggested,
 ) -> None:
     """Refuse rules over rows above that real rows break. `owners` are the positions of owners, negative for none."""
     for table in (protection.schema.table(name) for name in protection.order):
@@ -195,7 +207,7 @@ def check_rules_above(
         if rules:
             rows = {name: _looked_up(protection, table.name, name, values, owners) for name in _names_above(table)}
             with RowRules.of(table, protection.schema, rules) as asked:
-                refuse_broken(table, rules, asked.broken(rows).sum(axis=1))
+                refuse_broken(table, rules, asked.broken(rows).sum(axis=1), suggested)
 
 
 def _looked_up(
