@@ -73,7 +73,8 @@ def test_the_shape_of_the_file(tmp_path: Path, text: str, message: str) -> None:
         ("domain: {bins: [1]}", "domain.bins: the list is too short: at least 2; found a list of 1."),
         (
             "domain: {bins: [1, 2], stp: 1}",
-            "domain.stp: not a word of the spec here. Did you mean step? Allowed: bins, heavy_hitters, step, distinct, skew.",
+            "domain.stp: not a word of the spec here. Did you mean step? "
+            "Allowed: bins, heavy_hitters, step, distinct, skew.",
         ),
         ("domain: {bins: [1, {}]}", "domain.bins.1: a single value is wanted"),
         ("domain: {values: [1, 1]}", "domain: a value is listed twice."),
