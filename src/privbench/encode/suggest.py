@@ -35,7 +35,7 @@ ENTITIES_PER_LISTED = 8
 """A list has at most one value for this number of entities, so that few of its values belong to one entity alone."""
 _COVERED = 0.5
 """The frequent strings of a longer list are kept if at least this share of the rows has one of them."""
-_FAR_FEWER = 0.6
+_FAR_FEWER = 0.7
 """A column has few different values if there are fewer than this share of what drawing from its cells would give."""
 _ROWS_PER_LISTED_NUMBER = 16
 FEW_LENGTHS = 8
