@@ -83,6 +83,16 @@ def test_all_kinds_of_queries_are_among_what_is_replayed(
     assert (method == "paper") == ("sums" in kinds)
 
 
+@pytest.mark.parametrize("delta", ["0", "1e-6"])
+def test_votes_and_the_differences_that_they_find_are_replayed(delta: str, tmp_path: Path) -> None:
+    """What is paid is then coded as a difference from what was ordered, and its domain is that of differences."""
+    run = check(tmp_path, "tree", Neighbours.REPLACE, delta, seed=8)
+    asked = [question.event.query.to_json() for question in run.asked]
+    (votes,) = [query for query in asked if query["kind"] == "votes on dependencies"]
+    near = [c["feature"] for c in votes["candidates"] if c["feature"]["kind"] == "nearness"]
+    assert [(feature["column"], feature["base"]) for feature in near] == [("paid", {"column": "ordered", "owners": 0})]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 106))
 @pytest.mark.parametrize(("method", "neighbours", "delta"), CASES)

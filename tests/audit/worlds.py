@@ -41,6 +41,8 @@ TYPES: Mapping[str, Mapping[str, pa.DataType]] = {
         "age": pa.int64(),
         "place": pa.int64(),
         "helper": pa.int64(),
+        "ordered": pa.date32(),
+        "paid": pa.timestamp("us"),
     },
     "item": {"id": pa.int64(), "purchase": pa.int64(), "quantity": pa.int64(), "previous": pa.int64()},
     "tag": {"purchase": pa.int64(), "kind": pa.int64()},
@@ -52,7 +54,8 @@ CREATE TABLE person (id BIGINT PRIMARY KEY, age BIGINT NOT NULL CHECK (age BETWE
   city VARCHAR, born DATE, home BIGINT REFERENCES address (id), boss BIGINT REFERENCES person (id),
   nation BIGINT REFERENCES nation (id), orders BIGINT NOT NULL);
 CREATE TABLE purchase (id BIGINT PRIMARY KEY, person BIGINT REFERENCES person (id), amount BIGINT NOT NULL,
-  price DECIMAL(6,2), age BIGINT CHECK (age BETWEEN 0 AND 9), place BIGINT, helper BIGINT REFERENCES person (id));
+  price DECIMAL(6,2), age BIGINT CHECK (age BETWEEN 0 AND 9), place BIGINT, helper BIGINT REFERENCES person (id),
+  ordered DATE, paid TIMESTAMP);
 CREATE TABLE item (id BIGINT PRIMARY KEY, purchase BIGINT NOT NULL REFERENCES purchase (id),
   quantity BIGINT NOT NULL CHECK (quantity BETWEEN 0 AND 5), previous BIGINT REFERENCES item (id));
 CREATE TABLE tag (purchase BIGINT NOT NULL REFERENCES purchase (id), kind BIGINT NOT NULL CHECK (kind BETWEEN 0 AND 3),
@@ -143,12 +146,22 @@ def _purchase(
 ) -> None:
     amount = rng.choice([0, 0, 5, 7, rng.randint(-1000, 100_000), 2**63 - 1, -(2**63)])
     price = rng.choice([None, Decimal(rng.randint(-999_999, 999_999)) / 100])
-    rows["purchase"].append((number, person, amount, price, age, place, rng.choice([None, rng.choice(everyone)])))
+    helper = rng.choice([None, rng.choice(everyone)])
+    rows["purchase"].append((number, person, amount, price, age, place, helper, *_dates(rng)))
     previous = None
     for at in range(rng.choice([0, 1, 2, 4])):
         rows["item"].append((number + at, number, rng.randint(0, 5), rng.choice([None, previous])))
         previous = number + at
     rows["tag"] += [(number, kind) for kind in rng.sample(range(4), rng.choice([0, 1, 2]))]
+
+
+def _dates(rng: random.Random) -> tuple[dt.date | None, dt.datetime | None]:
+    """When something was ordered, and that it was paid for a few days later; seldom nonsense."""
+    ordered = dt.date(2000 + rng.randint(0, 19), rng.randint(1, 12), rng.randint(1, 28))
+    paid = dt.datetime(ordered.year, ordered.month, ordered.day, 12) + dt.timedelta(rng.randint(0, 6))
+    return rng.choice(
+        [*[(ordered, paid)] * 60, (None, paid), (ordered, None), (dt.date(1, 1, 1), dt.datetime(9999, 12, 31))]
+    )
 
 
 def _database(rng: random.Random, others: Sequence[Rows], entity: Rows, place: int) -> Rows:

@@ -1,7 +1,7 @@
 """Dependencies of columns on the rows around them, found by paid tests before anything else is measured.
 
-Candidates come from the schema: that a column equals something, or that a date lies near another. Choices pick those
-that hold for the most entities, one after the other, until none is better than a public share of them. Then all that
+Candidates come from the schema: that a column equals something, or else that a date lies near another. Choices pick
+those that hold for the most entities, one after the other, until none is better than a public share. Then all that
 were picked are put to one vote: an entity has a single vote for all of them, so that they share its noise. Where noise
 would not allow to tell, which public numbers say, nothing is asked and spent.
 """
@@ -117,9 +117,11 @@ def forecast_finding(
         return None
     asked = [candidate for candidate in candidates if candidate.told >= costs.tells]
     columns = tuple(dict.fromkeys(f"{candidate.table}.{candidate.column}" for candidate in asked))
-    choices = len({(candidate.table, candidate.column, candidate.equals) for candidate in asked}) + 1
+    rounds = len({candidate.equals for candidate in asked})
     return FindingForecast(
-        columns=columns, least=costs.choice, most=min(costs.most, costs.choice * choices + costs.vote)
+        columns=columns,
+        least=costs.choice * rounds,
+        most=min(costs.most, costs.choice * (rounds + len(columns)) + costs.vote),
     )
 
 
@@ -132,19 +134,16 @@ def find_dependencies(
     if costs is None:
         return ()
     scope = ledger.root.sequential(SCOPE)
-    left = [candidate for candidate in candidates if candidate.told >= costs.tells]
-    picked = list[Candidate]()
-    while left and scope.total + costs.choice + costs.vote <= costs.most:
-        question = DependencyChoice(
-            table=entity,
-            candidates=tuple(candidate.dependency for candidate in left),
-            none=int(NONE * entities * ENTITY_WEIGHT),
-        )
-        at = vault.choose(question, costs.choice, scope)
-        if at == len(left):
-            break
-        picked.append(left[at])
-        left = [candidate for candidate in left if not _settled(candidate, by=left[at])]
+    picked, none = list[Candidate](), int(NONE * entities * ENTITY_WEIGHT)
+    for equals in (True, False):
+        left = [c for c in candidates if c.equals is equals and c.told >= costs.tells and not _settled(c, picked)]
+        while left and scope.total + costs.choice + costs.vote <= costs.most:
+            asked = tuple(candidate.dependency for candidate in left)
+            at = vault.choose(DependencyChoice(table=entity, candidates=asked, none=none), costs.choice, scope)
+            if at == len(left):
+                break
+            picked.append(left[at])
+            left = [candidate for candidate in left if not _settled(candidate, picked)]
     held = tuple[Candidate, ...]()
     if picked:
         votes = DependencyVotes(table=entity, candidates=tuple(candidate.dependency for candidate in picked))
@@ -155,28 +154,28 @@ def find_dependencies(
 
 
 def accepted(picked: Sequence[Candidate], votes: Measured) -> tuple[Candidate, ...]:
-    """The candidates that votes accept; a column that equals something is not a difference as well."""
-    doubt = SURE * sqrt(votes.noise.variance)
-    held = [
+    """The candidates that votes accept."""
+    doubt, silenced = SURE * sqrt(votes.noise.variance), votes.counts[:, 1].clip(0).sum()
+    return tuple(
         candidate
-        for candidate, row in zip(picked, votes.counts, strict=True)
-        if _holds(row, len(picked), doubt, tolerance=candidate.tolerance)
-    ]
-    equal = {(candidate.table, candidate.column) for candidate in held if candidate.equals}
-    return tuple(c for c in held if c.equals or (c.table, c.column) not in equal)
+        for candidate, row in zip(picked, votes.counts * np.array([len(picked), 1, len(picked)]), strict=True)
+        if _few(row, doubt, silenced, tolerance=candidate.tolerance) and _most(row, doubt, many=len(picked))
+    )
 
 
-def _holds(row: NDArray[np.float64], many: int, doubt: float, *, tolerance: float) -> bool:
-    """Whether surely few entities differ, and fewer than agree, by votes on one of so many candidates."""
-    agree, differ, idle = row * np.array([many, 1, many])
-    few = differ + doubt <= tolerance * (agree + differ + idle)
-    return bool(few and differ + doubt < agree - many * doubt)
+def _few(row: NDArray[np.float64], doubt: float, silenced: float, *, tolerance: float) -> bool:
+    """Whether surely few entities differ; those that voted against any candidate had less to say in favour of this."""
+    return bool(row[1] + doubt <= tolerance * (row.sum() + silenced))
 
 
-def _settled(candidate: Candidate, *, by: Candidate) -> bool:
-    """Whether a candidate need not be asked about any more: a column that is near something may still equal it."""
-    same = (candidate.table, candidate.column) == (by.table, by.column)
-    return same and (by.equals or not candidate.equals)
+def _most(row: NDArray[np.float64], doubt: float, *, many: int) -> bool:
+    """Whether surely more entities agree than differ, where only so large a part of each agreement was counted."""
+    return bool(row[1] + doubt < row[0] - many * doubt)
+
+
+def _settled(candidate: Candidate, picked: Sequence[Candidate]) -> bool:
+    """Whether a candidate need not be asked about, as one of its column will be voted on."""
+    return any((candidate.table, candidate.column) == (p.table, p.column) for p in picked)
 
 
 def _least(most: Fraction, tells: Callable[[Fraction], bool]) -> Fraction | None:
