@@ -137,3 +137,42 @@ def test_a_model_with_made_up_values_is_saved_and_generated(tmp_path: Path) -> N
     assert all(email.endswith(("@example.com", "@example.org", "@example.net")) for email in emails)
     assert 300 < len(cities) < 520
     assert not any("Hamlet" in city for city in cities)
+
+
+def _orders(path: Path, *, day: str, key: str = "INTEGER", id_: str = "i") -> Path:
+    return _database(
+        path,
+        "CREATE TABLE customer (id INTEGER PRIMARY KEY, joined DATE)",
+        "INSERT INTO customer SELECT i, DATE '2020-01-01' + ((i * 7919) % 500)::INT FROM range(1, 60) t(i)",
+        f"CREATE TABLE orders (id {key} PRIMARY KEY, customer INTEGER NOT NULL REFERENCES customer, shipped TIMESTAMP, "
+        "day DATE)",
+        f"INSERT INTO orders SELECT {id_}, 1 + i % 59, "
+        f"CASE WHEN i % 3 > 0 THEN {day} + INTERVAL (i * 31 % 300) DAY END, {day} FROM range(1, 300) t(i)",
+    )
+
+
+def test_keys_that_ascend_with_a_date_are_numbered_by_it(tmp_path: Path) -> None:
+    source = _orders(tmp_path / "d", day="DATE '2020-01-01' + (i + i % 7)::INT")
+    spec = draft(source, unit="customer", domains="data")
+    assert spec.tables["orders"].numbered_by == "day"
+    assert spec.column("orders", "id").origin is Origin.DATA
+    assert spec.tables["customer"].numbered_by is None
+    assert spec.column("customer", "id").origin is Origin.DECLARED
+    assert ("orders", "id") in spec.origins(spec.protection())  # so that the receipt's condition names it
+    write_spec(spec, tmp_path / "s.yaml")
+    assert read_spec(tmp_path / "s.yaml") == spec
+    assert draft(source, unit="customer").tables["orders"].numbered_by is None
+
+
+@pytest.mark.parametrize(
+    ("day", "key", "id_"),
+    [
+        ("DATE '2020-01-01' + ((i * 7919) % 300)::INT", "INTEGER", "i"),
+        ("DATE '2020-01-01'", "INTEGER", "i"),
+        ("DATE '2020-01-01' - i::INT", "INTEGER", "i"),
+        ("DATE '2020-01-01' + i::INT", "VARCHAR", "printf('%05d', i)"),
+    ],
+)
+def test_other_keys_are_not(day: str, key: str, id_: str, tmp_path: Path) -> None:
+    spec = draft(_orders(tmp_path / "d", day=day, key=key, id_=id_), unit="customer", domains="data")
+    assert spec.tables["orders"].numbered_by is None

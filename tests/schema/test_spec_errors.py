@@ -42,6 +42,11 @@ def refused(tmp_path: Path, text: str | bytes) -> str:
         (HEAD + "    public: true\n    drop: true", "line 3, tables.t: public and drop exclude each other"),
         (HEAD + "    drop: true\n    rows_per_entity: 3", "rows_per_entity has no meaning beside drop"),
         (HEAD + "    drop: true\n    order: [a]", "order has no meaning beside drop"),
+        (HEAD + "    drop: true\n    numbered_by: a", "numbered_by has no meaning beside drop"),
+        (
+            HEAD + "    numbered_by: b\n    columns: {a: {type: DATE}}",
+            "line 4, tables.t.numbered_by: t has no column 'b'.",
+        ),
         (HEAD + "    columns:\n      a: {typ: DATE}", "line 5, tables.t.columns.a.typ: not a word"),
         (HEAD + "    columns:\n      a: {typ: DATE}", "line 5, tables.t.columns.a.type: is missing."),
         (

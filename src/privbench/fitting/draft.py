@@ -22,6 +22,7 @@ from privbench.errors import SchemaError, SpecError
 from privbench.fitting.draft_found import with_computed, with_rules
 from privbench.fitting.draft_relative import Tell, with_relative
 from privbench.fitting.inside import FoundInside, find_inside
+from privbench.fitting.numbering import find_numbering
 from privbench.fitting.tables_in_sql import TablesInSql
 from privbench.io.base import Source
 from privbench.io.open import open_source
@@ -206,6 +207,10 @@ def _table(
     kept = protection.schema.table(table.name)
     private = role is not Role.PUBLIC
     columns = look.columns(kept) if private else {c.name: _plain(c) for c in kept.columns}
+    numbered_by = look.numbered_by(protection, kept) if private else None
+    if numbered_by is not None:  # what is known of the key is from the data, too
+        key = kept.primary_key[0]
+        columns[key] = columns[key].model_copy(update={"origin": Origin.DATA})
     left_out = [c for c in table.columns if (table.name, c.name) in places]
     columns |= {c.name: _left_out(c) for c in left_out}
     return TableSpec(
@@ -215,6 +220,7 @@ def _table(
         foreign_keys=tuple(_key(table.name, key, found) for key in kept.foreign_keys),
         owner=protection.owners[table.name].columns if role is Role.OWNED else None,
         owned_by=protection.lookups[table.name][0] if role is Role.LOOKUP else None,
+        numbered_by=numbered_by,
         public=role is Role.PUBLIC,
         rules=tuple(_rules(table, kept, protection.schema)),
         columns={c.name: columns[c.name] for c in table.columns if c.name in columns},
@@ -240,6 +246,9 @@ class _Private:
 
     def columns(self, table: Table) -> dict[str, ColumnSpec]:
         return {column.name: self._column(table, column) for column in table.columns}
+
+    def numbered_by(self, protection: Protection, table: Table) -> None:
+        """Nothing: how keys are numbered stands in no schema."""
 
     def _column(self, table: Table, column: Column) -> ColumnSpec:
         if column.name not in table.attributes:
@@ -272,6 +281,9 @@ class _Data:
             else:
                 specs[column.name] = _plain(column, implied=column.implied if column.name in table.attributes else None)
         return specs
+
+    def numbered_by(self, protection: Protection, table: Table) -> str | None:
+        return find_numbering(self._source, protection, table)
 
 
 def _needs_data(table: Table, column: Column) -> bool:

@@ -20,8 +20,8 @@ SORTED_ROWS = 4 * 65_536
 """About how many rows are sorted in memory at once: some blocks, so that files get pieces of some size."""
 MOST_FILES = 64
 """How many files rows are dealt out to at once, each with its buffers."""
-SORT_MEMORY = "256MB"
-"""What DuckDB may use to sort before it writes to disk; 1.6 million rows by one column fit."""
+SORT_MEMORY = "128MB"
+"""What DuckDB may use to sort before it writes to disk; about as much as the rest of a run takes."""
 _PLACE = "\0place"
 
 
