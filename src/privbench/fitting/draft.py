@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from privbench.encode.suggest import suggest_domain
 from privbench.encode.text import made_up_domain
 from privbench.errors import SchemaError, SpecError
+from privbench.fitting.draft_determined import with_determined
 from privbench.fitting.draft_relative import Tell, with_relative
 from privbench.io.base import Source
 from privbench.io.open import open_source
@@ -228,7 +229,7 @@ class _Data:
                 specs[column.name] = _from_data(table, column, data.column(column.name), entities=self.entities)
             else:
                 specs[column.name] = _plain(column, implied=column.implied if column.name in table.attributes else None)
-        return specs
+        return with_determined(table, specs, data)
 
 
 def _needs_data(table: Table, column: Column) -> bool:

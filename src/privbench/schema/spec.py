@@ -392,26 +392,23 @@ def _column_words(column: ColumnSpec) -> dict[str, Plain]:
         words["domain"] = PRIVATE
     elif column.origin is not Origin.DECLARED:
         words["from"] = column.origin.value
-    if column.computed is not None:
-        words["computed"] = column.computed.sql
-    if column.computed_origin is not ComputedOrigin.DECLARED:
-        words["computed_from"] = column.computed_origin.value
-    if column.determined_by is not None:
-        words["determined_by"] = column.determined_by
-    if column.map is not None:
-        words["map"] = [list(pair) for pair in column.map]
-    if column.map_origin is not ComputedOrigin.DECLARED:
-        words["map_from"] = column.map_origin.value
-    if column.relative_to is not None:
-        words["relative_to"] = column.relative_to
-    if column.first is not None:
-        words["first"] = domain_json(column.first)
-    if column.start is not None:
-        words["start"] = column.start
-    if column.release is not None:
-        words["release"] = column.release
-    if column.source_type is not None:
-        words["source_type"] = column.source_type
+    others = {
+        "computed": None if column.computed is None else column.computed.sql,
+        "computed_from": _unless_declared(column.computed_origin),
+        "determined_by": column.determined_by,
+        "map": None if column.map is None else [list(pair) for pair in column.map],
+        "map_from": _unless_declared(column.map_origin),
+        "relative_to": column.relative_to,
+        "first": None if column.first is None else domain_json(column.first),
+        "start": column.start,
+        "release": column.release,
+        "source_type": column.source_type,
+    }
+    words |= {word: value for word, value in others.items() if value is not None}
     if column.drop:
         words["drop"] = True
     return words
+
+
+def _unless_declared(origin: ComputedOrigin) -> str | None:
+    return None if origin is ComputedOrigin.DECLARED else origin.value
