@@ -21,7 +21,7 @@ from privbench.io.base import Source
 from privbench.rules.candidates import relative_candidates
 from privbench.schema.domain import Origin
 from privbench.schema.relative import Base, base_words, owners_above
-from privbench.schema.table_spec import TableSpec
+from privbench.schema.table_spec import ColumnSpec, TableSpec
 from privbench.schema.tables import Table
 from privbench.schema.types import difference_type
 from privbench.schema.unit import Protection
