@@ -11,7 +11,7 @@ from privbench.model.order import generation_order, referenced_ahead
 from privbench.rules.computed import ComputedQuery, is_compared
 from privbench.schema.computed import computed_order, equal_columns
 from privbench.schema.spec import Spec
-from privbench.schema.tables import Table
+from privbench.schema.tables import Column, Table
 from privbench.schema.unit import Protection
 
 _logger = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ _logger = logging.getLogger(__name__)
 def computed_columns(protection: Protection) -> tuple[str, ...]:
     """Say which columns are computed, and what they equal."""
     columns = [(table.name, column) for table in protection.schema.tables for column in table.columns]
-    return tuple(f"{table}.{c.name} = {c.computed}" for table, c in columns if c.computed is not None)
+    return tuple(f"{table}.{c.name} = {_shown(c)}" for table, c in columns if c.computed is not None)
 
 
 def check_counted(spec: Spec, protection: Protection) -> None:
@@ -60,8 +60,12 @@ def tell_differing(source: Source, protection: Protection) -> None:
                 column,
                 f"{differing:,}",
                 f"{tables[table].num_rows:,}",
-                protection.schema.table(table).column(column).computed,
+                _shown(protection.schema.table(table).column(column)),
             )
+
+
+def _shown(column: Column) -> str:
+    return str(column.computed) if column.determined_by is None else f"what {column.determined_by} determines"
 
 
 def _read(source: Source, table: Table, columns: set[str]) -> pa.Table:

@@ -5,9 +5,7 @@ entities have. From then on the column follows from the other, leaves the model,
 too few entities have to tell goes with what is most common in the whole column.
 """
 
-import datetime as dt
 from collections.abc import Mapping
-from decimal import Decimal
 from fractions import Fraction
 from math import sqrt
 from typing import Any
@@ -24,7 +22,7 @@ from privbench.privacy.features import Feature, Own, whole_axis
 from privbench.privacy.ledger import Scope
 from privbench.privacy.queries import Histogram
 from privbench.privacy.vault import Vault
-from privbench.schema.determined import Pairs
+from privbench.schema.determined import Pairs, as_scalar
 from privbench.schema.domain import Scalar
 from privbench.schema.spec import Spec
 from privbench.schema.unit import Protection
@@ -103,13 +101,7 @@ def _scalars(codec: Codec) -> list[Scalar | None]:
     cells = cell_values(codec)
     assert cells is not None  # noqa: S101  checked before
     other = [_OTHER] * (codec.other_code is not None)
-    return [*map(_scalar, cells.to_pylist()), *other, *([None] * (codec.null_code is not None))]
-
-
-def _scalar(value: Any) -> Scalar:
-    if isinstance(value, dt.date | dt.time):
-        return value.isoformat()
-    return str(value) if isinstance(value, Decimal) else value
+    return [*map(as_scalar, cells.to_pylist()), *other, *([None] * (codec.null_code is not None))]
 
 
 def cell_values(codec: Codec) -> pa.Array | None:

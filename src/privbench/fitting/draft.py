@@ -19,6 +19,7 @@ from privbench.encode.narrow import narrowed, rules_about
 from privbench.encode.suggest import suggest_domain
 from privbench.encode.text import fixed_edges, made_up_domain
 from privbench.errors import SchemaError, SpecError
+from privbench.fitting.draft_determined import with_determined
 from privbench.fitting.draft_found import with_computed, with_rules
 from privbench.fitting.draft_relative import Tell, with_relative
 from privbench.fitting.inside import FoundInside, find_inside
@@ -109,7 +110,7 @@ def draft(
             protection = protected(with_inside(kept, found.keys), {**(owners or {}), **found.owners})
         if domains == PRIVATE:
             _refuse_guesses(protection)
-        look = _Private() if domains == PRIVATE else _Data(opened, entities=opened.rows(protection.entity))
+        look = _Private() if domains == PRIVATE else _Data(opened, entities=opened.rows(protection.entity), find=find)
         tables = {}
         for at, table in enumerate(schema.tables):
             progress(f"drafting {table.name}", at, len(schema.tables))
@@ -267,8 +268,9 @@ class _Private:
 class _Data:
     """Domains from the schema, else from the data; reads the columns whose domain the schema does not give."""
 
-    def __init__(self, source: Source, *, entities: int) -> None:
+    def __init__(self, source: Source, *, entities: int, find: bool) -> None:
         self._source = source
+        self._find = find
         self.entities = entities
 
     def columns(self, table: Table) -> dict[str, ColumnSpec]:
@@ -280,10 +282,10 @@ class _Data:
                 specs[column.name] = _from_data(table, column, data.column(column.name), entities=self.entities)
             else:
                 specs[column.name] = _plain(column, implied=column.implied if column.name in table.attributes else None)
-        return specs
+        return with_determined(table, specs, data) if self._find else specs
 
     def numbered_by(self, protection: Protection, table: Table) -> str | None:
-        return find_numbering(self._source, protection, table)
+        return find_numbering(self._source, protection, table) if self._find else None
 
 
 def _needs_data(table: Table, column: Column) -> bool:

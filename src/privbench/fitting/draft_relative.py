@@ -21,7 +21,7 @@ from privbench.io.base import Source
 from privbench.rules.candidates import relative_candidates
 from privbench.schema.domain import Origin
 from privbench.schema.relative import Base, base_words, owners_above
-from privbench.schema.table_spec import TableSpec
+from privbench.schema.table_spec import ColumnSpec, TableSpec
 from privbench.schema.tables import Table
 from privbench.schema.types import difference_type
 from privbench.schema.unit import Protection
@@ -66,7 +66,7 @@ def with_relative(
     reader = _Reader(source, protection)
     made = dict(tables)
     for name in protection.order:
-        wanted = [c for c in protection.attributes(name) if tables[name].columns[c].origin is Origin.DATA]
+        wanted = [c for c in protection.attributes(name) if _is_free(tables[name].columns[c])]
         close = [c for column in wanted for c in _close_bases(reader, protection, name, column)]
         columns = dict(tables[name].columns)
         for chosen in _without_circles(close):
@@ -78,6 +78,11 @@ def with_relative(
             tell((name, chosen.column), _told(chosen, words))
         made[name] = tables[name].model_copy(update={"columns": columns})
     return made
+
+
+def _is_free(column: ColumnSpec) -> bool:
+    """Whether nothing else is said of a column whose domain was taken from the data."""
+    return column.origin is Origin.DATA and column.determined_by is None
 
 
 def _told(chosen: _Close, words: str) -> str:

@@ -92,8 +92,9 @@ def is_generated(column: Column) -> bool:
 
 def computed_notes(schema: Schema) -> list[str]:
     """Say which columns follow from others, and how."""
-    columns = [(table.name, column) for table in schema.tables for column in table.columns]
-    return [sql_comment(f"{table}.{c.name} = {c.computed}") for table, c in columns if c.computed is not None]
+    columns = [(t.name, c) for t in schema.tables for c in t.columns if c.computed is not None]
+    equals = [c.computed if c.determined_by is None else f"map of {c.determined_by}" for _, c in columns]
+    return [sql_comment(f"{t}.{c.name} = {shown}") for (t, c), shown in zip(columns, equals, strict=True)]
 
 
 def create_tables(schema: Schema, dialect: Dialect, *, generated: bool = False) -> list[str]:

@@ -4,8 +4,10 @@
 any other; without one it is a column to learn, and a fit makes the map first (`fitting.determined`).
 """
 
+import datetime as dt
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 from privbench.errors import SpecError
 from privbench.schema.expression import Expression, column_text, literal_text
@@ -16,6 +18,18 @@ if TYPE_CHECKING:  # the spec is built from what is here
 
 Pairs = Sequence[tuple["Scalar | None", "Scalar | None"]]
 """Values of the one column and of the other; None is NULL."""
+
+
+def as_scalar(value: Any) -> "Scalar":
+    """Write a value as a spec does: dates, times and decimals are text.
+
+    >>> as_scalar(dt.date(2020, 1, 31)), as_scalar(Decimal("1.50")), as_scalar(3)
+    ('2020-01-31', '1.50', 3)
+    """
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    scalar: Scalar = str(value) if isinstance(value, Decimal) else value
+    return scalar
 
 
 def map_expression(by: str, pairs: Pairs) -> Expression:
