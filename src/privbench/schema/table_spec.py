@@ -210,5 +210,11 @@ def _column(table: str, name: str, spec: ColumnSpec) -> Column:
     kind = parse_type("VARCHAR") if spec.drop else spec.sql_type(f"{table}.{name}")
     implied: Domain | None = spec.domain if spec.origin is Origin.SCHEMA else None
     return Column(
-        name=name, type=kind, nullable=spec.null, implied=implied, derived=spec.derived, relative_to=spec.relative_to
+        name=name,
+        type=kind,
+        nullable=spec.null,
+        implied=implied,
+        derived=spec.derived,
+        relative_to=spec.relative_to,
+        start=spec.start,
     )
