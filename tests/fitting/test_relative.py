@@ -218,7 +218,7 @@ def test_domains_of_differences_are_found_with_budget(drafted: tuple[Spec, Any])
     model = fit(Spec.model_validate(data), epsilon="200", entropy=FixedEntropy(2))
     low, *_, high = model.codecs["line"]["shipped"].labels()
     assert 0 <= int(low.split(" .. ")[0]) <= 5
-    assert 40 <= int(high.split(" .. ")[-1]) <= 80
+    assert 40 <= int(high.split(" .. ")[-1]) <= 127
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_circles_dropped_and_wrongly_typed_bases() -> None:
     with pytest.raises(SpecError, match=r"tables.b.columns.x.relative_to: there is no column 'a.y'"):
         dropped.protection()
     typed = {"type": "VARCHAR", "domain": {"values": ["1"]}}
-    with pytest.raises(SpecError, match="a.y is VARCHAR"):
+    with pytest.raises(SpecError, match=r"a\.y is VARCHAR"):
         spec_of({("b", "x"): {"domain": DAYS, "relative_to": "a.y"}, ("a", "y"): typed}).protection()
     with pytest.raises(SpecError, match="VARCHAR has no differences"):
         spec_of({("b", "x"): {**typed, "relative_to": "y"}}).protection()
