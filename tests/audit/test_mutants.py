@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from privbench.encode import relative as encoded
 from privbench.errors import BudgetError
 from privbench.fitting import fit as fit_module
+from privbench.fitting import relative
 from privbench.methods import registry
 from privbench.methods.tree.method import TREE
 from privbench.privacy import exact, vault
@@ -150,6 +152,32 @@ def test_replay_catches(mutant: Mutant, tmp_path: Path, monkeypatch: pytest.Monk
             caught += 1
             break
     assert caught
+
+
+def bases_of_other_entities(patch: pytest.MonkeyPatch) -> None:
+    """A difference from the row above that the next row has, which may be another entity's."""
+    rows_above = relative._rows_above
+    patch.setattr(relative, "_rows_above", lambda *arguments: np.roll(rows_above(*arguments), 1))
+
+
+def sequences_across_entities(patch: pytest.MonkeyPatch) -> None:
+    """Only the first row of the table starts a sequence: the row before may be another entity's."""
+    patch.setattr(encoded, "sequence_starts", lambda owners: np.arange(len(owners)) == 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", [bases_of_other_entities, sequences_across_entities], ids=lambda m: m.__name__)
+def test_replay_catches_differences_from_rows_of_others(
+    mutant: Mutant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutant(monkeypatch)
+
+    def all_pass() -> None:
+        for seed in (4, 7, 8, 13):
+            check(tmp_path, "tree", Neighbours.ADD_REMOVE, "0", seed=seed, relative=True)
+
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        all_pass()
 
 
 @pytest.mark.slow

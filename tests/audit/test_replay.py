@@ -42,16 +42,37 @@ def _with_lengths(spec: Spec) -> Spec:
     return Spec.model_validate(data)
 
 
+RELATIVE: dict[tuple[str, str], dict[str, Any]] = {
+    ("purchase", "amount"): {"relative_to": "person.age", "domain": "private"},
+    ("purchase", "place"): {"relative_to": "amount", "domain": "private"},
+    ("item", "quantity"): {"relative_to": "previous", "domain": {"range": [-2, 2]}, "first": {"range": [0, 5]}},
+    ("tag", "kind"): {"relative_to": "person.age", "domain": {"range": [-9, 3]}},
+}
+"""Columns coded against the row itself, a row above, one two levels up, and the row before."""
+
+
+def with_relative(spec: Spec) -> Spec:
+    """The same, with columns coded as differences."""
+    data = spec.model_dump(mode="json", by_alias=True)
+    for (table, column), words in RELATIVE.items():
+        data["tables"][table]["columns"][column] |= {
+            **words,
+            "from": "private" if words["domain"] == "private" else "declared",
+        }
+    return Spec.model_validate(data)
+
+
 def replayed(folder: Path, pair: Pair, spec: Spec, **options: Any) -> tuple[Run, Run]:
     first = run_fit(folder / "model", spec, pair.one, **options)
     return first, run_fit(folder / "model", spec, pair.other, tape=first, **options)
 
 
-def check(folder: Path, method: str, neighbours: Neighbours, delta: str, *, seed: int) -> Run:
+def check(folder: Path, method: str, neighbours: Neighbours, delta: str, *, seed: int, relative: bool = False) -> Run:
     replaced = neighbours is Neighbours.REPLACE
     persons = (12, 60, 150)[seed % 3]
     pair = write_pair(folder / f"{seed}", seed=seed, persons=persons, replaced=replaced)
     spec = spec_of(pair.one, method, neighbours, delta)
+    spec = with_relative(spec) if relative else spec
     epsilon = EPSILONS[(seed // 3) % 3] if persons > 12 else EPSILONS[-1]
     try:
         first, second = replayed(folder, pair, spec, epsilon=epsilon, delta=delta)
@@ -69,6 +90,20 @@ def test_neighbours_cannot_be_told_apart_by_more_than_was_charged(
 ) -> None:
     run = check(tmp_path, method, neighbours, delta, seed=7)
     assert "histogram" in {asked.event.query.to_json()["kind"] for asked in run.asked}
+
+
+@pytest.mark.parametrize(("method", "neighbours", "delta"), [CASES[0], CASES[3], CASES[-1]])
+def test_columns_coded_as_differences_move_no_more_than_was_charged(
+    method: str, neighbours: Neighbours, delta: str, tmp_path: Path
+) -> None:
+    assert check(tmp_path, method, neighbours, delta, seed=7, relative=True).asked
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "neighbours", "delta"), CASES)
+def test_many_neighbours_with_differences(method: str, neighbours: Neighbours, delta: str, tmp_path: Path) -> None:
+    for seed in (4, 8, 100, 101):
+        check(tmp_path, method, neighbours, delta, seed=seed, relative=True)
 
 
 @pytest.mark.slow

@@ -300,4 +300,5 @@ def _column(table: str, name: str, spec: ColumnSpec) -> Column:
         determined_by=spec.determined_by,
         generated=spec.computed_origin is ComputedOrigin.SCHEMA,
         relative_to=spec.relative_to,
+        start=spec.start,
     )
