@@ -48,11 +48,11 @@ def test_the_last_key_that_fits_is_a_value_of_its_own(sql: str) -> None:
     assert len(keys.unique()) == len({last, max(last - 1, 0), 0})
 
 
-@given(st.sampled_from(TYPES), st.integers(1, 20), st.lists(st.integers(0, 2**62)))
-def test_keys_lead_back_to_their_row_numbers(sql: str, length: int, rows: list[int]) -> None:
+@given(st.sampled_from([t for t in TYPES if "CHAR" not in t]), st.lists(st.integers(0, 2**62)))
+def test_keys_lead_back_to_their_row_numbers(sql: str, rows: list[int]) -> None:
     of = parse_type(sql)
-    numbers = np.array(rows, np.int64) % min(most_values(of, length=length), 2**62)
-    assert row_numbers(of, numbered(of, numbers, length=length), length=length).tolist() == numbers.tolist()
+    numbers = np.array(rows, np.int64) % min(most_values(of), 2**62)
+    assert row_numbers(of, numbered(of, numbers)).tolist() == numbers.tolist()
 
 
 @given(st.sampled_from(["INTEGER", "VARCHAR", "DATE", "TIMESTAMP", "DECIMAL(9,2)"]), st.lists(st.integers(0, 10**5)))

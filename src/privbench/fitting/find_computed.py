@@ -11,7 +11,7 @@ from itertools import combinations
 
 from sqlglot import exp
 
-from privbench.fitting.tables_in_sql import AMOUNTS, NUMBERS, Seen, TablesInSql
+from privbench.fitting.tables_in_sql import AMOUNTS, NUMBERS, Seen, TablesInSql, identifier
 from privbench.schema.expression import Expression, expression_of
 from privbench.schema.tables import Column, Table
 from privbench.schema.types import Kind, SqlType
@@ -180,7 +180,7 @@ def _joins_below(
 
 
 def _aggregated(tables: TablesInSql, child: Table, taken: Collection[tuple[str, str]]) -> Iterator[_Added]:
-    star = exp.Column(this=exp.Star(), table=exp.to_identifier(child.name, quoted=True))
+    star = exp.Column(this=exp.Star(), table=identifier(child.name))
     yield _Added(type=None, number=True, written=exp.Count(this=star), sql="COUNT(*)")
     columns = [tables.seen(child, child.column(c), "d") for c in child.attributes if (child.name, c) not in taken]
     numbers = [s for s in columns if s.is_number]

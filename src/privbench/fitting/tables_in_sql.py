@@ -9,9 +9,11 @@ from typing import Any, Self
 
 import duckdb
 import pyarrow as pa
-from sqlglot import exp
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
 
 from privbench.io.base import Source, arrow_schema
+from privbench.schema.expression import DIALECT
 from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import Kind, SqlType
 from privbench.schema.unit import LinkKind, Protection
@@ -76,7 +78,7 @@ class TablesInSql:
 
     def seen(self, table: Table, column: Column, alias: str, *, own: bool = False) -> Seen:
         """A column of the rows that `alias` stands for, as the rows of some table see it, or of those themselves."""
-        written = exp.column(column.name, table=None if own else table.name, quoted=True)
+        written = exp.column(identifier(column.name), table=None if own else identifier(table.name))
         return Seen(type=column.type, written=written, sql=f"{alias}.{self.column(table.name, column.name)}")
 
     def above(self, protection: Protection, table: Table, *, public: bool = True) -> tuple[str, list[Seen]]:
@@ -124,3 +126,13 @@ class TablesInSql:
         self._connection.register("reader", reader)
         self._connection.execute(f"CREATE TABLE {name} AS FROM reader")
         self._connection.unregister("reader")
+
+
+def identifier(name: str) -> exp.Identifier:
+    """A name as SQL writes it: in quotes only where it would be read as something else."""
+    try:
+        parsed = parse_one(name, dialect=DIALECT)
+    except SqlglotError:
+        return exp.toidentifier(name, quoted=True)
+    plain = isinstance(parsed, exp.Column) and parsed.sql(DIALECT) == name
+    return exp.toidentifier(name, quoted=not plain)
