@@ -133,6 +133,6 @@ def identifier(name: str) -> exp.Identifier:
     try:
         parsed = parse_one(name, dialect=DIALECT)
     except SqlglotError:
-        return exp.toidentifier(name, quoted=True)
+        return exp.to_identifier(name, quoted=True)
     plain = isinstance(parsed, exp.Column) and parsed.sql(DIALECT) == name
-    return exp.toidentifier(name, quoted=not plain)
+    return exp.to_identifier(name, quoted=not plain)
