@@ -9,13 +9,14 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
+from privbench.encode.keys import rows_named
 from privbench.encode.predicate import IsNull, Predicate
 from privbench.errors import SpecError
 from privbench.estimation.sample import Sampled
 from privbench.generation.relative import RelativeColumns
 from privbench.model.model import Model
 from privbench.rules.computed import ComputedRows
-from privbench.schema.computed import computed_from, public_keys, row_columns
+from privbench.schema.computed import computed_from, public_paths, row_columns
 from privbench.schema.relative import owners_above, relative_columns, values_needed
 
 Place = tuple[str, str]
@@ -63,12 +64,17 @@ def _computed(model: Model, sample: Sampled, table: str, column: str) -> pa.Arra
     own = {
         c: sampled_values(model, sample, t, c) for t, c in computed_from(model.protection)[table, column] if t == table
     }
-    public = public_keys(model.protection, table)
+    public = public_paths(model.protection, table)
 
     def other(name: str, named: str) -> pa.Array:
         if name not in public:
             return _above(model, sample, table, name, named)
-        rows = sample.tables[table].targets[public[name].name]
+        rows = sample.tables[table].targets[public[name][0].name]
+        for link in public[name][1:]:
+            held, target = model.public_table(link.table), model.public_table(link.target)
+            keys, referenced = link.key.columns, link.key.references
+            led_to = rows_named([held.column(c) for c in keys], [target.column(c) for c in referenced])
+            rows = np.where(rows < 0, -1, led_to[rows])
         values = model.public_table(name, [named]).column(0).combine_chunks()
         return values.take(pa.array(np.maximum(rows, 0), mask=rows < 0))
 

@@ -5,12 +5,14 @@ spooled to disk when their table is made and looked up there, so that memory doe
 columns that rows below are made from, and whose rows these are.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from privbench.encode.keys import rows_named
 from privbench.encode.serial import TEXT_LENGTH, check_room, numbered, row_numbers
 from privbench.generation.above import keeps_owners, kept_columns
 from privbench.generation.computed import copied_columns
@@ -19,7 +21,7 @@ from privbench.model.order import colliding_keys, is_numbered
 from privbench.schema.domain import Text
 from privbench.schema.tables import Table
 from privbench.schema.types import Kind
-from privbench.schema.unit import Role
+from privbench.schema.unit import Link, Role
 
 
 def keeps_entity_keys(model: Model, scale: float) -> bool:
@@ -51,6 +53,7 @@ class KeyMaker:
         self._folder = folder
         self._kept = model.entity_keys if keep_entity_keys else None
         self._looked_up: dict[str, pa.Table] = {}
+        self._public_targets: dict[str, NDArray[np.int64]] = {}  # by key of a public table: the rows it references
         self._spools: dict[str, tuple[pa.RecordBatchFileWriter, Path, list[str]]] = {}
 
     def own_key(self, table: Table, rows: NDArray[np.int64]) -> pa.Array:
@@ -113,6 +116,16 @@ class KeyMaker:
                     before = waiting.get(implied[0].target, np.int64(-1))
                     waiting[implied[0].target] = np.where(rows < FURTHER_UP, rows, before)
             owner = protection.owners[owner].table
+
+    def led_to(self, path: Sequence[Link], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rows of a public table that keys lead to, given those that the first key references; -1 for none."""
+        for link in path[1:]:
+            if link.name not in self._public_targets:
+                held, target = self._table(link.table), self._table(link.target)
+                keys = [held.column(c) for c in link.key.columns]
+                self._public_targets[link.name] = rows_named(keys, [target.column(c) for c in link.key.references])
+            rows = np.where(rows < 0, -1, self._public_targets[link.name][rows])
+        return rows
 
     def spool(self, table: Table, batch: pa.RecordBatch, owners: NDArray[np.int64] | None = None) -> None:
         """Keep the columns that other tables' keys reference, copy or are made from, if they cannot be computed.

@@ -33,7 +33,7 @@ from privbench.model.key_rules import split_rules
 from privbench.model.model import Model
 from privbench.model.order import colliding_keys, is_numbered, redrawn_links, references_entity
 from privbench.rules.computed import ComputedRows
-from privbench.schema.computed import equal_columns, late_columns, public_keys, row_columns
+from privbench.schema.computed import equal_columns, late_columns, public_paths, row_columns
 from privbench.schema.domain import never_repeats
 from privbench.schema.unit import Link, LinkKind, key_name
 from privbench.spn.feature_names import rows_column
@@ -66,7 +66,7 @@ class PrivateRows:
         self._keys = keys
         self._spools = spools
         self._computed = ComputedRows(model.protection, name)
-        self._public = public_keys(model.protection, name)
+        self._public = public_paths(model.protection, name)
         self._late = [self._table.column(c) for table, c in late_columns(model.protection) if table == name]
         self._unique = [
             Uniqueness(key, local=self._holds_owner(key)) for key in colliding_keys(model.spec, self._table)
@@ -216,9 +216,9 @@ class PrivateRows:
 
     def _elsewhere(self, block: Block, places: Places, table: str, column: str) -> pa.Array:
         """A column of the rows above some rows of a block, or of the public rows that they reference."""
-        link = self._public.get(table)
-        if link is not None:
-            return self._keys.values(table, column, block.targets[link.name][places])
+        path = self._public.get(table)
+        if path is not None:
+            return self._keys.values(table, column, self._keys.led_to(path, block.targets[path[0].name][places]))
         return self._above(block, table, column, places=places)
 
     def _above(self, block: Block, table: str, column: str, *, places: Places | None = None) -> pa.Array:

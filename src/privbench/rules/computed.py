@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from privbench.errors import SpecError, first_line
 from privbench.rules.evaluate import Evaluator, without_zone
-from privbench.schema.computed import Place, computed_order, equal_columns, named_place, public_keys, row_columns
+from privbench.schema.computed import Place, computed_order, equal_columns, named_place, public_paths, row_columns
 from privbench.schema.expression import DIALECT, ColumnName, Expression
 from privbench.schema.relative import owners_above
 from privbench.schema.tables import Column, ForeignKey, Table
@@ -148,10 +148,8 @@ class ComputedQuery:
         for above in owners_above(self._protection, self._table):
             joined.append(self._join(below, self._protection.owners[below], inner="a", outer="a"))
             below = above
-        joined += [
-            self._join(self._table, link.key, inner="a", outer="a")
-            for link in public_keys(self._protection, self._table).values()
-        ]
+        links = [link for path in public_paths(self._protection, self._table).values() for link in path]
+        joined += [self._join(link.table, link.key, inner="a", outer="a") for link in dict.fromkeys(links)]
         return " LEFT JOIN ".join(joined)
 
     def _join(self, table: str, key: ForeignKey, *, inner: str, outer: str) -> str:

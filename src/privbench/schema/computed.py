@@ -147,17 +147,22 @@ def _copies(column: "Column", other: "Column") -> bool:
     return column.type == other.type and (column.nullable or not other.nullable)
 
 
-def public_keys(protection: "Protection", table: str) -> dict[str, "Link"]:
-    """The public tables of which a row of a table names a row, each by one key: those with several are left out."""
-    links = [link for link in protection.links_of(table) if link.target not in protection.order]
-    targets = [link.target for link in links]
-    return {link.target: link for link in links if targets.count(link.target) == 1}
+def public_paths(protection: "Protection", table: str) -> dict[str, tuple["Link", ...]]:
+    """The public tables that a row of a table leads to, and by which keys; not those that it reaches in two ways."""
+    public = {t.name for t in protection.schema.tables} - set(protection.order)
+    paths: list[tuple[Link, ...]] = [(link,) for link in protection.links_of(table) if link.target in public]
+    for path in paths:
+        reached = {link.target for link in path}
+        onwards = protection.links_of(path[-1].target)
+        paths += [(*path, link) for link in onwards if link.target in public - reached]
+    targets = [path[-1].target for path in paths]
+    return {path[-1].target: path for path in paths if targets.count(path[-1].target) == 1}
 
 
 def named_place(protection: "Protection", table: str, name: ColumnName) -> Place | None:
     """The column that an expression of a table names outside aggregates; None if there is none that it may name."""
     source = table if name.table is None else name.table
-    reachable = {table, *owners_above(protection, table), *public_keys(protection, table)}
+    reachable = {table, *owners_above(protection, table), *public_paths(protection, table)}
     return _if_there(protection, source, name.column) if source in reachable else None
 
 
@@ -339,8 +344,8 @@ def _check_there(
 
 def _reach(protection: "Protection", table: str) -> str:
     above = ", ".join(owners_above(protection, table)) or "none"
-    public = ", ".join(public_keys(protection, table)) or "none"
+    public = ", ".join(public_paths(protection, table)) or "none"
     return (
-        f"A bare name is a column of {table}; `TABLE.COLUMN` one of an owner ({above}), or of a public table that one "
-        f"key of the row references ({public})."
+        f"A bare name is a column of {table}; `TABLE.COLUMN` one of an owner ({above}), or of a public table that its "
+        f"keys lead to in one way ({public})."
     )
