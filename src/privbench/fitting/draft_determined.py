@@ -16,7 +16,7 @@ from privbench.schema.domain import Scalar, Values
 from privbench.schema.table_spec import ColumnSpec
 from privbench.schema.tables import Table
 
-EXACT = 0.99
+EXACT = 0.995
 """The share of rows in which the other column must have the most common value beside the first column's value."""
 BETTER = 0.1
 """The most rows that may be wrong, as a part of those that guessing the most common value gets wrong."""

@@ -20,7 +20,7 @@ from privbench.errors import DataError
 from privbench.io.base import Source
 from privbench.rules.candidates import relative_candidates
 from privbench.schema.domain import Origin
-from privbench.schema.relative import Base, base_words, owners_above
+from privbench.schema.relative import Base, base_words, comparable, owners_above
 from privbench.schema.table_spec import ColumnSpec, TableSpec
 from privbench.schema.tables import Table
 from privbench.schema.types import difference_type
@@ -95,12 +95,14 @@ def _close_bases(reader: "_Reader", protection: Protection, table: str, column: 
     candidates = list(relative_candidates(protection, table, column))
     if not candidates:
         return
-    kind, values = protection.schema.table(table).column(column).type, reader.column(table, column)
+    column_there = protection.schema.table(table).column(column)
+    kind, values = column_there.type, reader.column(table, column)
     numbers = whole_numbers(kind, values.drop_null())
     if len(numbers) < FEWEST or not (own := _spread(numbers)):
         return
     for base in candidates:
-        base_type = protection.schema.table(base.table).column(base.column).type
+        base_column = protection.schema.table(base.table).column(base.column)
+        base_type = base_column.type
         bases = reader.column(table, base.column, above=base.table)
         known = np.asarray((values.is_valid().to_numpy(False)) & (bases.is_valid().to_numpy(False)))
         if known.sum() < (1 - MOST_UNKNOWN) * len(numbers):
@@ -110,7 +112,8 @@ def _close_bases(reader: "_Reader", protection: Protection, table: str, column: 
         steps = whole_numbers(difference_type(kind), made)
         is_later = float(np.median(steps)) > 0 or (np.median(steps) == 0 and steps.mean() >= 0)
         spread = _spread(steps)
-        if spread <= NARROW * own and (is_later or base.table != table):
+        one_way = base.table != table or not comparable(base_column, column_there)  # else the later of two is relative
+        if spread <= NARROW * own and (is_later or one_way):
             yield _Close(column=column, base=base, spread=spread, values=made)
 
 

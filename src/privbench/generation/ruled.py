@@ -20,7 +20,7 @@ from privbench.rules.row_rules import RowRules, joined
 from privbench.schema.expression import ColumnName, Expression
 from privbench.schema.tables import Schema, Table
 
-ROUNDS = 12
+ROUNDS = 6
 """How often rows are drawn again as a whole, and then only the columns of rules that are broken."""
 COPIES = 4
 """How often columns are copied from another row: a rule over rows above may hold there and not here."""
