@@ -94,7 +94,7 @@ def test_the_condition_names_columns_without_doubt(name: str) -> None:
     paper["condition"] = f"epsilon holds given that these domains are public: visit.{shown}"
     assert verify_receipt(paper).status == "conditional"
     paper["condition"] += ", visit.other"
-    assert_fails(verify_receipt(paper), "the domains taken from the data ask for")
+    assert_fails(verify_receipt(paper), "what was taken from the data asks for")
 
 
 def test_a_name_cannot_stand_for_two_columns() -> None:

@@ -341,7 +341,7 @@ ANY: dict[str, tuple[Change, str]] = {
     "a parameter that is a list": (public(parameters={"a": []}), "neither a text"),
     "as published without stamp": (public(parameters={"as_published": True}), "not stamped"),
     "as published as a text": (public(parameters={"as_published": "no"}), "not stamped"),
-    "a condition withheld": (origin("age", "data"), "the domains taken from the data ask for"),
+    "a condition withheld": (origin("age", "data"), "what was taken from the data asks for"),
     "a domain said to be found": (
         origin("age", "private"),
         "person.age: the origin of its domain is private, but no event",

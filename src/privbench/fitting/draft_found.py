@@ -11,7 +11,7 @@ from privbench.fitting.draft_relative import Tell
 from privbench.fitting.find_computed import find_computed
 from privbench.fitting.find_rules import find_rules
 from privbench.fitting.tables_in_sql import TablesInSql
-from privbench.schema.computed import ComputedOrigin
+from privbench.schema.computed import ComputedOrigin, equals_of
 from privbench.schema.domain import Origin
 from privbench.schema.expression import Expression
 from privbench.schema.table_spec import RuleSpec, TableSpec
@@ -27,6 +27,8 @@ def with_computed(
     """The tables of a drafted spec in which columns are computed that are so in the data; and the same for the unit."""
     made, computed = dict(tables), dict[Place, Expression]()
     for found in find_computed(sql, protection):
+        if equals_of(found.expression, None) is not None:  # only method `tree` makes rows with their number
+            continue
         columns = dict(made[found.table].columns)
         update = {"computed": found.expression, "computed_origin": ComputedOrigin.DATA, "domain": None}
         columns[found.column] = columns[found.column].model_copy(update=update)

@@ -134,5 +134,5 @@ def identifier(name: str) -> exp.Identifier:
         parsed = parse_one(name, dialect=DIALECT)
     except SqlglotError:
         return exp.to_identifier(name, quoted=True)
-    plain = isinstance(parsed, exp.Column) and parsed.sql(DIALECT) == name
+    plain = isinstance(parsed, exp.Column) and not parsed.table and parsed.sql(DIALECT) == name
     return exp.to_identifier(name, quoted=not plain)

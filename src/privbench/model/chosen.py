@@ -49,13 +49,14 @@ def _check_budgets(spec: Spec, method: str) -> None:
 
 
 def _check_learnt(spec: Spec, method: str) -> None:
-    """Refuse numbers of rows, ranks and copies for a method whose rows do not know their owners' when they are made."""
+    """Refuse numbers of rows and ranks for a method that does not make rows with their owners."""
     if not any(column.computed is not None for table in spec.tables.values() for column in table.columns.values()):
         return
     protection = spec.protection()
     for table in protection.order:
-        for column in equal_columns(protection, table):
-            raise SpecError(
-                f"tables.{table}.columns.{column}.computed: method {method} learns every column that is a number of "
-                "rows, a rank or a copy. Take it out, and give the column a domain."
-            )
+        for column, equals in equal_columns(protection, table).items():
+            if equals.owner is None:
+                raise SpecError(
+                    f"tables.{table}.columns.{column}.computed: method {method} learns every column that is a number "
+                    "of rows or a rank. Take it out, and give the column a domain."
+                )
