@@ -330,7 +330,7 @@ def _with_list(source: Path) -> Spec:
         tables[name]["foreign_keys"].append({"columns": key, "table": "season", "references": key})
         tables[name]["owner"] = key
         tables[name]["columns"]["year"] = {"type": "INTEGER", "null": False}
-        tables[name]["columns"]["team"] = {"type": "INTEGER", "derived": {"owner": "team"}}
+        tables[name]["columns"]["team"] = {"type": "INTEGER", "computed": "season.team"}
     return Spec.model_validate(data)
 
 

@@ -18,6 +18,7 @@ from privbench.fitting.computed import tell_differing
 from privbench.fitting.determined import check_cells, determined_columns, with_maps
 from privbench.fitting.domains import threshold_part, wanted_types, with_found
 from privbench.fitting.finding import candidates_to_test, places_of, with_dependencies
+from privbench.fitting.lists import SourceWithLists
 from privbench.fitting.plan import check_budget
 from privbench.fitting.prepare import prepare
 from privbench.fitting.promise import parse_delta, parse_epsilon
@@ -81,9 +82,10 @@ def fit(
     with open_source(source) as opened:
         check_limit(source, epsilon=budget, neighbours=protection.neighbours, limit=limit)
         account = open_account(source, opened.schema(), limit=limit)
-        tell_differing(opened, protection)
+        with_lists = SourceWithLists(opened, protection)
+        tell_differing(with_lists, protection)
         read = read_database(
-            opened,
+            with_lists,
             protection,
             codecs,
             orphans_as_null=spec.orphans is Orphans.NULL,

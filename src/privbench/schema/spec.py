@@ -123,6 +123,7 @@ class Spec(Words):
         check_relative(protection)
         check_rules(protection)
         check_lists(protection)
+        self._check_orphans()
         self._check_domains(protection)
         return protection
 
@@ -332,6 +333,15 @@ class Spec(Words):
         words, kind = self.column(table, column), protection.schema.table(table).column(column).type.kind
         missing = words.domain is None and words.origin in (Origin.DECLARED, Origin.PRIVATE)
         return missing and column in protection.attributes(table) and implied_by_type(kind) is None
+
+    def _check_orphans(self) -> None:
+        """Refuse lists beside orphans: rows of several tables that name one missing owner are not one entity."""
+        lists = [name for name, table in self.tables.items() if table.list_of]
+        if lists and self.orphans is Orphans.NULL:
+            raise SpecError(
+                f"tables.{lists[0]}.list_of: rows that reference a missing row have no list. Say `orphans: error` and "
+                "repair such rows, or take the list out, with the keys into it."
+            )
 
     def _check_domains(self, protection: Protection) -> None:
         missing, repeating = [], []
