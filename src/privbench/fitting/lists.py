@@ -5,6 +5,7 @@ an entity has in a list, with which values and in which order, does not depend o
 """
 
 from collections.abc import Iterator
+from fractions import Fraction
 from functools import reduce
 
 import pyarrow as pa
@@ -12,8 +13,23 @@ import pyarrow.compute as pc
 
 from privbench.io.base import BATCH_ROWS, Source, arrow_schema
 from privbench.schema.lists import lists_of
+from privbench.schema.spec import Spec
 from privbench.schema.tables import Schema, Table
-from privbench.schema.unit import Protection
+from privbench.schema.unit import Neighbours, Protection
+
+LISTS_PAY = 10_000
+"""Entities times epsilon from which on lists that were taken from the data are used (decision 0038)."""
+
+
+def with_lists_that_pay(spec: Spec, *, entities: int, epsilon: Fraction) -> Spec:
+    """The spec, without hidden lists if some were taken from the data and there are too few entities for the budget.
+
+    It looks at public numbers alone: not at that of entities under add/remove, where it is private; none are used there.
+    """
+    if not spec.drafted_lists():
+        return spec
+    pays = spec.neighbours is Neighbours.REPLACE and entities * epsilon >= LISTS_PAY
+    return spec if pays else spec.without_lists()
 
 
 class SourceWithLists(Source):
