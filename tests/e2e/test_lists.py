@@ -180,3 +180,39 @@ def test_without_its_list_a_spec_is_as_if_none_had_been_found(seasons: Path) -> 
 def test_a_declared_list_is_used_whatever_the_budget(seasons: Path) -> None:
     assert not _with_list(seasons).drafted_lists()
     assert privbench.fit(_with_list(seasons), source=seasons, epsilon="1").receipt["unit"]["lists"] == ["season"]
+
+
+def test_a_list_may_own_a_list(seasons: Path, tmp_path: Path) -> None:
+    data = _with_list(seasons).model_dump(mode="json", by_alias=True)
+    tables, outer, inner = data["tables"], ["player", "team"], ["player", "team", "year"]
+    to_player = {"columns": ["player"], "table": "player", "references": ["id"]}
+    team = {**tables["season"]["columns"]["team"], "null": False}
+    plain = {"type": "INTEGER", "null": False}
+    tables["stay"] = {
+        "list_of": ["season"],
+        "key": outer,
+        "owner": ["player"],
+        "foreign_keys": [to_player],
+        "columns": {"player": plain, "team": team},
+    }
+    tables["season"] |= {
+        "key": inner,
+        "owner": outer,
+        "foreign_keys": [{**to_player, "inside": True}, {"columns": outer, "table": "stay", "references": outer}],
+    }
+    tables["season"]["columns"]["team"] = plain
+    for name in ("bat", "pitch"):
+        tables[name]["owner"] = inner
+        tables[name]["foreign_keys"][1] = {"columns": inner, "table": "season", "references": inner}
+        tables[name]["columns"]["team"] = {"type": "INTEGER"}
+    spec = Spec.model_validate(data)
+    model = privbench.fit(spec, source=seasons, epsilon="8")
+    assert model.receipt["unit"]["lists"] == ["stay", "season"]
+    assert set(privbench.generate(model, tmp_path / "b", seed=1)) == {"player", "bat", "pitch"}
+    assert privbench.verify(tmp_path / "b").status == "conditional"
+    joined = "SELECT count(*) FROM '{0}/bat.parquet' JOIN '{0}/pitch.parquet' USING (player, year, team)"
+    real, made = (duckdb.sql(joined.format(d)).fetchall()[0][0] for d in (seasons, tmp_path / "b" / "data"))
+    assert 0.7 < made / real < 1.4
+    without = spec.without_lists()
+    assert set(without.tables) == {"player", "bat", "pitch"}
+    assert set(without.protection().attributes("bat")) == {"year", "team", "hits"}

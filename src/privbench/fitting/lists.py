@@ -24,7 +24,7 @@ LISTS_PAY = 10_000
 def with_lists_that_pay(spec: Spec, *, entities: int, epsilon: Fraction) -> Spec:
     """The spec, without hidden lists if some were taken from the data and there are too few entities for the budget.
 
-    It looks at public numbers alone: not at that of entities under add/remove, where it is private; none are used there.
+    It looks at public numbers alone: under add/remove, where that of entities is private, no such list is used.
     """
     if not spec.drafted_lists():
         return spec
