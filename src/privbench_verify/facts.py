@@ -121,6 +121,8 @@ class Facts:
     """Keys between private tables that are not owner keys."""
     inside: frozenset[Link]
     """Keys to rows of the same entity that are not above the row itself, and not owner keys."""
+    implied: tuple[Link, ...]
+    """Keys to rows above the row itself, of each table in the order in which they say whose a row is."""
     domains: Mapping[Place, Domain]
     sizes: Mapping[str, int]
     public_tables: tuple[str, ...]
@@ -170,6 +172,7 @@ class Facts:
 def read_facts(receipt: Json) -> Facts:
     """Read all that a receipt says beside its numbers and charges; ReceiptError at the first thing that is wrong."""
     entity, tables, lists = _unit(receipt["unit"])
+    inside, implied = _inside(receipt["inside"], tables)
     names = ("domains", "sizes", "tables", "keys", "orphans", "orphans_note", "parameters")
     public = fields_of(receipt["public"], "public", names, optional=("rules",))
     facts = Facts(
@@ -178,7 +181,8 @@ def read_facts(receipt: Json) -> Facts:
         tables=tables,
         lists=lists,
         references=_references(receipt["references"], tables),
-        inside=_inside(receipt["inside"], tables),
+        inside=inside,
+        implied=implied,
         domains=_domains(public["domains"]),
         sizes=object_of(public["sizes"], "public.sizes", integer_of),
         public_tables=names_of(public["tables"], "public.tables"),
@@ -194,6 +198,7 @@ def read_facts(receipt: Json) -> Facts:
         raise ReceiptError(f"inside.keys: {next(iter(twice))} is among the references, too")
     _check_note(public["orphans_note"], "public.orphans_note", needed=facts.orphans == "null")
     _check_public(facts)
+    _check_lists(facts)
     _check_releases(facts)
     return facts
 
@@ -315,8 +320,8 @@ def _references(value: object, tables: Mapping[str, PrivateTable]) -> frozenset[
     return frozenset(keys)
 
 
-def _inside(value: object, tables: Mapping[str, PrivateTable]) -> frozenset[Link]:
-    """Keys that stay inside the entity: implied ones, to a table above, of which nothing is counted, and the others."""
+def _inside(value: object, tables: Mapping[str, PrivateTable]) -> tuple[frozenset[Link], tuple[Link, ...]]:
+    """Keys that stay inside the entity, and implied ones, to a table above, of which nothing is counted."""
 
     def read(item: object, where: str) -> tuple[Link, bool]:
         key = fields_of(item, where, ("table", "columns", "target", "role"))
@@ -337,7 +342,7 @@ def _inside(value: object, tables: Mapping[str, PrivateTable]) -> frozenset[Link
     if len({link for link, _ in keys}) < len(keys):
         raise ReceiptError("inside.keys names a key twice")
     _check_note(inside["note"], "inside.note", needed=bool(keys))
-    return frozenset(link for link, implied in keys if not implied)
+    return frozenset(link for link, implied in keys if not implied), tuple(link for link, implied in keys if implied)
 
 
 def _owners(table: str, tables: Mapping[str, PrivateTable]) -> Iterator[str]:
@@ -463,6 +468,35 @@ def _check_public(facts: Facts) -> None:
         raise ReceiptError(f"public.sizes: {shown(copied[0])} is a lookup, whose rows an entity moves by its keys")
     if facts.neighbours == "add-remove" and (facts.sizes or facts.public_keys):
         raise ReceiptError("public: sizes and keys must be empty, for add-remove protects which entities there are")
+
+
+def _check_lists(facts: Facts) -> None:
+    """What rows a list has must follow from the rows of one entity: its rows, and those that it owns, say whose first.
+
+    The first key that says whose a row is leads to the entity table, and is part of the key into the list.
+    """
+    for name in facts.lists:
+        members = [table for table, words in facts.tables.items() if words.owner == name]
+        if not members:
+            raise ReceiptError(f"unit.lists: no rows are owned by rows of {shown(name)}, so that it is no list of any")
+        if facts.tables[name].owner not in (facts.entity, *facts.lists):
+            raise ReceiptError(f"unit.lists: {shown(name)} is owned neither by the entity nor by a list")
+        for table in members:
+            first = next((link for link in facts.implied if link.table == table), None)
+            if (
+                first is None
+                or first.target != facts.entity
+                or not set(first.columns) <= set(facts.tables[table].key or ())
+            ):
+                raise ReceiptError(
+                    f"unit.lists: whose a row of {shown(table)} is does not follow from its key into {shown(name)}"
+                )
+        if any(name in (link.table, link.target) for link in (*facts.references, *facts.inside)):
+            raise ReceiptError(f"unit.lists: {shown(name)} has a key that is neither its owner's nor its members'")
+        if name in facts.sizes:
+            raise ReceiptError(f"public.sizes: {shown(name)} is a list, whose rows an entity moves by its keys")
+        if facts.orphans != "error":
+            raise ReceiptError(f"unit.lists: {shown(name)} has rows of owners that do not exist (public.orphans)")
 
 
 def _check_releases(facts: Facts) -> None:

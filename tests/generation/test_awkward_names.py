@@ -73,7 +73,7 @@ def test_names_with_the_mark_of_features_are_refused(table: str, column: str) ->
 def test_awkward_names_from_fit_to_bundle(method: str, tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "source.duckdb")) as base:
         base.execute(MADE)
-    spec = draft(tmp_path / "source.duckdb", domains="data", unit=PERSON, owners={VISIT: ("per.son,id",)})
+    spec = draft(tmp_path / "source.duckdb", domains="data", find=False, unit=PERSON, owners={VISIT: ("per.son,id",)})
     save_model(fit(spec, epsilon=1000, method=method, entropy=SeededEntropy()), tmp_path / "model")
     model = load_model(tmp_path / "model")
     rows = generate(model, tmp_path / "out", seed=1, format="duckdb")

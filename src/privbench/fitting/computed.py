@@ -42,7 +42,7 @@ def tell_differing(source: Source, protection: Protection) -> None:
 
     Raises SourceError where the source lacks a column of the spec.
     """
-    check_source(source.schema(), protection.schema)
+    check_source(source.schema(), protection.schema.published())
     places = [place for place in computed_order(protection) if is_compared(protection, place)]
     queries = {place: ComputedQuery(protection, place) for place in places}
     wanted: dict[str, set[str]] = {}

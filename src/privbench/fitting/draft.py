@@ -22,7 +22,9 @@ from privbench.errors import SchemaError, SpecError
 from privbench.fitting.draft_determined import with_determined
 from privbench.fitting.draft_found import with_computed, with_rules
 from privbench.fitting.draft_relative import Tell, with_relative
+from privbench.fitting.find_lists import FoundList, find_lists, with_lists
 from privbench.fitting.inside import FoundInside, find_inside
+from privbench.fitting.lists import SourceWithLists
 from privbench.fitting.numbering import find_numbering
 from privbench.fitting.tables_in_sql import TablesInSql
 from privbench.io.base import Source
@@ -105,22 +107,38 @@ def draft(
 
         protection = protected(kept, owners or {})
         found = FoundInside()
+        lists: tuple[FoundList, ...] = ()
         if domains == DATA and find:
-            found = find_inside(opened, protection, declared=owners or {})
-            protection = protected(with_inside(kept, found.keys), {**(owners or {}), **found.owners})
+            declared = list(owners or {})
+            found = find_inside(opened, protection, declared=declared)
+            kept, owners = with_inside(kept, found.keys), {**(owners or {}), **found.owners}
+            protection = protected(kept, owners)
+            if neighbours is Neighbours.REPLACE and orphans is Orphans.ERROR:
+                lists = find_lists(opened, protection, declared=declared)
+            found.keys |= {(member.name, one.table.foreign_keys[0].columns) for one in lists for member in one.members}
+            kept = with_lists(kept, lists)
+            protection = protected(kept, {**owners, **{m.name: one.key for one in lists for m in one.members}})
+        with_rows = SourceWithLists(opened, protection)
         if domains == PRIVATE:
             _refuse_guesses(protection)
-        look = _Private() if domains == PRIVATE else _Data(opened, entities=opened.rows(protection.entity), find=find)
+        look = (
+            _Private() if domains == PRIVATE else _Data(with_rows, entities=opened.rows(protection.entity), find=find)
+        )
         tables = {}
-        for at, table in enumerate(schema.tables):
-            progress(f"drafting {table.name}", at, len(schema.tables))
+        every = [
+            next((t for t in schema.tables if t.name == kept_table.name), kept_table) for kept_table in kept.tables
+        ]
+        for at, table in enumerate(every):
+            progress(f"drafting {table.name}", at, len(every))
             tables[table.name] = _table(look, protection, table, found, dropped=table.name in drop, places=places)
+        for one in lists:
+            tables |= {member: _with_copies(tables[member], one.table) for member in one.table.list_of}
         if find and isinstance(look, _Data):
             progress("comparing columns", 0, 1)
-            with TablesInSql(opened, protection.schema) as sql:
+            with TablesInSql(with_rows, protection.schema) as sql:
                 tables, protection = with_computed(sql, protection, tables, tell=tell)
                 tables = with_rules(sql, protection, tables, tell=tell)
-            tables = with_relative(opened, protection, tables, entities=look.entities, tell=tell)
+            tables = with_relative(with_rows, protection, tables, entities=look.entities, tell=tell)
     return Spec(source=str(source), unit=protection.entity, neighbours=neighbours, orphans=orphans, tables=tables)
 
 
@@ -215,6 +233,7 @@ def _table(
     left_out = [c for c in table.columns if (table.name, c.name) in places]
     columns |= {c.name: _left_out(c) for c in left_out}
     return TableSpec(
+        list_of=kept.list_of or None,
         key=kept.primary_key,
         unique=kept.uniques,
         indexes={i.name: IndexSpec(columns=i.columns, unique=i.unique) for i in kept.indexes},
@@ -226,6 +245,13 @@ def _table(
         rules=tuple(_rules(table, kept, protection.schema)),
         columns={c.name: columns[c.name] for c in table.columns if c.name in columns},
     )
+
+
+def _with_copies(member: TableSpec, of: Table) -> TableSpec:
+    """A member of a list whose copies of the list's columns are said to be taken from the data."""
+    copied = [c.name for c in of.columns if c.name not in of.primary_key]
+    copies = {name: member.columns[name].model_copy(update={"computed_origin": ComputedOrigin.DATA}) for name in copied}
+    return member.model_copy(update={"columns": {**member.columns, **copies}})
 
 
 def _rules(table: Table, kept: Table, schema: Schema) -> Iterator[RuleSpec]:

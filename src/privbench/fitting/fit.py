@@ -18,6 +18,7 @@ from privbench.fitting.computed import tell_differing
 from privbench.fitting.determined import check_cells, determined_columns, with_maps
 from privbench.fitting.domains import threshold_part, wanted_types, with_found
 from privbench.fitting.finding import candidates_to_test, places_of, with_dependencies
+from privbench.fitting.lists import SourceWithLists, with_lists_that_pay
 from privbench.fitting.plan import check_budget
 from privbench.fitting.prepare import prepare
 from privbench.fitting.promise import parse_delta, parse_epsilon
@@ -66,6 +67,11 @@ def fit(
     """
     budget, chance, limit = parse_epsilon(epsilon), parse_delta(delta), parse_limit(budget_limit)
     given, folder = spec_of(spec)
+    if given.drafted_lists():
+        source = _source(given, folder) if source is None else source
+        with open_source(source) as opened:
+            entities = opened.rows(given.protection().entity)
+        given = with_lists_that_pay(given, entities=entities, epsilon=budget)
     prepared = prepare(given, method=method, delta=chance)
     spec, chosen, protection = prepared.spec, prepared.chosen, prepared.protection
     wanted = wanted_types(spec, protection)
@@ -75,15 +81,14 @@ def fit(
     check_rules_can_hold(protection, codecs)
     check_cells(protection, codecs)
     if source is None:
-        if spec.source is None:
-            raise SpecError("no source: the spec names none. Give one with `--source`.")
-        source = find_source(spec.source, folder)
+        source = _source(spec, folder)
     with open_source(source) as opened:
         check_limit(source, epsilon=budget, neighbours=protection.neighbours, limit=limit)
         account = open_account(source, opened.schema(), limit=limit)
-        tell_differing(opened, protection)
+        with_lists = SourceWithLists(opened, protection)
+        tell_differing(with_lists, protection)
         read = read_database(
-            opened,
+            with_lists,
             protection,
             codecs,
             orphans_as_null=spec.orphans is Orphans.NULL,
@@ -121,6 +126,12 @@ def fit(
     return Model(
         spec=spec.published(), tables=tables, public=read.public, entity_keys=read.entity_keys, receipt=receipt
     )
+
+
+def _source(spec: Spec, folder: Path) -> Path | str:
+    if spec.source is None:
+        raise SpecError("no source: the spec names none. Give one with `--source`.")
+    return find_source(spec.source, folder)
 
 
 def _compiled(spec: Spec) -> tuple[Protection, dict[str, dict[str, Codec]]]:

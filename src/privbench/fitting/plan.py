@@ -13,6 +13,7 @@ from privbench.errors import BudgetError, SpecError
 from privbench.fitting.computed import computed_columns
 from privbench.fitting.domains import threshold_part, wanted_types
 from privbench.fitting.finding import candidates_to_test
+from privbench.fitting.lists import with_lists_that_pay
 from privbench.fitting.prepare import prepare
 from privbench.fitting.promise import Number, parse_delta, parse_epsilon
 from privbench.methods.domains.budget import POOR, STRING_REMEDIES, DomainForecast, forecast_domains, poor_domains_line
@@ -89,7 +90,11 @@ def plan(
             print(table.table, table.outlook.value)
     """
     budget, chance = parse_epsilon(epsilon), parse_delta(delta)
-    prepared = prepare(spec_of(spec)[0], method=method, delta=chance)
+    given = spec_of(spec)[0]
+    if given.drafted_lists():
+        entities = (rows or {}).get(given.protection().entity, ASSUMED_ENTITIES)
+        given = with_lists_that_pay(given, entities=entities, epsilon=budget)
+    prepared = prepare(given, method=method, delta=chance)
     spec, chosen, protection = prepared.spec, prepared.chosen, prepared.protection
     known = _checked(rows or {}, protection)
     every = _with_assumed(known, protection)

@@ -28,7 +28,6 @@ from privbench.io.base import Source
 from privbench.methods.method import Progress
 from privbench.model.order import ids_are_public
 from privbench.privacy.facts import SIZE_LIMIT
-from privbench.schema.lists import lists_of
 from privbench.schema.relative import relative_columns
 from privbench.schema.tables import Schema, Table
 from privbench.schema.unit import Link, LinkKind, Protection, Role
@@ -38,8 +37,6 @@ Codecs = Mapping[str, Mapping[str, Codec]]
 """Codecs by table and column."""
 RawColumns = Mapping[str, Mapping[str, pa.Array]]
 """Values by table and column."""
-ListValues = Mapping[str, pa.Array]
-"""Columns of a table that hidden lists have from it, beside its keys."""
 KeyValues = Mapping[tuple[str, ...], list[pa.ChunkedArray]]
 """The values of some columns of a table, by the tuple of their names."""
 
@@ -81,21 +78,16 @@ def read_database(
     public: dict[str, bytes] = {}
     rows: dict[str, int] = {}
     ruled: dict[str, _HeldColumns] = {}
-    seen: dict[str, ListValues] = {}
-    for at, table in enumerate(t for t in protection.schema.tables if not t.list_of):
+    for at, table in enumerate(protection.schema.tables):
         progress(f"reading {table.name}", at, len(protection.schema.tables))
         if protection.roles[table.name] is Role.PUBLIC:
             public[table.name], keys[table.name], rows[table.name] = _read_public(source, protection, table)
         else:
             plain, held = _split(protection, table, codecs[table.name])
             ruled[table.name] = _HeldColumns(table, columns_for_rules_above(protection, table.name))
-            codes[table.name], values[table.name], keys[table.name], rows[table.name], seen[table.name] = _read_private(
+            codes[table.name], values[table.name], keys[table.name], rows[table.name] = _read_private(
                 source, protection, table, plain, held, ruled[table.name], suggested
             )
-    for table in lists_of(protection):
-        codes[table.name], values[table.name], keys[table.name], rows[table.name] = _read_list(
-            protection, table, codecs[table.name], keys, seen
-        )
     _check_sizes(rows)
     progress("checking keys", 0, 1)
     named = {table: held.arrays() for table, held in ruled.items()}
@@ -153,19 +145,15 @@ def _read_private(
     values_of: tuple[str, ...],
     ruled: "_HeldColumns",
     suggested: Suggested,
-) -> tuple[dict[str, NDArray[np.unsignedinteger]], dict[str, pa.Array], KeyValues, int, ListValues]:
+) -> tuple[dict[str, NDArray[np.unsignedinteger]], dict[str, pa.Array], KeyValues, int]:
     parts: dict[str, list[NDArray[np.unsignedinteger]]] = {name: [] for name in codecs}
     raw: dict[str, list[pa.Array]] = {name: [] for name in values_of}
     held, rules = _HeldKeys(protection, table), RealRows(protection, table, suggested)
-    lists = [t for t in lists_of(protection) if table.name in t.list_of]
-    listed: dict[str, list[pa.Array]] = {c: [] for t in lists for c in t.attributes if c not in t.primary_key}
     rows = 0
     for batch in source.read(table):
         rows += batch.num_rows
         rules.add(batch)
         ruled.add(batch)
-        for name, kept in listed.items():
-            kept.append(batch.column(name))
         for name, kept in raw.items():
             kept.append(batch.column(name))
         for name, codec in codecs.items():
@@ -176,51 +164,7 @@ def _read_private(
         parts = {n: [codec.encode(pa.array([], table.column(n).type.arrow))] for n, codec in codecs.items()}
     codes = {name: np.concatenate(part) for name, part in parts.items()}
     values = {n: _whole(table, n, part) for n, part in raw.items()}
-    return codes, values, held.values(), rows, {n: _whole(table, n, part) for n, part in listed.items()}
-
-
-def _read_list(
-    protection: Protection,
-    table: Table,
-    codecs: Mapping[str, Codec],
-    keys: Mapping[str, KeyValues],
-    seen: dict[str, ListValues],
-) -> tuple[dict[str, NDArray[np.unsignedinteger]], dict[str, pa.Array], KeyValues, int]:
-    """The rows of a hidden list: the different keys of its members, sorted; other columns from the first row there is.
-
-    Which rows an entity has, in which order and with which values depends on the entity's own rows alone.
-    """
-    others = [name for name in table.attributes if name not in table.primary_key]
-    parts = []
-    for member in table.list_of:
-        key = protection.owners[member]
-        held = dict(zip(key.references, keys[member][key.columns], strict=True))
-        columns = {name: held[name] for name in table.primary_key} | {name: seen[member][name] for name in others}
-        schema = pa.schema([pa.field(name, table.column(name).type.arrow) for name in columns])
-        parts.append(pa.table(columns).cast(schema))
-    rows = pa.concat_tables(parts)
-    whole = pc.is_valid(rows.column(table.primary_key[0]))
-    for name in table.primary_key[1:]:
-        whole = pc.and_(whole, pc.is_valid(rows.column(name)))
-    found = (
-        rows.filter(whole)
-        .group_by(list(table.primary_key), use_threads=False)
-        .aggregate([(name, "first", pc.ScalarAggregateOptions(skip_nulls=True)) for name in others])
-        .rename_columns([*table.primary_key, *others])
-        .sort_by([(name, "ascending") for name in table.primary_key])
-    )
-    values = {name: _flat(found.column(name)) for name in table.attributes}
-    seen[table.name] = {name: values[name] for name in others}
-    held_keys = _HeldKeys(protection, table)
-    for batch in found.to_batches():
-        held_keys.add(batch)
-    codes = {name: codec.encode(values[name]) for name, codec in codecs.items()}
-    raw = {name: array for name, array in values.items() if name not in codecs}
-    return codes, raw, held_keys.values(), found.num_rows
-
-
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return codes, values, held.values(), rows
 
 
 def _whole(table: Table, column: str, parts: list[pa.Array]) -> pa.Array:

@@ -11,6 +11,7 @@ from privbench.model.order import ids_are_public
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, PublicCounts, TableFacts
 from privbench.schema.computed import ComputedOrigin, equal_columns
 from privbench.schema.domain import Origin
+from privbench.schema.lists import lists_of
 from privbench.schema.relative import base_of
 from privbench.schema.spec import Orphans, Sizes, Spec
 from privbench.schema.table_spec import ColumnSpec
@@ -45,10 +46,11 @@ def tables_of_known_size(protection: Protection, *, public_sizes: bool) -> tuple
     """The private tables whose sizes are public.
 
     Never a lookup: its rows are copied for each row that references them, so that their number is not the size that
-    the publisher knows, and an entity moves it.
+    the publisher knows, and an entity moves it. Never a hidden list, of which the same is true.
     """
     if public_sizes:
-        return tuple(name for name in protection.order if name not in protection.lookups)
+        lists = {table.name for table in lists_of(protection)}
+        return tuple(name for name in protection.order if name not in {*protection.lookups, *lists})
     return (protection.entity,) if protection.neighbours is Neighbours.REPLACE else ()
 
 

@@ -22,7 +22,7 @@ from privbench.schema.computed import ComputedOrigin, check_computed
 from privbench.schema.determined import Pairs, check_determined
 from privbench.schema.domain import Domain, Origin, Scalar, domain_json, implied_by_type, never_repeats
 from privbench.schema.expression import Expression
-from privbench.schema.lists import check_lists
+from privbench.schema.lists import check_lists, lists_of
 from privbench.schema.relative import check_relative
 from privbench.schema.release import MOST_RELEASES, Release, release_of
 from privbench.schema.rules import check_rules, spelled, spelled_rules, wrong_names_in
@@ -123,6 +123,7 @@ class Spec(Words):
         check_relative(protection)
         check_rules(protection)
         check_lists(protection)
+        self._check_orphans()
         self._check_domains(protection)
         return protection
 
@@ -262,17 +263,31 @@ class Spec(Words):
         """Make the spec in which these columns are computed from those that determine them, by these maps."""
         return self._with_columns({place: {"map": tuple(m), "map_origin": origin} for place, m in maps.items()})
 
+    def drafted_lists(self) -> tuple[str, ...]:
+        """Name the hidden lists that were taken from the data: some key of their members is marked so."""
+        return tuple(
+            name
+            for name, table in self.tables.items()
+            if any(k.origin is Origin.DATA for m in table.list_of or () for k in self.tables[m].foreign_keys)
+        )
+
+    def without_lists(self) -> "Spec":
+        """Make the spec without hidden lists: the unit owns rows of members, which have the list's columns."""
+        lists = lists_of(self.protection()) if any(table.list_of for table in self.tables.values()) else ()
+        tables = dict(self.tables)
+        for table in reversed(lists):  # those that own other lists first: each is then owned by the unit
+            words = tables.pop(table.name)
+            for member in table.list_of:
+                tables[member] = _without_list(tables[member], table.name, words)
+        return self.model_copy(update={"tables": tables}) if lists else self
+
     def without_inside(self) -> "Spec":
         """Make the spec in which no key stays inside the entity: rows are owned by the key that says whose they are."""
         if not any(key.inside for table in self.tables.values() for key in table.foreign_keys):
             return self
-        if hidden := [name for name, table in self.tables.items() if table.list_of]:
-            raise SpecError(
-                f"tables.{hidden[0]}.list_of: this method makes rows without their owners, so that it has no use for "
-                "lists. Take the list out, with the keys into it, and give the columns that it has their domains."
-            )
-        protection, tables = self.protection(), dict(self.tables)
-        for name, table in self.tables.items():
+        spec = self.without_lists()
+        protection, tables = spec.protection(), dict(spec.tables)
+        for name, table in spec.tables.items():
             keys = tuple(k.model_copy(update={"inside": False, "origin": Origin.DECLARED}) for k in table.foreign_keys)
             owned = name in protection.owners
             owner = protection.owner_keys(name)[0].columns if owned else table.owner
@@ -333,6 +348,15 @@ class Spec(Words):
         missing = words.domain is None and words.origin in (Origin.DECLARED, Origin.PRIVATE)
         return missing and column in protection.attributes(table) and implied_by_type(kind) is None
 
+    def _check_orphans(self) -> None:
+        """Refuse lists beside orphans: rows of several tables that name one missing owner are not one entity."""
+        lists = [name for name, table in self.tables.items() if table.list_of]
+        if lists and self.orphans is Orphans.NULL:
+            raise SpecError(
+                f"tables.{lists[0]}.list_of: rows that reference a missing row have no list. Say `orphans: error` and "
+                "repair such rows, or take the list out, with the keys into it."
+            )
+
     def _check_domains(self, protection: Protection) -> None:
         missing, repeating = [], []
         for name in protection.order:
@@ -354,6 +378,26 @@ class Spec(Words):
                 f"{', '.join(repeating)}: a UNIQUE column must not repeat a value. Give it `domain: {{serial: true}}` "
                 "(numbers) or `{text: [..]}` without `distinct`, or take it out of `unique` and `indexes`."
             )
+
+
+def _without_list(member: TableSpec, name: str, of: TableSpec) -> TableSpec:
+    """A member without its list, which the unit owns: owned by the unit, with the columns of the list."""
+    into = next(k for k in member.foreign_keys if k.table == name)
+    held = dict(zip(into.references, into.columns, strict=True))
+    owner = tuple(held[c] for c in of.owner or ())
+    plain = {"inside": False, "origin": Origin.DECLARED}
+    columns = dict(member.columns)
+    for column in (c for c in of.columns if c not in (of.owner or ())):
+        here = held.get(column, column)
+        columns[here] = of.columns[column].model_copy(update={"null": member.columns[here].null})
+    keys = [k for k in member.foreign_keys if k.table != name]
+    return member.model_copy(
+        update={
+            "foreign_keys": tuple(k.model_copy(update=plain) if k.columns == owner else k for k in keys),
+            "owner": owner,
+            "columns": columns,
+        }
+    )
 
 
 def _has_no_type(column: ColumnSpec) -> bool:

@@ -185,17 +185,27 @@ class Schema:
         return self._by_name[name]
 
     def published(self) -> "Schema":
-        """The schema without hidden lists and the keys into them."""
+        """The schema without hidden lists, the keys into them, and what names them."""
         hidden = {t.name for t in self.tables if t.list_of}
-        kept = [t for t in self.tables if t.name not in hidden]
-        return Schema(
-            tables=tuple(
-                replace(t, foreign_keys=tuple(k for k in t.foreign_keys if k.table not in hidden)) for t in kept
-            )
-        )
+        return Schema(tables=tuple(_without(t, hidden) for t in self.tables if t.name not in hidden))
 
     def foreign_keys(self) -> Iterator[tuple[Table, ForeignKey]]:
         """Every foreign key with the table that holds it."""
         for table in self.tables:
             for key in table.foreign_keys:
                 yield table, key
+
+
+def _without(table: Table, hidden: set[str]) -> Table:
+    """A table without keys to hidden ones, and without computed columns and rules that name one."""
+
+    def names(expression: Expression | None) -> bool:
+        named = () if expression is None else (*expression.columns, *expression.aggregated)
+        return any(name.table in hidden for name in named)
+
+    return replace(
+        table,
+        columns=tuple(replace(c, computed=None) if names(c.computed) else c for c in table.columns),
+        foreign_keys=tuple(k for k in table.foreign_keys if k.table not in hidden),
+        checks=tuple(check for check in table.checks if not names(check)),
+    )

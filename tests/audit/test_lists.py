@@ -1,0 +1,116 @@
+"""Whole fits of neighbours with a hidden list: seasons in which players bat and pitch."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from privbench.fitting import lists as lists_module
+from privbench.schema.spec import Spec
+from privbench.schema.tables import Table
+from privbench.schema.unit import Neighbours
+
+from .replay import compare, run_fit
+
+DDL = """
+CREATE TABLE player (id BIGINT PRIMARY KEY, height BIGINT NOT NULL);
+CREATE TABLE bat (player BIGINT REFERENCES player (id), year BIGINT, team BIGINT, hits BIGINT NOT NULL);
+CREATE TABLE pitch (player BIGINT REFERENCES player (id), year BIGINT, team BIGINT, wins BIGINT NOT NULL);
+"""
+COLUMNS = {"player": ("id", "height"), "bat": ("player", "year", "team", "hits")}
+COLUMNS["pitch"] = ("player", "year", "team", "wins")
+SEASON = ["player", "year"]
+Rows = dict[str, list[tuple[int | None, ...]]]
+
+
+def spec_of(neighbours: Neighbours) -> Spec:
+    number = {"type": "BIGINT", "null": False, "domain": {"range": [0, 9]}}
+    key, held = {"type": "BIGINT", "null": False}, {"type": "BIGINT"}
+    to_player = {"columns": ["player"], "table": "player", "references": ["id"]}
+    to_season = {"columns": SEASON, "table": "season", "references": SEASON}
+    tables = {
+        "player": {"key": ["id"], "columns": {"id": key, "height": number}},
+        "season": {
+            "list_of": ["bat", "pitch"],
+            "key": SEASON,
+            "owner": ["player"],
+            "foreign_keys": [to_player],
+            "columns": {"player": key, "year": number, "team": {"type": "BIGINT"}},
+        },
+    }
+    for name, column in (("bat", "hits"), ("pitch", "wins")):
+        tables[name] = {
+            "owner": SEASON,
+            "foreign_keys": [{**to_player, "inside": True}, to_season],
+            "columns": {
+                "player": held,
+                "year": held,
+                "team": {"type": "BIGINT", "computed": "season.team"},
+                column: number,
+            },
+        }
+    return Spec.model_validate({"unit": "player", "neighbours": neighbours.value, "tables": tables})
+
+
+def _player(rng: random.Random, number: int, *, large: bool = False) -> Rows:
+    """A player with seasons; some rows have no year."""
+    rows: Rows = {"player": [(number, rng.randrange(10))], "bat": [], "pitch": []}
+    for _ in range(rng.randint(30, 50) if large else rng.choice([0, 1, 2, 5])):
+        year = rng.choice([None, *range(10)])
+        for table, share in (("bat", 0.9), ("pitch", 0.5)):
+            if rng.random() < share:
+                rows[table].append((number, year, rng.choice([None, number % 7]), rng.randrange(10)))
+    return rows
+
+
+def _nobody(rng: random.Random) -> Rows:
+    """A row without a player: an entity of its own."""
+    return {"player": [], "bat": [(None, rng.randrange(10), 1, 1)], "pitch": []}
+
+
+def _write(folder: Path, entities: list[Rows]) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "schema.sql").write_text(DDL)
+    for table, columns in COLUMNS.items():
+        rows = [row for entity in entities for row in entity[table]]
+        arrays = [pa.array([row[at] for row in rows], pa.int64()) for at in range(len(columns))]
+        pq.write_table(pa.table(arrays, names=list(columns)), folder / f"{table}.parquet")
+    return folder
+
+
+def problems(folder: Path, neighbours: Neighbours, seed: int) -> list[str]:
+    """What two runs on neighbours show that one alone does not."""
+    rng = random.Random(seed)
+    players, replaced = 40, neighbours is Neighbours.REPLACE
+    others = [*(_player(rng, number) for number in range(1, players)), _nobody(rng)]
+    mine = [_player(rng, 0, large=large) for large in (True, False)]
+    one = _write(folder / f"one{seed}", [mine[0], *others])
+    other = _write(folder / f"other{seed}", [mine[1], *others] if replaced else others)
+    spec = spec_of(neighbours)
+    first = run_fit(folder / "model", spec, one, epsilon="400")
+    return compare(first, run_fit(folder / "model", spec, other, epsilon="400", tape=first), replaced=replaced)
+
+
+@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 8))])
+def test_neighbours_cannot_be_told_apart_by_more_than_was_charged(
+    neighbours: Neighbours, seed: int, tmp_path: Path
+) -> None:
+    assert problems(tmp_path, neighbours, seed) == []
+
+
+def test_replay_catches_a_list_of_all_entities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each year one row, of whichever player had it first."""
+    list_rows = lists_module.list_rows
+
+    def of_all(table: Table, rows: pa.Table) -> pa.Table:
+        found = list_rows(table, rows)
+        _, first = np.unique(found.column("year").to_numpy(), return_index=True)
+        return found.take(pa.array(np.sort(first)))
+
+    monkeypatch.setattr(lists_module, "list_rows", of_all)
+    monkeypatch.setattr("privbench.fitting.reading._check_orphans", lambda *_, **__: None)
+    assert any(problems(tmp_path, Neighbours.REPLACE, seed) for seed in range(1, 4))

@@ -1,0 +1,218 @@
+"""Hidden lists: tables whose rows are of the same seasons, from the data to synthetic rows."""
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+import privbench
+from privbench.errors import SpecError
+from privbench.fitting.lists import LISTS_PAY
+from privbench.schema.computed import ComputedOrigin
+from privbench.schema.domain import Origin
+from privbench.schema.spec import Orphans, Spec
+from privbench.schema.unit import Neighbours
+
+from .test_inside import _write
+
+SEASONS = """
+CREATE TABLE player (id INTEGER PRIMARY KEY, height INTEGER NOT NULL);
+CREATE TABLE bat (player INTEGER NOT NULL REFERENCES player (id), year INTEGER NOT NULL, team INTEGER, hits INTEGER,
+  PRIMARY KEY (player, year));
+CREATE TABLE pitch (player INTEGER NOT NULL REFERENCES player (id), year INTEGER NOT NULL, team INTEGER, wins INTEGER,
+  PRIMARY KEY (player, year));
+"""
+
+
+@pytest.fixture(scope="module")
+def seasons(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Players bat in most of their seasons; half of them pitch, nearly always."""
+    rng = np.random.default_rng(8)
+    rows = [(p, 1990 + n) for p in range(1500) for n in range(int(rng.integers(1, 9)))]
+    player, year = np.array(rows).T
+    team = player % 7
+    bats = rng.random(len(rows)) < 0.95
+    pitches = (player % 2 == 0) & (rng.random(len(rows)) < 0.9)
+    number = rng.integers(0, 9, len(rows))
+    return _write(
+        tmp_path_factory.mktemp("inside") / "seasons",
+        SEASONS,
+        {
+            "player": {"id": range(1500), "height": rng.integers(0, 9, 1500)},
+            "bat": {"player": player[bats], "year": year[bats], "team": team[bats], "hits": number[bats]},
+            "pitch": {"player": player[pitches], "year": year[pitches], "team": team[pitches], "wins": number[pitches]},
+        },
+    )
+
+
+def _with_list(source: Path) -> Spec:
+    data = privbench.draft(source, unit="player", domains="data", find=False).model_dump(mode="json", by_alias=True)
+    tables, key = data["tables"], ["player", "year"]
+    tables["season"] = {
+        "list_of": ["bat", "pitch"],
+        "key": key,
+        "owner": ["player"],
+        "foreign_keys": [{"columns": ["player"], "table": "player", "references": ["id"]}],
+        "columns": {name: tables["bat"]["columns"][name] for name in ("player", "year", "team")},
+    }
+    for name in ("bat", "pitch"):
+        tables[name]["foreign_keys"][0]["inside"] = True
+        tables[name]["foreign_keys"].append({"columns": key, "table": "season", "references": key})
+        tables[name]["owner"] = key
+        tables[name]["columns"]["year"] = {"type": "INTEGER", "null": False}
+        tables[name]["columns"]["team"] = {"type": "INTEGER", "computed": "season.team"}
+    return Spec.model_validate(data)
+
+
+def test_rows_of_tables_with_a_common_list_are_of_the_same_seasons(seasons: Path, tmp_path: Path) -> None:
+    model = privbench.fit(_with_list(seasons), source=seasons, epsilon="8")
+    rows = privbench.generate(model, tmp_path / "b", seed=1)
+    assert set(rows) == {"player", "bat", "pitch"}, "a list is not published"
+    assert "season" not in (tmp_path / "b" / "schema.sql").read_text()
+    assert privbench.verify(tmp_path / "b").status == "conditional"
+    joined = "SELECT count(*) FROM '{0}/bat.parquet' JOIN '{0}/pitch.parquet' USING (player, year, team)"
+    real, made = (duckdb.sql(joined.format(d)).fetchall()[0][0] for d in (seasons, tmp_path / "b" / "data"))
+    assert 0.8 < made / real < 1.25
+
+
+def test_a_list_needs_members_that_it_owns(seasons: Path) -> None:
+    data = _with_list(seasons).model_dump(mode="json", by_alias=True)
+    data["tables"]["pitch"] |= {"owner": ["player"], "foreign_keys": data["tables"]["pitch"]["foreign_keys"][:1]}
+    data["tables"]["pitch"]["columns"]["team"] = {"type": "INTEGER", "domain": {"range": [0, 6]}}
+    data["tables"]["pitch"]["columns"]["year"] = {"type": "INTEGER", "null": False, "domain": {"range": [1990, 2000]}}
+    with pytest.raises(SpecError, match=r"tables.season.list_of: rows of pitch must be owned by rows of the list"):
+        Spec.model_validate(data).protection()
+
+
+@pytest.mark.parametrize("method", ["paper", "independent"])
+def test_other_methods_do_without_lists(seasons: Path, method: str) -> None:
+    model = privbench.fit(_with_list(seasons), source=seasons, epsilon="8", method=method)
+    assert set(model.tables) == {"player", "bat", "pitch"}
+    assert model.receipt["unit"]["lists"] == []
+
+
+def test_a_list_is_drafted_where_keys_are_shared(seasons: Path, tmp_path: Path) -> None:
+    spec = privbench.draft(seasons, unit="player", domains="data")
+    found = spec.tables["player_year"]
+    assert found.list_of == ("bat", "pitch")
+    assert (found.key, found.owner) == (("player", "year"), ("player",))
+    assert set(found.columns) == {"player", "year", "team"}, "hits and wins are not shared"
+    for member in (spec.tables["bat"], spec.tables["pitch"]):
+        assert member.owner == ("player", "year")
+        assert [(k.inside, k.origin) for k in member.foreign_keys] == [(True, Origin.DATA), (False, Origin.DECLARED)]
+        assert str(member.columns["team"].computed) == "player_year.team"
+        assert member.columns["team"].computed_origin is ComputedOrigin.DATA
+    privbench.write_spec(spec, tmp_path / "spec.yaml")
+    assert privbench.read_spec(tmp_path / "spec.yaml") == spec
+    protection = spec.protection()
+    assert {("bat", "player"), ("player_year", "year")} <= {
+        place for place, origin in spec.origins(protection).items() if origin is Origin.DATA
+    }
+
+
+def test_values_that_do_not_agree_are_no_columns_of_the_list(seasons: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "other"
+    folder.mkdir()
+    (folder / "schema.sql").write_text(SEASONS)
+    for name in ("player", "bat"):
+        (folder / f"{name}.parquet").write_bytes((seasons / f"{name}.parquet").read_bytes())
+    other = "CASE WHEN year % 4 = 0 THEN 9 ELSE team END"
+    changed = f"SELECT player, year, {other} AS team, wins FROM '{seasons}/pitch.parquet'"
+    duckdb.sql(f"COPY ({changed}) TO '{folder}/pitch.parquet'")
+    spec = privbench.draft(folder, unit="player", domains="data")
+    assert set(spec.tables["player_year"].columns) == {"player", "year"}
+    assert spec.tables["bat"].columns["team"].computed is None
+
+
+def test_tables_with_few_keys_in_common_have_none(seasons: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "other"
+    folder.mkdir()
+    (folder / "schema.sql").write_text(SEASONS)
+    for name in ("player", "bat"):
+        (folder / f"{name}.parquet").write_bytes((seasons / f"{name}.parquet").read_bytes())
+    shifted = f"SELECT * REPLACE (CAST(year + 5 AS INTEGER) AS year) FROM '{seasons}/pitch.parquet'"
+    duckdb.sql(f"COPY ({shifted}) TO '{folder}/pitch.parquet'")
+    assert set(privbench.draft(folder, unit="player", domains="data").tables) == {"player", "bat", "pitch"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"find": False},
+        {"domains": "private"},
+        {"neighbours": Neighbours.ADD_REMOVE},
+        {"orphans": Orphans.NULL},
+        {"owners": {"bat": ("player",)}},
+    ],
+)
+def test_no_list_is_drafted_otherwise(seasons: Path, options: dict[str, Any]) -> None:
+    spec = privbench.draft(seasons, unit="player", **{"domains": "data", **options})
+    assert set(spec.tables) == {"player", "bat", "pitch"}
+
+
+def test_a_drafted_list_is_used_where_there_is_budget_for_it(seasons: Path) -> None:
+    spec = privbench.draft(seasons, unit="player", domains="data")
+    least = LISTS_PAY / 1500
+    large = privbench.fit(spec, source=seasons, epsilon=str(least))
+    small = privbench.fit(spec, source=seasons, epsilon=str(least / 2))
+    assert large.receipt["unit"]["lists"] == ["player_year"]
+    assert small.receipt["unit"]["lists"] == []
+    assert small.protection.owners["bat"].columns == ("player",)
+    assert {"year", "team"} <= set(small.protection.attributes("bat"))
+    for epsilon, tables in ((least, 4), (least / 2, 3)):
+        assert len(privbench.plan(spec, epsilon=str(epsilon), rows={"player": 1500}).tables) == tables
+
+
+def test_without_its_list_a_spec_is_as_if_none_had_been_found(seasons: Path) -> None:
+    with_list = privbench.draft(seasons, unit="player", domains="data")
+    plain = privbench.draft(seasons, unit="player", domains="data", find=False)
+    without = with_list.without_lists()
+    assert list(without.tables) == list(plain.tables)
+    for name, table in plain.tables.items():
+        assert without.tables[name].foreign_keys == table.foreign_keys
+        assert without.tables[name].owner == table.owner
+        assert set(without.tables[name].columns) == set(table.columns)
+    assert without.protection() == plain.protection()
+
+
+def test_a_declared_list_is_used_whatever_the_budget(seasons: Path) -> None:
+    assert not _with_list(seasons).drafted_lists()
+    assert privbench.fit(_with_list(seasons), source=seasons, epsilon="1").receipt["unit"]["lists"] == ["season"]
+
+
+def test_a_list_may_own_a_list(seasons: Path, tmp_path: Path) -> None:
+    data = _with_list(seasons).model_dump(mode="json", by_alias=True)
+    tables, outer, inner = data["tables"], ["player", "team"], ["player", "team", "year"]
+    to_player = {"columns": ["player"], "table": "player", "references": ["id"]}
+    team = {**tables["season"]["columns"]["team"], "null": False}
+    plain = {"type": "INTEGER", "null": False}
+    tables["stay"] = {
+        "list_of": ["season"],
+        "key": outer,
+        "owner": ["player"],
+        "foreign_keys": [to_player],
+        "columns": {"player": plain, "team": team},
+    }
+    tables["season"] |= {
+        "key": inner,
+        "owner": outer,
+        "foreign_keys": [{**to_player, "inside": True}, {"columns": outer, "table": "stay", "references": outer}],
+    }
+    tables["season"]["columns"]["team"] = plain
+    for name in ("bat", "pitch"):
+        tables[name]["owner"] = inner
+        tables[name]["foreign_keys"][1] = {"columns": inner, "table": "season", "references": inner}
+        tables[name]["columns"]["team"] = {"type": "INTEGER"}
+    spec = Spec.model_validate(data)
+    model = privbench.fit(spec, source=seasons, epsilon="8")
+    assert model.receipt["unit"]["lists"] == ["stay", "season"]
+    assert set(privbench.generate(model, tmp_path / "b", seed=1)) == {"player", "bat", "pitch"}
+    assert privbench.verify(tmp_path / "b").status == "conditional"
+    joined = "SELECT count(*) FROM '{0}/bat.parquet' JOIN '{0}/pitch.parquet' USING (player, year, team)"
+    real, made = (duckdb.sql(joined.format(d)).fetchall()[0][0] for d in (seasons, tmp_path / "b" / "data"))
+    assert 0.7 < made / real < 1.4
+    without = spec.without_lists()
+    assert set(without.tables) == {"player", "bat", "pitch"}
+    assert set(without.protection().attributes("bat")) == {"year", "team", "hits"}
