@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 
 import privbench
+from privbench.encode.predicate import Between
 from privbench.errors import SpecError
+from privbench.estimation.estimate import cardinality
+from privbench.evaluation.resample import find_ownership
 from privbench.fitting.lists import LISTS_PAY
+from privbench.io.open import open_source
+from privbench.report.public import read_public
 from privbench.schema.computed import ComputedOrigin
 from privbench.schema.domain import Origin
 from privbench.schema.spec import Orphans, Spec
@@ -216,3 +221,17 @@ def test_a_list_may_own_a_list(seasons: Path, tmp_path: Path) -> None:
     without = spec.without_lists()
     assert set(without.tables) == {"player", "bat", "pitch"}
     assert set(without.protection().attributes("bat")) == {"year", "team", "hits"}
+
+
+def test_lists_are_not_seen_in_estimates_and_reports(seasons: Path, tmp_path: Path) -> None:
+    model = privbench.fit(_with_list(seasons), source=seasons, epsilon="8")
+    privbench.generate(model, tmp_path / "b", seed=1)
+    late = [(("b", "year"), Between(low=1995))]
+    rows = duckdb.sql(f"SELECT count(*) FROM '{seasons}/bat.parquet' WHERE year >= 1995").fetchall()[0][0]
+    assert cardinality(model, tables={"b": "bat"}, filters=late) == pytest.approx(rows, rel=0.2)
+    real, synthetic = open_source(seasons).schema(), open_source(tmp_path / "b").schema()
+    for known in (model, None):
+        found = find_ownership(real, synthetic, tmp_path / "b", known)
+        owners = {name: owner and (owner.table, owner.key.columns) for name, owner in found.owners.items()}
+        assert owners == {"player": None, "bat": ("player", ("player",)), "pitch": ("player", ("player",))}
+    assert set(read_public(tmp_path / "b", model=model).rows) == {"player", "bat", "pitch"}

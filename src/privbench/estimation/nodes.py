@@ -216,6 +216,8 @@ def filter_mask(context: JoinContext, name: str, column: str, predicates: Sequen
     link = min(keys, key=lambda k: len(k.key.columns), default=None)
     if link is None:
         return context.key_mask(where, table, column, predicates)
+    if context.model.protection.schema.table(link.target).list_of:  # its columns are the list's
+        return _of_owner(context, name, column, link.key.references[link.key.columns.index(column)], predicates)
     return _by_target(context, where, link, predicates)
 
 

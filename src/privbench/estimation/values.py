@@ -16,8 +16,9 @@ from privbench.estimation.sample import Sampled
 from privbench.generation.relative import RelativeColumns
 from privbench.model.model import Model
 from privbench.rules.computed import ComputedRows
-from privbench.schema.computed import computed_from, public_paths, row_columns
+from privbench.schema.computed import computed_from, equal_columns, public_paths, row_columns
 from privbench.schema.relative import owners_above, relative_columns, values_needed
+from privbench.schema.unit import Protection
 
 Place = tuple[str, str]
 """A table and one of its columns."""
@@ -34,13 +35,26 @@ def asks_for_values(model: Model, filters: Iterable[tuple[Place, Sequence[Predic
     protection = model.protection
     relative = {(t, c) for t in protection.order for c in relative_columns(protection, t)}
     computed = {(t, c) for t in protection.order for c in row_columns(protection, t)}
-    compared = {place for place, parts in filters if not all(isinstance(p, IsNull) for p in parts)}
+    compared = {_held(protection, *place) for place, parts in filters if not all(isinstance(p, IsNull) for p in parts)}
     asked = {place for place, _ in filters}
     if relative.isdisjoint(compared) and computed.isdisjoint(asked):
         return frozenset()
     bases = {base for place, named in computed_from(protection).items() if place in computed for base in named}
     learnt = {(t, c) for t, c in bases if t in model.codecs and c in model.codecs[t]}
     return frozenset(relative.union(computed, learnt, *(values_needed(protection, t) for t in protection.order)))
+
+
+def _held(protection: Protection, table: str, column: str) -> Place:
+    """The column of a row above whose values a column has: as a copy, or as a part of the key into a hidden list."""
+    while (key := protection.owners.get(table)) is not None:
+        equals = equal_columns(protection, table).get(column)
+        if equals is not None and equals.owner is not None:
+            table, column = key.table, equals.owner
+        elif protection.schema.table(key.table).list_of and column in key.columns:
+            table, column = key.table, key.references[key.columns.index(column)]
+        else:
+            break
+    return table, column
 
 
 def sampled_values(model: Model, sample: Sampled, table: str, column: str) -> pa.Array:

@@ -20,6 +20,7 @@ from privbench.errors import PrivBenchError
 from privbench.evaluation.databases import Database, Loaded, Positions, Side, qualified
 from privbench.io.names import quote_sql
 from privbench.model.model import Model
+from privbench.schema.lists import lists_of
 from privbench.schema.tables import ForeignKey, Schema, Table
 from privbench.schema.types import Kind
 from privbench.schema.unit import Protection, Role, protect
@@ -72,23 +73,31 @@ def _protection(unit: dict[str, Any], schema: Schema) -> Protection:
     return protect(
         schema,
         entity=unit["entity"],
-        owners={t: tuple(e["key"]) for t, e in tables.items() if e["role"] == Role.OWNED.value and e["key"]},
+        owners={
+            t: tuple(e["key"])
+            for t, e in tables.items()
+            if e["role"] == Role.OWNED.value and e["key"] and not {t, e["owner"]} & set(unit.get("lists", ()))
+        },
         public=public,
         lookups={t: e["owner"] for t, e in tables.items() if e["role"] == Role.LOOKUP.value},
     )
 
 
 def _by_protection(protection: Protection) -> Ownership:
+    """Who owns what by the keys that are published: rows of members of a hidden list are the unit's."""
     owners: dict[str, Owner | None] = {}
-    for table in protection.order:
+    hidden = {table.name for table in lists_of(protection)}
+    for table in (name for name in protection.order if name not in hidden):
         if table in protection.lookups:
             owner, key = protection.lookups[table]
             owners[table] = Owner(table=owner, key=key, lookup=True)
         elif table in protection.owners:
-            owners[table] = Owner(table=protection.owners[table].table, key=protection.owners[table])
+            key = protection.owners[table]
+            key = protection.owner_keys(table)[0] if key.table in hidden else key
+            owners[table] = Owner(table=key.table, key=key)
         else:
             owners[table] = None
-    return Ownership(schema=protection.schema, owners=owners)
+    return Ownership(schema=protection.schema.published(), owners=owners)
 
 
 def _by_keys(schema: Schema) -> Ownership:

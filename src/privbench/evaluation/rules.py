@@ -38,7 +38,7 @@ def rule_results(database: Database, ownership: Ownership, model: Model | None) 
 
 def _rules(schemas: Mapping[Side, Schema], model: Model | None) -> list[tuple[str, Expression]]:
     """Every rule once, whichever schema has it; names of tables may differ in case."""
-    own = () if model is None else (model.protection.schema,)
+    own = () if model is None else (model.protection.schema.published(),)
     found: dict[tuple[str, str], tuple[str, Expression]] = {}
     for schema in (*own, schemas[Side.SYNTHETIC], schemas[Side.REAL]):
         for table in schema.tables:

@@ -58,7 +58,8 @@ def read_public(location: Path | str, *, model: Model, seed: int = 0) -> Public:
         raise SpecError(f"{location}: was not made from this model: its receipt is another. Give the bundle's model.")
     with open_source(location) as source:
         schema = source.schema()
-        absent = [name for name in model.tables if find_name(name, [t.name for t in schema.tables]) is None]
+        published = [t.name for t in model.protection.schema.published().tables if t.name in model.tables]
+        absent = [name for name in published if find_name(name, [t.name for t in schema.tables]) is None]
         if absent:
             raise SpecError(f"{location}: has no table {absent[0]}, so it was not made from this model.")
         modelled = [t for t in schema.tables if t.name in model.tables]
