@@ -20,7 +20,7 @@ from privbench.encode.suggest import suggest_domain
 from privbench.encode.text import fixed_edges, made_up_domain
 from privbench.errors import SchemaError, SpecError
 from privbench.fitting.draft_determined import with_determined
-from privbench.fitting.draft_found import with_computed, with_rules
+from privbench.fitting.draft_found import with_bounds, with_computed, with_rules
 from privbench.fitting.draft_relative import Tell, with_relative
 from privbench.fitting.find_lists import FoundList, find_lists, with_lists
 from privbench.fitting.inside import FoundInside, find_inside
@@ -138,7 +138,8 @@ def draft(
             with TablesInSql(with_rows, protection.schema) as sql:
                 tables, protection = with_computed(sql, protection, tables, tell=tell)
                 tables = with_rules(sql, protection, tables, tell=tell)
-            tables = with_relative(with_rows, protection, tables, entities=look.entities, tell=tell)
+                tables = with_relative(with_rows, protection, tables, entities=look.entities, tell=tell)
+                tables = with_bounds(sql, protection, tables)
     return Spec(source=str(source), unit=protection.entity, neighbours=neighbours, orphans=orphans, tables=tables)
 
 

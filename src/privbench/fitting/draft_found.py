@@ -7,15 +7,18 @@ publisher alone.
 from collections.abc import Mapping
 from dataclasses import replace
 
+from sqlglot import exp
+
 from privbench.fitting.draft_relative import Tell
 from privbench.fitting.find_computed import find_computed
 from privbench.fitting.find_rules import find_rules
-from privbench.fitting.tables_in_sql import TablesInSql
+from privbench.fitting.tables_in_sql import NUMBERS, TablesInSql
 from privbench.schema.computed import ComputedOrigin, equals_of
 from privbench.schema.domain import Origin
-from privbench.schema.expression import Expression
+from privbench.schema.expression import DIALECT, Expression
 from privbench.schema.table_spec import RuleSpec, TableSpec
 from privbench.schema.tables import Schema
+from privbench.schema.types import SqlType
 from privbench.schema.unit import Protection
 
 Place = tuple[str, str]
@@ -51,6 +54,33 @@ def with_rules(
             note = f"{found.breaking:,} rows break {found.expression} (for you alone: not published)"
             tell((found.table, found.expression.columns[0].column), note)
     return made
+
+
+def with_bounds(sql: TablesInSql, protection: Protection, tables: Mapping[str, TableSpec]) -> dict[str, TableSpec]:
+    """The tables of a drafted spec in which columns that are coded as differences stay between their ends in the data.
+
+    The domain of differences does not say so: a career that begins late would end after the last game of all.
+    """
+    made = dict(tables)
+    for name in protection.order:
+        table = protection.schema.table(name)
+        for column in (c for c in table.columns if made[name].columns[c.name].relative_to is not None):
+            seen = sql.seen(table, column, "r", own=True)
+            ends = [f"CAST({end}({seen.sql}) AS VARCHAR)" for end in ("MIN", "MAX")]
+            low, high = sql.ask(f"SELECT {', '.join(ends)} FROM {sql.name(name)} r")  # noqa: S608  plain names
+            if low is not None:
+                literals = [_literal(end, column.type) for end in (low, high)]
+                between = exp.Between(this=seen.written.copy(), low=literals[0], high=literals[1])
+                rule = RuleSpec(check=between.sql(DIALECT), origin=Origin.DATA)
+                made[name] = made[name].model_copy(update={"rules": (*made[name].rules, rule)})
+    return made
+
+
+def _literal(text: str, kind: SqlType) -> exp.Expr:
+    """A value as SQL writes it."""
+    if kind.kind in NUMBERS:
+        return exp.Literal.number(text)
+    return exp.cast(exp.Literal.string(text), kind.sql, dialect=DIALECT)
 
 
 def _with_expressions(schema: Schema, computed: Mapping[Place, Expression]) -> Schema:

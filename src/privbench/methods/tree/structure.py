@@ -117,8 +117,9 @@ class _Grower:
         left = [c for c in range(self._candidates.own) if self._candidates.axes[c].size > 1]
         while left:
             there = [p for p in (*self._candidates.given, *self._order) if self._candidates.axes[p].size > 1]
-            firsts = [(a, b) for a in left for b in left if a < b]
-            chosen = self._choose([(p, c) for c in left for p in there] if there else firsts)
+            chosen = self._choose([(p, c) for c in left for p in there])
+            if chosen is None and not self._order:  # nothing depends on what is given: begin with two own columns
+                chosen = self._choose([(a, b) for a in left for b in left if a < b])
             if chosen is None:
                 return
             parent, column = chosen
