@@ -103,7 +103,7 @@ def test_the_publisher_hears_how_many_rows_differ(source: Path, caplog: pytest.L
         ),
         (("client", "label"), "rate + label2", r"there is no column label2 .* or it is dropped"),
         (("client", "code"), "made_up.x", r"client\.columns\.code\.computed: there is no column made_up\.x"),
-        (("client", "code"), "product.name", r"public table that one key of the row references \(none\)"),
+        (("client", "code"), "product.name", r"public table that its keys lead to in one way \(none\)"),
         (("client", "one"), "CURRENT_DATE", "another value at each run"),
         (("client", "one"), "RANDOM()", "cannot be worked out"),
         (("line", "weighed"), "purchase.total", r"purchase\.total is of another table, but .* in the end"),

@@ -39,6 +39,8 @@ from privbench.schema.unit import Link, LinkKind, key_name
 from privbench.spn.feature_names import rows_column
 
 Places = NDArray[np.int64]
+PASSES = 4
+"""How often keys are made unique where that may break rules; rows that still repeat a key are left out."""
 
 
 class Made(NamedTuple):
@@ -78,6 +80,8 @@ class PrivateRows:
         named = {name.column for rule in early for name in rule.columns if name.table is None}
         self._computed_in_rules = not named.isdisjoint(row_columns(model.protection, name))
         self._fixed = self._fixed_columns(model.tables[name])
+        tied = {*named, *self._relative.needed, *(c for c in self._codecs if c in self._relative), *self._numbered}
+        self._free = set() if self._computed_in_rules else set(self._codecs) - tied
 
     @property
     def rule_counts(self) -> RuleCounts | None:
@@ -110,10 +114,17 @@ class PrivateRows:
     def _block(self, block: Block, written: int) -> tuple[dict[str, pa.Array], Places | None]:
         """The values of a block's rows, and their owners."""
         values, broken = self._ruled(block, self._values(block, written))
-        for unique in self._unique:
-            values = unique.repaired(values, partial(self._redraw, unique, values, block, written))
-        if self._unique and self._rules is not None:  # to repair a key may break a rule
-            values, broken = self._ruled(block, values)
+        for _ in range(PASSES if self._unique else 0):
+            for unique in self._unique:
+                values = unique.repaired(values, partial(self._redraw, unique, values, block, written))
+            if self._rules is None:
+                break
+            values, broken = self._ruled(block, values)  # to repair a key may break a rule, and the other way round
+            if not any(unique.repeated(values).any() for unique in self._unique):
+                break
+        if self._rules is not None:
+            for unique in (u for u in self._unique if not self._free.isdisjoint(u.columns)):
+                values = unique.repaired(values, partial(self._redraw_free, unique, block))
         keep = self._complete(values, block.rows)
         if self._rules is not None:
             self._rules.counts.left_out += int((broken & keep).sum())
@@ -332,6 +343,16 @@ class PrivateRows:
                 anew = block.rng.integers(0, max(there, 1), len(places))
                 targets[places] = np.where(targets[places] < 0, -1, anew)
                 values |= self._key_values(link, _as_rows(block, link, targets[places], written))
+        return values
+
+    def _redraw_free(self, unique: Uniqueness, block: Block, places: Places, _attempt: int) -> dict[str, pa.Array]:
+        """Any values for those columns of a key that no rule names and nothing is relative to."""
+        values: dict[str, pa.Array] = {}
+        for name in (c for c in unique.columns if c in self._codecs and c in self._free):
+            codec = self._codecs[name]
+            most = codec.size - (codec.null_code is not None)
+            block.codes[name][places] = block.rng.integers(0, most, len(places)).astype(np.uint16)
+            values[name] = codec.decode(block.codes[name][places], block.rng, first_row=block.first_row)
         return values
 
     def _holds_owner(self, key: tuple[str, ...]) -> bool:

@@ -103,11 +103,17 @@ def test_there_are_never_more_choices_than_were_planned_for(given_columns: int) 
         assert structure.choices <= most_choices(5, given_columns, 3)
 
 
+OWN = {"c0", "c1", "c2", "c3"}
+"""Of six columns the own ones; the others are given."""
+
+
 def test_none_ends_a_round() -> None:
     whims = Whims(1, 1.0)
     structure = grown(whims, candidates([4] * 6, 4), 3, 30)
     assert structure.pairs == ()
-    assert len(whims.asked) == 1
+    from_given, among_own = whims.asked  # what is given first, then two own columns; then the round ends
+    assert all(len({pair.first.feature.name, pair.second.feature.name} & OWN) == 1 for pair in from_given)
+    assert all({pair.first.feature.name, pair.second.feature.name} <= OWN for pair in among_own)
 
 
 def test_each_pair_is_offered_once_and_always_as_the_same_object() -> None:
