@@ -107,3 +107,11 @@ def test_a_name_cannot_stand_for_two_columns() -> None:
     query["axes"] = [{"bins": 2, "feature": {"kind": "column", "column": "y"}}]
     paper["ledger"]["nodes"][-2]["query"] = query
     assert_fails(verify_receipt(paper), "has no domain")
+
+
+def test_the_condition_names_rules_that_were_taken_from_the_data() -> None:
+    paper = good()
+    paper["public"]["rules"] = [{"table": "visit", "rule": "cost >= 0"}]
+    assert_fails(verify_receipt(paper), "what was taken from the data asks for")
+    paper["condition"] = 'epsilon holds given that these rules are public: visit."cost >= 0"'
+    assert verify_receipt(paper).status == "conditional"
