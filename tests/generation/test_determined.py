@@ -51,11 +51,22 @@ def with_words(spec: Spec, columns: dict[str, dict[str, Any]]) -> Spec:
 
 @pytest.fixture(scope="module")
 def drafted(tmp_path_factory: pytest.TempPathFactory) -> Spec:
-    spec = draft(write_source(tmp_path_factory.mktemp("teams") / "s.duckdb"), unit="player", domains="data")
-    plain = {
-        c: {"determined_by": None, "map": None, "map_origin": ComputedOrigin.DECLARED} for c in ("league", "country")
-    }
-    return with_words(spec, plain)
+    source = write_source(tmp_path_factory.mktemp("teams") / "s.duckdb")
+    return draft(source, unit="player", domains="data", find=False)
+
+
+def test_draft_suggests_maps_of_the_data(drafted: Spec, tmp_path: Path) -> None:
+    assert drafted.source is not None
+    spec = draft(drafted.source, unit="player", domains="data")
+    league, country = spec.column("player", "league"), spec.column("player", "country")
+    assert (league.determined_by, country.determined_by) == ("team", "league")
+    assert dict(league.map or ()) == {**LEAGUE, None: "FL"}
+    assert {c for c, words in spec.tables["player"].columns.items() if words.determined_by} == {"league", "country"}
+    model = fit(spec, epsilon="8", entropy=SeededEntropy())
+    assert "player.league" in model.receipt["condition"]
+    assert verify_model(model).problems == ()
+    generate(model, tmp_path / "out", seed=1)
+    assert wrong(tmp_path / "out", "team", "league") == []
 
 
 def wrong(bundle: Path, by: str, column: str) -> list[Any]:
