@@ -368,14 +368,16 @@ def halve(patch: pytest.MonkeyPatch, name: str, sampler: Callable[..., Any]) -> 
 def choices_with(persons: int, runs: int, seed: int) -> np.ndarray:
     """Which of two candidates is taken: a person is for the first and against the second; a scale of its weight."""
     rows = [weighted_tiny.Row(table="person", name=f"p{at}", entity=f"p{at}") for at in range(persons)]
+    raw = {"person": {"age": pa.array([0] * persons, pa.int16()), "amount": pa.array([7] * persons, pa.int16())}}
     entropy = TestEntropy(seed)
     vault = Vault(
-        NumpyEngine(weighted_tiny.coded(rows), entropy=entropy),
+        NumpyEngine(weighted_tiny.coded(rows), raw=raw, entropy=entropy),
         ledger=Ledger(Fraction(10**6), PrivacyMeasure.RHO),
         entropy=entropy,
     )
     for_it, against_it = (
-        Dependency("person", weighted_tiny.agreement("age", "visit.person", plain, rows="visit")) for plain in (None, 0)
+        Dependency("person", weighted_tiny.agreement(column, "visit.person", None, rows="visit"))
+        for column in ("age", "amount")
     )
     choice = DependencyChoice(table="person", candidates=(for_it, against_it))
     assert calibrate_module.choice_noise(vault.privacy_measure, Fraction(1, 2)) == 1

@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+import numpy as np
+from numpy.typing import NDArray
 from sqlglot import exp
 
 from privbench.fitting.tables_in_sql import AMOUNTS, NUMBERS, Seen, TablesInSql, identifier
@@ -23,8 +25,11 @@ OF_CHANCE = 0.1
 """Rows that disagree may be at most this part of those that would disagree with the formula's value in another row."""
 MOST_FACTORS = 8
 """Of tables with more numbers than this no products are tried: there would be too many."""
+ASKED_AT_ONCE = 100
+"""Candidates tried by one query: wide tables have tens of thousands, too many for the memory of one."""
 DECIMALS = 2
 """Sums and products of floats are rounded to cents where the column is."""
+_Numbers = NDArray[np.float64]
 _TIMES = (Kind.DATE, Kind.TIMESTAMP)
 
 
@@ -49,12 +54,26 @@ class _Candidate:
     sql: str
 
     @property
+    def comparable_own(self) -> str:
+        """The column as a number, or as the hash of it, for a first look."""
+        return _comparable(self.own, self.column.type)
+
+    @property
+    def comparable(self) -> str:
+        """The same of what it may equal."""
+        return _comparable(self.sql, self.column.type)
+
+    @property
     def holds(self) -> str:
         """The condition under which a row agrees."""
         if self.column.type.kind is Kind.FLOAT:
             near = f"ABS({self.own} - {self.sql}) <= 1e-6 * GREATEST(ABS({self.own}), 1)"
             return f"(COALESCE({near}, {self.own} IS NULL AND {self.sql} IS NULL))"
         return f"({self.own} IS NOT DISTINCT FROM TRY_CAST({self.sql} AS {self.column.type.sql}))"
+
+
+def _comparable(sql: str, kind: SqlType) -> str:
+    return f"CAST({sql} AS DOUBLE)" if kind.kind in NUMBERS else f"CAST(hash({sql}) >> 12 AS DOUBLE)"
 
 
 def find_computed(tables: TablesInSql, protection: Protection) -> Iterator[Computed]:
@@ -85,11 +104,15 @@ def find_computed(tables: TablesInSql, protection: Protection) -> Iterator[Compu
 
 def _holding(tables: TablesInSql, table: Table, joins: str, candidates: Sequence[_Candidate]) -> Iterator[Computed]:
     done: set[str] = set()
-    for candidate, _, _ in _agreeing(tables, tables.sample(table.name), joins, candidates):
+    for candidate in _likely(tables, table, joins, candidates):
         column = candidate.column.name
-        if column in done or _by_chance(tables, table, joins, candidate):
+        if column in done:
             continue
-        for _, rows, agreeing in _agreeing(tables, tables.name(table.name), joins, [candidate]):
+        name = tables.name(table.name)
+        rows, agreeing = tables.ask(
+            f"SELECT COUNT(*), COUNT(*) FILTER (WHERE {candidate.holds}) FROM {name} r {joins.format(rows=name)}"  # noqa: S608  plain names
+        )
+        if agreeing >= AGREEING * rows:
             done.add(column)
             expression = expression_of(candidate.written, where=f"{table.name}.{column}")
             yield Computed(
@@ -97,31 +120,39 @@ def _holding(tables: TablesInSql, table: Table, joins: str, candidates: Sequence
             )
 
 
-def _agreeing(
-    tables: TablesInSql, rows: str, joins: str, candidates: Sequence[_Candidate]
-) -> list[tuple[_Candidate, int, int]]:
-    """The candidates that hold, with how many rows there are and how many agree."""
-    if not candidates:
+def _likely(tables: TablesInSql, table: Table, joins: str, candidates: Sequence[_Candidate]) -> list[_Candidate]:
+    """The candidates that hold in a sample, and far more often than with the formula's value in the row before.
+
+    Wide tables have tens of thousands of candidates, so they are compared outside of SQL.
+    """
+    terms = list(dict.fromkeys(sql for c in candidates for sql in (c.comparable_own, c.comparable)))
+    if not terms:
         return []
-    sums = ", ".join(f"COUNT(*) FILTER (WHERE {c.holds})" for c in candidates)
-    total, *agreeing = tables.ask(f"SELECT COUNT(*), {sums} FROM {rows} r {joins.format(rows=rows)}")  # noqa: S608  plain names
-    counted = zip(candidates, agreeing, strict=True)
-    return [(c, total, n) for c, n in counted if total and n >= AGREEING * total]
-
-
-def _by_chance(tables: TablesInSql, table: Table, joins: str, candidate: _Candidate) -> bool:
-    """Whether rows agree with the formula's value in the row before hardly less often."""
     rows = tables.sample(table.name)
-    shifted = f"LAG({candidate.sql}) OVER (ORDER BY r.row)"
-    pairs = (
-        f"SELECT {candidate.own} AS a, {candidate.sql} AS b, {shifted} AS c, r.row AS row "  # noqa: S608  plain names
-        f"FROM {rows} r {joins.format(rows=rows)}"
-    )
-    same, by_chance, count = tables.ask(
-        "SELECT COUNT(*) FILTER (WHERE a IS NOT DISTINCT FROM b), COUNT(*) FILTER (WHERE a IS NOT DISTINCT FROM c), "  # noqa: S608
-        f"COUNT(*) FROM ({pairs}) WHERE row > 1"
-    )
-    return bool(count == by_chance or count - same > OF_CHANCE * (count - by_chance))
+    values = tables.numbers(terms, f"FROM {rows} r {joins.format(rows=rows)} ORDER BY r.row")
+    at = {sql: i for i, sql in enumerate(terms)}
+    of_column: dict[str, list[_Candidate]] = {}
+    for candidate in candidates:
+        of_column.setdefault(candidate.column.name, []).append(candidate)
+    likely: list[_Candidate] = []
+    for of in of_column.values():
+        own, expected = values[:, [at[of[0].comparable_own]]], values[:, [at[c.comparable] for c in of]]
+        agree = _near(own, expected, of[0].column.type)
+        by_chance = _near(own[1:], expected[:-1], of[0].column.type)
+        differ, would_differ = (~agree).sum(axis=0), (~by_chance).sum(axis=0)
+        held = (differ <= (1 - AGREEING) * len(own)) & (would_differ > 0) & (differ <= OF_CHANCE * would_differ)
+        likely += [of[i] for i in np.flatnonzero(held)]
+    return likely
+
+
+def _near(values: _Numbers, expected: _Numbers, kind: SqlType) -> NDArray[np.bool_]:
+    """Where values are the expected ones when these are written as a type; two NULLs are the same."""
+    near: _Numbers | float = 0.0
+    if kind.kind is Kind.FLOAT:
+        near = 1e-6 * np.maximum(np.abs(values), 1)
+    elif kind.kind in NUMBERS:
+        near = 0.5 * 10.0**-kind.scale
+    return (np.abs(values - expected) <= near) | (np.isnan(values) & np.isnan(expected))
 
 
 def _of_row(tables: TablesInSql, table: Table, column: Column, seen: Sequence[Seen]) -> Iterator[_Candidate]:
@@ -131,10 +162,10 @@ def _of_row(tables: TablesInSql, table: Table, column: Column, seen: Sequence[Se
             yield _Candidate(column=column, own=own, written=other.written, sql=other.sql)
     if column.type.kind not in AMOUNTS:
         return
-    mine = [table.column(c) for c in table.attributes if c != column.name]
-    factors = [s for s in (tables.seen(table, c, "r", own=True) for c in mine) if s.is_number]
+    mine = [c for c in map(table.column, table.attributes) if c.name != column.name and c.type.kind in NUMBERS]
     others = [s for s in seen if s.is_number]
-    if len(factors) <= MOST_FACTORS and len(others) <= 2 * MOST_FACTORS:
+    if len(mine) <= MOST_FACTORS and len(others) <= 2 * MOST_FACTORS:
+        factors = [tables.seen(table, c, "r", own=True) for c in mine]
         for a, b in [*combinations(factors, 2), *((a, b) for a in factors for b in others)]:
             yield _number(
                 column, own, exp.Mul(this=a.written.copy(), expression=b.written.copy()), f"TRY({a.sql} * {b.sql})"

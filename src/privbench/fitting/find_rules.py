@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
+import numpy as np
 from sqlglot import exp
 
 from privbench.fitting.tables_in_sql import Seen, TablesInSql
@@ -100,31 +101,45 @@ def _year_of(date: Seen) -> Seen:
 
 def _held(tables: TablesInSql, table: Table, joins: str, pairs: Sequence[Pair]) -> list[_Rule]:
     """The pairs that keep their order in all rows, those first that chance would break most often."""
-    if not pairs:
+    likely = _likely(tables, table, joins, pairs)
+    if not likely:
         return []
-    terms = ", ".join(f"{a.sql} AS a{i}, {b.sql} AS b{i}" for i, (a, b) in enumerate(pairs))
-    sample = f"SELECT r.row AS row, {terms} FROM {tables.sample(table.name)} r {joins}"  # noqa: S608  plain names
-    counts = ", ".join(
-        f"COUNT(*) FILTER (WHERE a{i} > b{i}), COUNT(*) FILTER (WHERE a{i} > s{i}), COUNT(s{i})"
-        for i in range(len(pairs))
-    )
-    shifted = ", ".join(f"LAG(b{i}) OVER (ORDER BY row) AS s{i}" for i in range(len(pairs)))
-    answers = tables.ask(f"SELECT {counts} FROM (SELECT *, {shifted} FROM ({sample}))")  # noqa: S608  plain names
-    broken, by_chance, rows = answers[::3], answers[1::3], answers[2::3]
-    places = [i for i in range(len(pairs)) if broken[i] <= 1 and by_chance[i] > BROKEN_BY_CHANCE * rows[i]]
-    places = sorted(places, key=lambda i: -by_chance[i] / rows[i])[: 4 * MOST_RULES]
     whole = ", ".join(
         f"COUNT(*) FILTER (WHERE {a} > {b}), COUNT(*) FILTER (WHERE {a} = {b}), COUNT(*) FILTER (WHERE {a} < {b})"
-        for a, b in ((pairs[i][0].sql, pairs[i][1].sql) for i in places)
+        for a, b in ((low.sql, high.sql) for low, high in likely)
     )
-    if not whole:
-        return []
     sure = tables.ask(f"SELECT {whole} FROM {tables.name(table.name)} r {joins}")  # noqa: S608  plain names
     return [
-        _Rule(low=pairs[i][0], high=pairs[i][1], strict=not equal and below >= FEWEST_STRICT, breaking=above)
-        for i, above, equal, below in zip(places, sure[::3], sure[1::3], sure[2::3], strict=True)
+        _Rule(low=low, high=high, strict=not equal and below >= FEWEST_STRICT, breaking=above)
+        for (low, high), above, equal, below in zip(likely, sure[::3], sure[1::3], sure[2::3], strict=True)
         if equal + below >= FEWEST_ROWS and above <= EXCEPTIONS * (equal + below)
     ]
+
+
+def _likely(tables: TablesInSql, table: Table, joins: str, pairs: Sequence[Pair]) -> list[Pair]:
+    """The pairs that keep their order in a sample, those first that break it most often with a value of the row before.
+
+    A wide table has tens of thousands of pairs, so they are compared outside of SQL.
+    """
+    names = list(dict.fromkeys(seen.sql for pair in pairs for seen in pair))
+    if not names:
+        return []
+    values = tables.numbers(names, f"FROM {tables.sample(table.name)} r {joins} ORDER BY r.row")
+    at = {name: i for i, name in enumerate(names)}
+    by_low: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        by_low.setdefault(pair[0].sql, []).append(pair)
+    broken_by_chance: list[tuple[float, Pair]] = []
+    for low, of in by_low.items():
+        lows, highs = values[:, [at[low]]], values[:, [at[high.sql] for _, high in of]]
+        broken = (lows > highs).sum(axis=0)
+        by_chance = (lows[1:] > highs[:-1]).sum(axis=0)
+        rows = (~np.isnan(highs[:-1])).sum(axis=0)
+        shares = by_chance / np.maximum(rows, 1)
+        kept = np.flatnonzero((broken <= 1) & (shares > BROKEN_BY_CHANCE))
+        broken_by_chance += [(float(shares[i]), of[i]) for i in kept]
+    ranked = sorted(broken_by_chance, key=lambda found: -found[0])
+    return [pair for _, pair in ranked[: 4 * MOST_RULES]]
 
 
 def _reduced(rules: Sequence[_Rule]) -> list[_Rule]:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import duckdb
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
@@ -118,6 +120,12 @@ class TablesInSql:
         (row,) = self._connection.execute(sql).fetchall()
         return tuple(row)
 
+    def numbers(self, columns: Sequence[str], rest: str) -> NDArray[np.float64]:
+        """Numbers, dates and times of the rows of a query, as numbers in the same order; NaN for NULL."""
+        terms = ", ".join(f"{column} AS n{i}" for i, column in enumerate(columns))
+        found = self._connection.sql(f"SELECT {terms} {rest}").to_arrow_table()
+        return np.stack([_as_numbers(column) for column in found.columns], axis=1)
+
     def _load(self, table: Table, name: str) -> None:
         plain = [self.column(table.name, c.name) for c in table.columns]
         batches = self._source.read(table)
@@ -126,6 +134,12 @@ class TablesInSql:
         self._connection.register("reader", reader)
         self._connection.execute(f"CREATE TABLE {name} AS FROM reader")
         self._connection.unregister("reader")
+
+
+def _as_numbers(values: pa.ChunkedArray) -> NDArray[np.float64]:
+    if pa.types.is_temporal(values.type):
+        values = values.cast(pa.timestamp("us")).cast(pa.int64())
+    return np.asarray(values.cast(pa.float64(), safe=False).to_numpy(), np.float64)
 
 
 def identifier(name: str) -> exp.Identifier:
