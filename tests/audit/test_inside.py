@@ -32,7 +32,22 @@ COLUMNS = {
 Rows = dict[str, list[tuple[int | None, ...]]]
 
 
-def spec_of(neighbours: Neighbours) -> Spec:
+CODINGS: dict[str, dict[str, Any]] = {
+    "values": {},
+    "after the owner's": {"relative_to": "visit.cost", "domain": {"range": [-9, 9]}},
+    "after a value further above": {"relative_to": "person.age", "domain": {"range": [-9, 9]}},
+    "step by step": {"relative_to": "previous", "domain": {"range": [0, 9]}, "first": {"range": [0, 9]}},
+    "step by step from the owner's": {
+        "relative_to": "previous",
+        "domain": {"range": [0, 9]},
+        "start": "visit.cost",
+        "first": {"range": [-9, 9]},
+    },
+}
+"""How the amounts of payments are coded."""
+
+
+def spec_of(neighbours: Neighbours, coding: str = "values") -> Spec:
     number = {"type": "BIGINT", "null": False, "domain": {"range": [0, 9]}}
     key, held = {"type": "BIGINT", "null": False}, {"type": "BIGINT"}
 
@@ -61,7 +76,13 @@ def spec_of(neighbours: Neighbours) -> Spec:
                 "payment": {
                     "key": ["id"],
                     "foreign_keys": [owned("visit"), payer, owned("call", inside=True)],
-                    "columns": {"id": key, "visit": held, "payer": held, "call": held, "amount": number},
+                    "columns": {
+                        "id": key,
+                        "visit": held,
+                        "payer": held,
+                        "call": held,
+                        "amount": {**number, **CODINGS[coding]},
+                    },
                 },
             },
         }
@@ -93,7 +114,7 @@ def _write(folder: Path, entities: list[Rows]) -> Path:
     return folder
 
 
-def problems(folder: Path, neighbours: Neighbours, seed: int) -> list[str]:
+def problems(folder: Path, neighbours: Neighbours, seed: int, coding: str = "values") -> list[str]:
     """What two runs on neighbours show that one alone does not."""
     rng = random.Random(seed)
     persons, replaced = 40, neighbours is Neighbours.REPLACE
@@ -101,7 +122,7 @@ def problems(folder: Path, neighbours: Neighbours, seed: int) -> list[str]:
     mine = [_person(rng, persons - 1, persons, large=large) for large in (True, False)]
     one = _write(folder / f"one{seed}", [*others, mine[0]])
     other = _write(folder / f"other{seed}", [*others, mine[1]] if replaced else others)
-    spec = spec_of(neighbours)
+    spec = spec_of(neighbours, coding)
     first = run_fit(folder / "model", spec, one, epsilon="400")
     return compare(first, run_fit(folder / "model", spec, other, epsilon="400", tape=first), replaced=replaced)
 
@@ -114,6 +135,18 @@ def test_neighbours_cannot_be_told_apart_by_more_than_was_charged(
     assert problems(tmp_path, neighbours, seed) == []
 
 
-def test_replay_catches_keys_that_lead_out_of_the_entity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("coding", [c for c in CODINGS if c != "values"])
+@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 5))])
+def test_nor_by_differences_from_rows_that_keys_lead_to(
+    neighbours: Neighbours, seed: int, coding: str, tmp_path: Path
+) -> None:
+    assert problems(tmp_path, neighbours, seed, coding) == []
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+def test_replay_catches_keys_that_lead_out_of_the_entity(
+    coding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(entities_module, "inside_keys", lambda rows, *_: np.where(rows == MISSING, NULL, rows))
-    assert any(problems(tmp_path, Neighbours.REPLACE, seed) for seed in range(1, 6))
+    assert any(problems(tmp_path, Neighbours.REPLACE, seed, coding) for seed in range(1, 6))
