@@ -59,11 +59,16 @@ def check_cells(protection: Protection, codecs: Codecs) -> None:
                 )
 
 
+def cost_of_maps(protection: Protection, budget: Fraction) -> Fraction:
+    """What all maps cost that are to be made."""
+    return budget * min(MAP_SHARE * len(determined_columns(protection)), MOST_SHARE)
+
+
 def with_maps(spec: Spec, protection: Protection, codecs: Codecs, vault: Vault) -> Spec:
     """The spec with a map for each determined column. Sees noisy answers alone."""
     wanted = determined_columns(protection)
     scope = vault.ledger.root.sequential(SCOPE)
-    amount = vault.ledger.budget * min(MAP_SHARE, MOST_SHARE / max(len(wanted), 1))
+    amount = cost_of_maps(protection, vault.ledger.budget) / max(len(wanted), 1)
     return spec.with_maps(
         {
             (table, name): _map(vault, scope, table, (by, codecs[table][by]), (name, codecs[table][name]), amount)

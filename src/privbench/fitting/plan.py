@@ -11,6 +11,8 @@ from pathlib import Path
 
 from privbench.errors import BudgetError, SpecError
 from privbench.fitting.computed import computed_columns
+from privbench.fitting.determined import SCOPE as MAPS
+from privbench.fitting.determined import cost_of_maps
 from privbench.fitting.domains import threshold_part, wanted_types
 from privbench.fitting.finding import candidates_to_test
 from privbench.fitting.lists import with_lists_that_pay
@@ -62,6 +64,8 @@ class Plan:
     finding: FindingForecast | None
     """What may be spent on finding what columns depend on; None if nothing is."""
     domains: DomainForecast | None
+    maps: Fraction
+    """What is spent on maps of determined columns."""
     tables: tuple[TableForecast, ...]
     seconds: float
     """CPU-seconds of the fit, roughly."""
@@ -101,7 +105,8 @@ def plan(
     thresholds = threshold_part(chance, spec, protection)
     ledger = open_ledger(budget, chance, protection.neighbours, thresholds=thresholds)
     domains, finding = _domains(spec, protection, ledger), _finding(spec, protection, chosen, ledger, rows=every)
-    left = ledger.budget - (domains.amount if domains else 0) - (finding.least if finding else 0)
+    maps = cost_of_maps(protection, ledger.budget)
+    left = ledger.budget - (domains.amount if domains else 0) - (finding.least if finding else 0) - maps
     forecast = _forecast(spec, protection, chosen, ledger, left=left, rows=every)
     if forecast is None:
         planning = ", ".join(f"`--method {name}`" for name, other in BUILT_IN.items() if other.forecast)
@@ -125,6 +130,7 @@ def plan(
         computed=computed_columns(protection),
         finding=finding,
         domains=domains,
+        maps=maps,
         tables=forecast.tables,
         seconds=forecast.seconds,
         megabytes=forecast.megabytes,
@@ -138,7 +144,7 @@ def check_budget(spec: Spec, protection: Protection, chosen: Chosen, ledger: Led
     if protection.entity not in known:
         return
     domains = _domains(spec, protection, ledger)
-    left = ledger.budget - (domains.amount if domains else 0)
+    left = ledger.budget - (domains.amount if domains else 0) - cost_of_maps(protection, ledger.budget)
     forecast = _forecast(spec, protection, chosen, ledger, left=left, rows=_with_assumed(known, protection))
     if forecast is not None and forecast.refusal is not None:
         raise BudgetError(forecast.refusal)
@@ -154,7 +160,7 @@ def forecast_of(model: Model) -> Forecast | None:
         thresholds=Fraction(receipt["budget"].get("thresholds", 0)),
     )
     nodes = receipt["ledger"]["nodes"]
-    searches = [n for n in nodes if n["parent"] == 0 and n.get("label") in (DOMAINS, FINDING)]
+    searches = [n for n in nodes if n["parent"] == 0 and n.get("label") in (DOMAINS, FINDING, MAPS)]
     before = sum((Fraction(node["total"]) for node in searches), Fraction(0))
     rows = {name: round(table.rows) for name, table in model.tables.items()}
     return _forecast(
