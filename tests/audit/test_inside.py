@@ -21,19 +21,20 @@ CREATE TABLE person (id BIGINT PRIMARY KEY, age BIGINT NOT NULL);
 CREATE TABLE visit (id BIGINT PRIMARY KEY, person BIGINT NOT NULL REFERENCES person (id), cost BIGINT NOT NULL);
 CREATE TABLE call (id BIGINT PRIMARY KEY, person BIGINT NOT NULL REFERENCES person (id), minutes BIGINT NOT NULL);
 CREATE TABLE payment (id BIGINT PRIMARY KEY, visit BIGINT REFERENCES visit (id), payer BIGINT REFERENCES person (id),
-  call BIGINT REFERENCES call (id), amount BIGINT NOT NULL);
+  call BIGINT REFERENCES call (id), amount BIGINT NOT NULL, kind BIGINT NOT NULL);
 """
 COLUMNS = {
     "person": ("id", "age"),
     "visit": ("id", "person", "cost"),
     "call": ("id", "person", "minutes"),
-    "payment": ("id", "visit", "payer", "call", "amount"),
+    "payment": ("id", "visit", "payer", "call", "amount", "kind"),
 }
 Rows = dict[str, list[tuple[int | None, ...]]]
 
 
 CODINGS: dict[str, dict[str, Any]] = {
     "values": {},
+    "values that determine others": {},
     "after the owner's": {"relative_to": "visit.cost", "domain": {"range": [-9, 9]}},
     "after a value further above": {"relative_to": "person.age", "domain": {"range": [-9, 9]}},
     "step by step": {"relative_to": "previous", "domain": {"range": [0, 9]}, "first": {"range": [0, 9]}},
@@ -55,6 +56,8 @@ def spec_of(neighbours: Neighbours, coding: str = "values") -> Spec:
         column = {"person": "person", "visit": "visit", "call": "call"}[table]
         return {"columns": [column], "table": table, "references": ["id"], "inside": inside}
 
+    mapped = coding == "values that determine others"
+    kind = {**number, "determined_by": "amount"} if mapped else {"type": "BIGINT", "drop": True}
     payer = {"columns": ["payer"], "table": "person", "references": ["id"], "inside": True}
     return Spec.model_validate(
         {
@@ -82,6 +85,7 @@ def spec_of(neighbours: Neighbours, coding: str = "values") -> Spec:
                         "payer": held,
                         "call": held,
                         "amount": {**number, **CODINGS[coding]},
+                        "kind": kind,
                     },
                 },
             },
@@ -100,7 +104,8 @@ def _person(rng: random.Random, number: int, persons: int, *, large: bool = Fals
         other = rng.randrange(persons) if rng.random() < 0.2 else number
         visit = rng.choice([None, other * 100, number * 100])
         call = rng.choice([None, number * 100, other * 100])
-        rows["payment"].append((number * 1000 + at, visit, number, call, rng.randrange(10)))
+        amount = rng.randrange(10)
+        rows["payment"].append((number * 1000 + at, visit, number, call, amount, amount // 3))
     return rows
 
 
