@@ -41,6 +41,8 @@ from privbench.spn.feature_names import rows_column
 Places = NDArray[np.int64]
 PASSES = 4
 """How often keys are made unique where that may break rules; rows that still repeat a key are left out."""
+FEW_REPEATED = 1_000
+"""Where at most one row of so many repeats a key, another pass costs more than it saves."""
 
 
 class Made(NamedTuple):
@@ -120,7 +122,7 @@ class PrivateRows:
             if self._rules is None:
                 break
             values, broken = self._ruled(block, values)  # to repair a key may break a rule, and the other way round
-            if not any(unique.repeated(values).any() for unique in self._unique):
+            if all(unique.repeated(values).sum() <= block.rows // FEW_REPEATED for unique in self._unique):
                 break
         if self._rules is not None:
             for unique in (u for u in self._unique if not self._free.isdisjoint(u.columns)):

@@ -42,14 +42,20 @@ class Uniqueness:
         self._seen = None if local else _SortedRuns()
 
     def repaired(self, values: dict[str, pa.Array], redraw: Redraw) -> dict[str, pa.Array]:
-        """Values with repeated keys drawn again; some may still repeat."""
+        """Values with repeated keys drawn again; some may still repeat. Rows whose key is their own keep it."""
         keys = self._keys(values)
+        repeated = keys.repeated()
+        places, taken = np.flatnonzero(repeated), _SortedRuns()
+        if len(places):
+            taken.add(keys.words[~repeated & ~keys.null])
         for attempt in range(ROUNDS):
-            places = np.flatnonzero(keys.repeated())
             if not len(places):
                 break
             values = values | replaced(values, places, redraw(places, attempt))
-            keys.replace(places, self._keys({c: values[c].take(pa.array(places)) for c in self.columns}))
+            drawn = self._keys({c: values[c].take(pa.array(places)) for c in self.columns})
+            repeated = drawn.repeated() | (taken.holds(drawn.words) & ~drawn.null)
+            taken.add(drawn.words[~repeated & ~drawn.null])
+            places = places[repeated]
         return values
 
     def remember(self, values: dict[str, pa.Array]) -> None:
@@ -81,10 +87,6 @@ class _BlockKeys(NamedTuple):
         repeated = ~self.null
         repeated[whole[first]] = self.seen[whole[first]]
         return repeated
-
-    def replace(self, places: NDArray[np.int64], keys: "_BlockKeys") -> None:
-        for own, new in zip(self, keys, strict=True):
-            own[places] = new
 
 
 class _SortedRuns:

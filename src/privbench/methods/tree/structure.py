@@ -118,7 +118,7 @@ class _Grower:
         while left:
             there = [p for p in (*self._candidates.given, *self._order) if self._candidates.axes[p].size > 1]
             chosen = self._choose([(p, c) for c in left for p in there])
-            if chosen is None and not self._order:  # nothing depends on what is given: begin with two own columns
+            if chosen is None:  # nothing more depends on what is there: begin anew with two own columns
                 chosen = self._choose([(a, b) for a in left for b in left if a < b])
             if chosen is None:
                 return
