@@ -21,7 +21,7 @@ from privbench.schema.choices import closest, leave_out
 from privbench.schema.computed import ComputedOrigin, check_computed
 from privbench.schema.determined import Pairs, check_determined
 from privbench.schema.domain import Domain, Origin, Scalar, domain_json, implied_by_type, never_repeats
-from privbench.schema.expression import Expression
+from privbench.schema.expression import ColumnName, Expression
 from privbench.schema.lists import check_lists, lists_of
 from privbench.schema.relative import check_relative
 from privbench.schema.release import MOST_RELEASES, Release, release_of
@@ -391,7 +391,7 @@ class Spec(Words):
 
 
 def _without_list(member: TableSpec, name: str, of: TableSpec) -> TableSpec:
-    """A member without its list, which the unit owns: owned by the unit, with the columns of the list."""
+    """A member without its list, which the unit owns: owned by the unit, with the columns and rules of the list."""
     into = next(k for k in member.foreign_keys if k.table == name)
     held = dict(zip(into.references, into.columns, strict=True))
     owner = tuple(held[c] for c in of.owner or ())
@@ -406,8 +406,18 @@ def _without_list(member: TableSpec, name: str, of: TableSpec) -> TableSpec:
             "foreign_keys": tuple(k.model_copy(update=plain) if k.columns == owner else k for k in keys),
             "owner": owner,
             "columns": columns,
+            "rules": tuple(dict.fromkeys((*member.rules, *(_with_names(rule, held) for rule in of.rules)))),
         }
     )
+
+
+def _with_names(rule: RuleSpec, names: Mapping[str, str]) -> RuleSpec:
+    """A rule in which columns of the row have the names that they have elsewhere."""
+
+    def renamed(name: ColumnName) -> ColumnName | None:
+        return None if name.table is not None else ColumnName(None, names.get(name.column, name.column))
+
+    return rule.model_copy(update={"check": Expression(sql=rule.check).spelled(renamed).sql})
 
 
 def _has_no_type(column: ColumnSpec) -> bool:
