@@ -222,9 +222,13 @@ def test_without_its_list_a_spec_is_as_if_none_had_been_found(seasons: Path) -> 
     assert without.protection() == plain.protection()
 
 
-def test_rules_of_a_list_are_those_of_its_members_without_it(seasons: Path) -> None:
+def test_declared_rules_of_a_list_are_those_of_its_members_without_it(seasons: Path) -> None:
     words = privbench.draft(seasons, unit="player", domains="data").model_dump(mode="json", by_alias=True)
-    words["tables"]["player_year"]["rules"] = ["year <= 1990 + player.height", "team < 7"]
+    words["tables"]["player_year"]["rules"] = [
+        "year <= 1990 + player.height",
+        {"check": "team < 9", "from": "data"},
+        "team < 7",
+    ]
     without = Spec.model_validate(words).without_lists()
     for member in ("bat", "pitch"):
         rules = [rule.check for rule in without.tables[member].rules]

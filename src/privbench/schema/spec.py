@@ -391,7 +391,10 @@ class Spec(Words):
 
 
 def _without_list(member: TableSpec, name: str, of: TableSpec) -> TableSpec:
-    """A member without its list, which the unit owns: owned by the unit, with the columns and rules of the list."""
+    """A member without its list, which the unit owns: owned by the unit, with the columns of the list.
+
+    It has the list's declared rules, too. Those from the data were found with the list, and go with it.
+    """
     into = next(k for k in member.foreign_keys if k.table == name)
     held = dict(zip(into.references, into.columns, strict=True))
     owner = tuple(held[c] for c in of.owner or ())
@@ -406,7 +409,11 @@ def _without_list(member: TableSpec, name: str, of: TableSpec) -> TableSpec:
             "foreign_keys": tuple(k.model_copy(update=plain) if k.columns == owner else k for k in keys),
             "owner": owner,
             "columns": columns,
-            "rules": tuple(dict.fromkeys((*member.rules, *(_with_names(rule, held) for rule in of.rules)))),
+            "rules": tuple(
+                dict.fromkeys(
+                    (*member.rules, *(_with_names(rule, held) for rule in of.rules if rule.origin is not Origin.DATA))
+                )
+            ),
         }
     )
 
