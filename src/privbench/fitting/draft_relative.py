@@ -31,7 +31,7 @@ Tell = Callable[[Place, str], None]
 """Takes what the publisher alone may know of a column that was found to be relative."""
 
 NARROW = 0.25
-"""Differences that spread no more than this part of the values are learnt better than the values (METHOD, Part 6)."""
+"""Differences that spread no more than this part of the values are learnt better than the values (decision 0034)."""
 ENDS = (0.05, 0.95)
 """Between these quantiles lies what counts as the spread."""
 MOST_UNKNOWN = 0.05
