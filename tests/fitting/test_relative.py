@@ -26,7 +26,7 @@ from privbench.io.open import open_source
 from privbench.methods.method import silent
 from privbench.model.model import compile_codecs
 from privbench.privacy.noise import TestEntropy as FixedEntropy
-from privbench.schema.relative import owners_above, relative_columns
+from privbench.schema.relative import relative_columns
 from privbench.schema.spec import Spec, read_spec, write_spec
 
 TABLES = ("a", "b", "c")
@@ -118,9 +118,7 @@ def test_decoding_the_codes_gives_back_every_value(
 
         def above(table: str, column: str, name: str = name, runs: Any = runs) -> pa.Array:
             at = runs
-            for below, owner in zip(
-                (name, *owners_above(protection, name)), owners_above(protection, name), strict=False
-            ):
+            for below, owner in zip((name, *protection.above(name)), protection.above(name), strict=False):
                 at = np.append(read.private[below].keys[f"{below}.owner"], -1)[at]
                 if owner == table:
                     break

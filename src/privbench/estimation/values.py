@@ -17,7 +17,7 @@ from privbench.generation.relative import RelativeColumns
 from privbench.model.model import Model
 from privbench.rules.computed import ComputedRows
 from privbench.schema.computed import computed_from, equal_columns, public_paths, row_columns
-from privbench.schema.relative import owners_above, relative_columns, values_needed
+from privbench.schema.relative import relative_columns, values_needed
 from privbench.schema.unit import Protection
 
 Place = tuple[str, str]
@@ -114,7 +114,7 @@ def _draw_relative(model: Model, sample: Sampled, table: str, relative: Relative
 def _above(model: Model, sample: Sampled, table: str, above: str, column: str) -> pa.Array:
     """A column of the rows above those of a sampled table."""
     below, rows = table, np.arange(sample.tables[table].rows)
-    for name in owners_above(model.protection, table):
+    for name in model.protection.above(table):
         link = model.protection.owner_link(below)
         assert link is not None  # noqa: S101  it has an owner
         rows = np.append(sample.tables[below].targets[link.name], -1)[rows]

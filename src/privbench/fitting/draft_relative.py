@@ -20,7 +20,7 @@ from privbench.errors import DataError
 from privbench.io.base import Source
 from privbench.rules.candidates import relative_candidates
 from privbench.schema.domain import Origin
-from privbench.schema.relative import Base, base_words, comparable, owners_above
+from privbench.schema.relative import Base, base_words, comparable
 from privbench.schema.table_spec import ColumnSpec, TableSpec
 from privbench.schema.tables import Table
 from privbench.schema.types import difference_type
@@ -161,7 +161,7 @@ class _Reader:
                 self._read[table, column] = pa.chunked_array(batches, one.columns[0].type.arrow).combine_chunks()
             return self._read[table, column]
         rows = self._rows(table)
-        for name in owners_above(self._protection, table):
+        for name in self._protection.above(table):
             if name == above:
                 break
             rows = np.append(self._rows(name), -1)[rows]

@@ -16,7 +16,7 @@ from privbench.privacy.windows import NEAR
 from privbench.rules.candidates import relative_candidates
 from privbench.schema.computed import Equals, possible
 from privbench.schema.relative import Base as BaseColumn
-from privbench.schema.relative import base_words, owners_above, relative_columns
+from privbench.schema.relative import base_words, relative_columns
 from privbench.schema.spec import Spec
 from privbench.schema.types import Kind
 from privbench.schema.unit import Neighbours, Protection
@@ -125,7 +125,7 @@ def with_dependencies(
 
 def _path(protection: Protection, table: str, above: str) -> tuple[LinkFacts, ...]:
     """The owner keys that lead from a table to one above it."""
-    tables = [table, *owners_above(protection, table)]
+    tables = [table, *protection.above(table)]
     links = [protection.owner_link(name) for name in tables[: tables.index(above)]]
     return tuple(link_facts(link, slots=None) for link in links if link is not None)
 

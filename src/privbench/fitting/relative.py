@@ -14,7 +14,7 @@ from privbench.encode.codec import Codec
 from privbench.encode.coded import CodedTable
 from privbench.encode.relative import SequenceCodec, differences, sequence_order
 from privbench.fitting.entities import KeyPositions, RawTable
-from privbench.schema.relative import Base, owners_above, relative_columns, sequence_columns, values_needed
+from privbench.schema.relative import Base, relative_columns, sequence_columns, values_needed
 from privbench.schema.unit import Protection, key_name
 
 Codecs = Mapping[str, Mapping[str, Codec]]
@@ -26,7 +26,7 @@ Positions = NDArray[np.int64]
 
 def needed_values(protection: Protection, table: str) -> set[str]:
     """The columns of a table whose values other columns are coded against, in its own rows or in rows below."""
-    tables = [t for t in protection.order if t == table or table in owners_above(protection, t)]
+    tables = [t for t in protection.order if t == table or table in protection.above(t)]
     return {column for t in tables for owner, column in values_needed(protection, t) if owner == table}
 
 

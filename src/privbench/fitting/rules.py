@@ -19,7 +19,6 @@ from privbench.model.key_rules import nulled_columns, split_rules
 from privbench.rules.evaluate import Evaluator
 from privbench.rules.row_rules import RowRules, joined, types_in
 from privbench.schema.expression import ColumnName, Expression
-from privbench.schema.relative import owners_above
 from privbench.schema.tables import Table
 from privbench.schema.types import Kind
 from privbench.schema.unit import Protection
@@ -188,7 +187,7 @@ def columns_for_rules_above(protection: Protection, table: str) -> set[str]:
     """The columns of a table whose values rules over rows above need, its own rules or those of tables below."""
     needed: set[str] = set()
     for below in protection.order:
-        if below == table or table in owners_above(protection, below):
+        if below == table or table in protection.above(below):
             for name in _names_above(protection.schema.table(below)):
                 if (name.table or below) == table:
                     needed.add(name.column)

@@ -16,7 +16,6 @@ from sqlglot import exp
 
 from privbench.errors import SpecError
 from privbench.schema.expression import DIALECT, ColumnName, Expression, parse_expression
-from privbench.schema.relative import owners_above
 from privbench.schema.types import Kind
 
 if TYPE_CHECKING:  # tables and the unit are built from computed columns
@@ -162,13 +161,13 @@ def public_paths(protection: "Protection", table: str) -> dict[str, tuple["Link"
 def named_place(protection: "Protection", table: str, name: ColumnName) -> Place | None:
     """The column that an expression of a table names outside aggregates; None if there is none that it may name."""
     source = table if name.table is None else name.table
-    reachable = {table, *owners_above(protection, table), *public_paths(protection, table)}
+    reachable = {table, *protection.above(table), *public_paths(protection, table)}
     return _if_there(protection, source, name.column) if source in reachable else None
 
 
 def aggregated_place(protection: "Protection", table: str, name: ColumnName) -> Place | None:
     """The column of the rows below that an expression names inside an aggregate; ``*`` is any row."""
-    if name.table is None or name.table == table or table not in owners_above(protection, name.table):
+    if name.table is None or name.table == table or table not in protection.above(name.table):
         return None
     return (name.table, "*") if name.column == "*" else _if_there(protection, name.table, name.column)
 
@@ -327,7 +326,7 @@ def _check_names(where: str, protection: "Protection", table: str, column: "Colu
     _check_there(
         where, expression.columns, lambda name: named_place(protection, table, name), _reach(protection, table)
     )
-    below = [t for t in protection.order if t != table and table in owners_above(protection, t)]
+    below = [t for t in protection.order if t != table and table in protection.above(t)]
     listed = f"An aggregate is of rows that {table} owns: of {', '.join(below) or 'no table'}."
     _check_there(where, expression.aggregated, lambda name: aggregated_place(protection, table, name), listed)
 
@@ -343,7 +342,7 @@ def _check_there(
 
 
 def _reach(protection: "Protection", table: str) -> str:
-    above = ", ".join(owners_above(protection, table)) or "none"
+    above = ", ".join(protection.above(table)) or "none"
     public = ", ".join(public_paths(protection, table)) or "none"
     return (
         f"A bare name is a column of {table}; `TABLE.COLUMN` one of an owner ({above}), or of a public table that its "

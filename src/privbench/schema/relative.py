@@ -4,7 +4,6 @@
 in `encode.relative`, and nothing of it is private: which base a column has stands in the spec.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,13 +39,6 @@ class Base:
         return None if self.start is None else Base(*self.start)
 
 
-def owners_above(protection: "Protection", table: str) -> Iterator[str]:
-    """The tables above a table: its owner, that one's owner, and so on. A lookup has none."""
-    while table in protection.owners:
-        table = protection.owners[table].table
-        yield table
-
-
 def base_of(protection: "Protection", table: str, name: str) -> Base | None:
     """The base of a column; None for one that is not relative. Raises SpecError where its name leads nowhere.
 
@@ -65,7 +57,7 @@ def base_of(protection: "Protection", table: str, name: str) -> Base | None:
 def _found(protection: "Protection", table: str, name: str, word: str, text: str) -> tuple[str, str]:
     spellings = _spellings(protection, table)
     if text not in spellings:
-        above = ", ".join(owners_above(protection, table)) or "none"
+        above = ", ".join(protection.above(table)) or "none"
         raise SpecError(
             f"tables.{table}.columns.{name}.{word}: there is no column {text!r} in the row itself or in a row that "
             f"owns it (owners of {table}: {above}). Write the name of a column of {table}, `TABLE.COLUMN` for one of "
@@ -186,7 +178,7 @@ def comparable(column: "Column", other: "Column") -> bool:
 
 def _spellings(protection: "Protection", table: str) -> dict[str, tuple[str, str]]:
     """What each way to name a column of a row, or of the rows above it, means."""
-    tables = [protection.schema.table(t) for t in (table, *owners_above(protection, table))]
+    tables = [protection.schema.table(t) for t in (table, *protection.above(table))]
     places = [(t.name, c.name) for t in tables for c in t.columns]
     spellings = {f"{t}.{c}": (t, c) for t, c in reversed(places)}
     spellings |= {c.name: (table, c.name) for c in tables[0].columns}

@@ -132,7 +132,7 @@ class Protection:
         return next((link for link in self.links_of(table) if link.kind is LinkKind.OWNER), None)
 
     def above(self, table: str) -> Iterator[str]:
-        """The tables above a table: its owner's, that one's owner's, and so on."""
+        """The tables above a table: its owner's, that one's owner's, and so on. A lookup has none."""
         return _above(self.owners, table)
 
     def implied_of(self, table: str) -> tuple[Link, ...]:
