@@ -27,7 +27,7 @@ from privbench.fitting.inside import FoundInside, find_inside
 from privbench.fitting.lists import SourceWithLists
 from privbench.fitting.numbering import find_numbering
 from privbench.fitting.tables_in_sql import TablesInSql
-from privbench.io.base import Source
+from privbench.io.base import Source, read_whole
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import check_lists
@@ -302,7 +302,7 @@ class _Data:
 
     def columns(self, table: Table) -> dict[str, ColumnSpec]:
         learnt = [c for c in table.columns if _needs_data(table, c)]
-        data = _read(self._source, Table(name=table.name, columns=tuple(learnt))) if learnt else None
+        data = read_whole(self._source, table.name, learnt) if learnt else None
         specs = {}
         for column in table.columns:
             if data is not None and column in learnt:
@@ -383,8 +383,3 @@ def _left_out(column: Column) -> ColumnSpec:
     """A column that is dropped; for its type, if that has no codec."""
     untyped = column.type.sql if column.type.kind is Kind.OTHER else None
     return ColumnSpec(type=column.type.sql, null=column.nullable, drop=True, source_type=untyped)
-
-
-def _read(source: Source, table: Table) -> pa.Table:
-    schema = pa.schema([pa.field(c.name, c.type.arrow) for c in table.columns])
-    return pa.Table.from_batches(source.read(table), schema=schema)

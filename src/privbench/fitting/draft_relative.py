@@ -17,12 +17,11 @@ from privbench.encode.keys import MISSING, KeyIndex
 from privbench.encode.relative import differences
 from privbench.encode.suggest import suggest_differences
 from privbench.errors import DataError
-from privbench.io.base import Source
+from privbench.io.base import Source, read_whole
 from privbench.rules.candidates import relative_candidates
 from privbench.schema.domain import Origin
 from privbench.schema.relative import Base, base_words, comparable
 from privbench.schema.table_spec import ColumnSpec, TableSpec
-from privbench.schema.tables import Table
 from privbench.schema.types import difference_type
 from privbench.schema.unit import Protection
 
@@ -155,10 +154,8 @@ class _Reader:
         """The values of a column of a table's rows, or of the rows above them."""
         if above is None or above == table:
             if (table, column) not in self._read:
-                declared = self._protection.schema.table(table)
-                one = Table(name=table, columns=(declared.column(column),))
-                batches = [batch.column(0) for batch in self._source.read(one)]
-                self._read[table, column] = pa.chunked_array(batches, one.columns[0].type.arrow).combine_chunks()
+                wanted = self._protection.schema.table(table).column(column)
+                self._read[table, column] = read_whole(self._source, table, [wanted]).column(0).combine_chunks()
             return self._read[table, column]
         rows = self._rows(table)
         for name in self._protection.above(table):

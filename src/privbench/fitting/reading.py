@@ -24,7 +24,7 @@ from privbench.errors import DataError, SourceError
 from privbench.fitting.entities import KeyPositions, RawTable, assign_entities
 from privbench.fitting.relative import NullBases, code_relative, needed_values, order_sequences
 from privbench.fitting.rules import RealRows, Suggested, check_rules_above, columns_for_rules_above
-from privbench.io.base import Source
+from privbench.io.base import Source, arrow_schema
 from privbench.methods.method import Progress
 from privbench.model.order import ids_are_public
 from privbench.privacy.facts import SIZE_LIMIT
@@ -180,10 +180,11 @@ def _whole(table: Table, column: str, parts: list[pa.Array]) -> pa.Array:
 
 
 def _read_public(source: Source, protection: Protection, table: Table) -> tuple[bytes, KeyValues, int]:
-    schema = pa.schema([pa.field(c.name, c.type.arrow) for c in table.columns])
     held, rows, buffer = _HeldKeys(protection, table), 0, io.BytesIO()
     rules = RealRows(protection, table, ())
-    with pq.ParquetWriter(buffer, schema, compression="none") as writer:  # the model file is compressed as a whole
+    with pq.ParquetWriter(
+        buffer, arrow_schema(table), compression="none"
+    ) as writer:  # the model file is compressed as a whole
         for batch in source.read(table):
             rows += batch.num_rows
             held.add(batch)
