@@ -18,10 +18,9 @@ from privbench.model.model import Model
 from privbench.rules.computed import ComputedRows
 from privbench.schema.computed import computed_from, equal_columns, public_paths, row_columns
 from privbench.schema.relative import relative_columns, values_needed
+from privbench.schema.tables import Place
 from privbench.schema.unit import Protection
 
-Place = tuple[str, str]
-"""A table and one of its columns."""
 UNKNOWN = (
     "is a key, or is computed from keys or rows below, which estimates do not know. Count in generated rows instead."
 )

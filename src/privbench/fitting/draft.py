@@ -33,14 +33,14 @@ from privbench.methods.method import Progress, silent
 from privbench.model.arguments import check_lists
 from privbench.rules.evaluate import Evaluator
 from privbench.rules.row_rules import why_not
-from privbench.schema.choices import Place, closest, flag, leave_out
+from privbench.schema.choices import closest, flag, leave_out
 from privbench.schema.computed import ComputedOrigin
 from privbench.schema.domain import Domain, Origin, Text
 from privbench.schema.expression import ColumnName, Expression
 from privbench.schema.inside import with_implied, with_inside
 from privbench.schema.spec import Orphans, Spec
 from privbench.schema.table_spec import LONGEST_NAME, ColumnSpec, ForeignKeySpec, IndexSpec, RuleSpec, TableSpec
-from privbench.schema.tables import Column, ForeignKey, Schema, Table
+from privbench.schema.tables import Column, ForeignKey, Place, Schema, Table
 from privbench.schema.types import Kind
 from privbench.schema.unit import Neighbours, Protection, Role, protect
 

@@ -22,10 +22,10 @@ from privbench.rules.candidates import relative_candidates
 from privbench.schema.domain import Origin
 from privbench.schema.relative import Base, base_words, comparable
 from privbench.schema.table_spec import ColumnSpec, TableSpec
+from privbench.schema.tables import Place
 from privbench.schema.types import difference_type
 from privbench.schema.unit import Protection
 
-Place = tuple[str, str]
 Tell = Callable[[Place, str], None]
 """Takes what the publisher alone may know of a column that was found to be relative."""
 

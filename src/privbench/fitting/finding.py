@@ -18,10 +18,10 @@ from privbench.schema.computed import Equals, possible
 from privbench.schema.relative import Base as BaseColumn
 from privbench.schema.relative import base_words, relative_columns
 from privbench.schema.spec import Spec
+from privbench.schema.tables import Place
 from privbench.schema.types import Kind
 from privbench.schema.unit import Neighbours, Protection
 
-Place = tuple[str, str]
 _DATES = (Kind.DATE, Kind.TIMESTAMP)
 """What lies so many days from another."""
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from privbench.encode.codec import Codec
+from privbench.encode.codec import Codec, Codecs
 from privbench.encode.coded import CodedTable
 from privbench.encode.keys import MISSING, NULL, KeyIndex, missing_rows
 from privbench.errors import DataError, SourceError
@@ -33,8 +33,6 @@ from privbench.schema.tables import Schema, Table
 from privbench.schema.unit import Link, LinkKind, Protection, Role
 
 _logger = logging.getLogger(__name__)
-Codecs = Mapping[str, Mapping[str, Codec]]
-"""Codecs by table and column."""
 RawColumns = Mapping[str, Mapping[str, pa.Array]]
 """Values by table and column."""
 KeyValues = Mapping[tuple[str, ...], list[pa.ChunkedArray]]

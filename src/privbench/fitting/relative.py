@@ -10,15 +10,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privbench.encode.codec import Codec
+from privbench.encode.codec import Codecs
 from privbench.encode.coded import CodedTable
 from privbench.encode.relative import SequenceCodec, differences, sequence_order
 from privbench.fitting.entities import KeyPositions, RawTable
 from privbench.schema.relative import Base, relative_columns, sequence_columns, values_needed
 from privbench.schema.unit import Protection, key_name
 
-Codecs = Mapping[str, Mapping[str, Codec]]
-"""Codecs by table and column."""
 NullBases = Mapping[Base, pa.Scalar]
 """What stands for NULL in the bases of relative columns: see `encode.relative.stand_ins`."""
 Positions = NDArray[np.int64]

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privbench.encode.codec import Codec
+from privbench.encode.codec import Codec, Codecs
 from privbench.encode.narrow import narrowed, ruled_codec, rules_about, widest_domain
 from privbench.errors import DataError, SpecError
 from privbench.methods.domains.coarse import coarse_domain
@@ -27,7 +27,6 @@ DRAWS = 2**14
 """How many rows are drawn to see whether any keeps a rule. Generation draws a row again some dozens of times."""
 _KEYS = 100
 """Numbered keys are drawn from so many values."""
-Codecs = Mapping[str, Mapping[str, Codec]]
 Suggested = Collection[tuple[str, str]]
 """Rules that were taken from the data, each after its table."""
 _logger = logging.getLogger(__name__)

@@ -8,10 +8,8 @@ from collections.abc import Iterator
 
 from privbench.schema.computed import named_elsewhere
 from privbench.schema.relative import values_needed
+from privbench.schema.tables import Place
 from privbench.schema.unit import Protection, Role
-
-Place = tuple[str, str]
-"""A table and one of its columns."""
 
 
 def asked_above(protection: Protection, table: str) -> set[Place]:

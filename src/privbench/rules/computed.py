@@ -15,9 +15,9 @@ from sqlglot import exp
 
 from privbench.errors import SpecError, first_line
 from privbench.rules.evaluate import Evaluator, without_zone
-from privbench.schema.computed import Place, computed_order, equal_columns, named_place, public_paths, row_columns
+from privbench.schema.computed import computed_order, equal_columns, named_place, public_paths, row_columns
 from privbench.schema.expression import DIALECT, ColumnName, Expression
-from privbench.schema.tables import Column, ForeignKey, Table
+from privbench.schema.tables import Column, ForeignKey, Place, Table
 from privbench.schema.types import Kind, SqlType
 from privbench.schema.unit import Protection
 
