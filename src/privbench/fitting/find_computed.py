@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from privbench.fitting.tables_in_sql import AMOUNTS, NUMBERS, Seen, TablesInSql, identifier
-from privbench.schema.expression import Expression, expression_of
+from privbench.fitting.tables_in_sql import AMOUNTS, NUMBERS, Seen, TablesInSql
+from privbench.schema.expression import Expression, expression_of, identifier
 from privbench.schema.tables import Column, Table
 from privbench.schema.types import Kind, SqlType
 from privbench.schema.unit import Protection

@@ -74,7 +74,7 @@ class Expression:
             found = name(_name(node))
             if found is None:
                 return exp.Literal.string(node.name) if node.this.quoted and not node.table else node
-            return exp.Column(this=_identifier(found.column), table=found.table and _identifier(found.table))
+            return exp.Column(this=identifier(found.column), table=found.table and identifier(found.table))
 
         return Expression(sql=self.tree.copy().transform(spell).sql(DIALECT))
 
@@ -124,8 +124,8 @@ def _name(node: exp.Column) -> ColumnName:
     return ColumnName(node.table or None, "*" if isinstance(node.this, exp.Star) else node.name)
 
 
-def _identifier(name: str) -> exp.Identifier:
-    """A name, in quotes where it would not be read as one without."""
+def identifier(name: str) -> exp.Identifier:
+    """A name as an expression writes it: in quotes only where it would be read as something else without."""
     return exp.to_identifier(name, quoted=not _reads_plain(name))
 
 
@@ -147,7 +147,7 @@ def _reads_plain(name: str) -> bool:
 
 def column_text(name: str) -> str:
     """Write the name of a column as an expression names it."""
-    return exp.Column(this=_identifier(name)).sql(DIALECT)
+    return exp.Column(this=identifier(name)).sql(DIALECT)
 
 
 def literal_text(value: str | int | float | bool | None) -> str:
