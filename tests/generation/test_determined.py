@@ -1,5 +1,6 @@
 """Columns that another one determines: a function in every bundle, whoever knows the map."""
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from privbench.errors import SpecError
 from privbench.estimation.estimate import selectivity
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
+from privbench.fitting.plan import forecast_of, plan
 from privbench.generation.generate import generate
 from privbench.model.file import load_model, save_model
 from privbench.model.receipt_check import verify_model
@@ -93,6 +95,16 @@ def test_a_map_is_learnt_and_holds_in_every_row(drafted: Spec, method: str, tmp_
     share = selectivity(model, "player", {"league": In(values=("NL",))})
     real = duckdb.sql(f"SELECT AVG(CAST(league = 'NL' AS INT)) FROM '{tmp_path}/out/data/player.parquet'").fetchall()
     assert share == pytest.approx(real[0][0], abs=0.05)
+
+
+def test_plan_and_forecast_know_what_maps_take(drafted: Spec) -> None:
+    spec = with_words(drafted, {"league": {"determined_by": "team"}})
+    planned = plan(spec, epsilon="8", rows={"player": 3000})
+    most = planned.budget * Fraction(981, 1000)  # 2 % go to the map, rounded down to the grid of the noise
+    assert sum(table.amount for table in planned.tables) < most
+    forecast = forecast_of(fit(spec, epsilon="8", entropy=SeededEntropy()))
+    assert forecast is not None
+    assert sum(table.amount for table in forecast.tables) < most
 
 
 def test_a_map_without_its_event_is_noticed(drafted: Spec) -> None:

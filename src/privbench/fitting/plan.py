@@ -11,6 +11,8 @@ from pathlib import Path
 
 from privbench.errors import BudgetError, SpecError
 from privbench.fitting.computed import computed_columns
+from privbench.fitting.determined import SCOPE as MAPS
+from privbench.fitting.determined import maps_amount
 from privbench.fitting.domains import threshold_part, wanted_types
 from privbench.fitting.finding import candidates_to_test
 from privbench.fitting.lists import with_lists_that_pay
@@ -101,7 +103,7 @@ def plan(
     thresholds = threshold_part(chance, spec, protection)
     ledger = open_ledger(budget, chance, protection.neighbours, thresholds=thresholds)
     domains, finding = _domains(spec, protection, ledger), _finding(spec, protection, chosen, ledger, rows=every)
-    left = ledger.budget - (domains.amount if domains else 0) - (finding.least if finding else 0)
+    left = _left(protection, ledger, domains) - (finding.least if finding else 0)
     forecast = _forecast(spec, protection, chosen, ledger, left=left, rows=every)
     if forecast is None:
         planning = ", ".join(f"`--method {name}`" for name, other in BUILT_IN.items() if other.forecast)
@@ -137,8 +139,7 @@ def check_budget(spec: Spec, protection: Protection, chosen: Chosen, ledger: Led
     """Refuse a fit of which nothing would come, as far as public sizes tell. Spends nothing."""
     if protection.entity not in known:
         return
-    domains = _domains(spec, protection, ledger)
-    left = ledger.budget - (domains.amount if domains else 0)
+    left = _left(protection, ledger, _domains(spec, protection, ledger))
     forecast = _forecast(spec, protection, chosen, ledger, left=left, rows=_with_assumed(known, protection))
     if forecast is not None and forecast.refusal is not None:
         raise BudgetError(forecast.refusal)
@@ -154,7 +155,7 @@ def forecast_of(model: Model) -> Forecast | None:
         thresholds=Fraction(receipt["budget"].get("thresholds", 0)),
     )
     nodes = receipt["ledger"]["nodes"]
-    searches = [n for n in nodes if n["parent"] == 0 and n.get("label") in (DOMAINS, FINDING)]
+    searches = [n for n in nodes if n["parent"] == 0 and n.get("label") in (DOMAINS, FINDING, MAPS)]
     before = sum((Fraction(node["total"]) for node in searches), Fraction(0))
     rows = {name: round(table.rows) for name, table in model.tables.items()}
     return _forecast(
@@ -179,6 +180,11 @@ def _forecast(
     facts = public_facts(spec, protection, codecs, rows, public_sizes=sizes_are_public(spec, chosen.settings))
     plan_input = PlanInput(facts=facts, budget=left, measure=ledger.measure, rows=rows)
     return chosen.method.forecast(plan_input, chosen.settings)
+
+
+def _left(protection: Protection, ledger: Ledger, domains: DomainForecast | None) -> Fraction:
+    """What is left of the budget when domains are found and maps of determined columns are made."""
+    return ledger.budget - (domains.amount if domains else 0) - maps_amount(protection, ledger.budget)
 
 
 def _domains(spec: Spec, protection: Protection, ledger: Ledger) -> DomainForecast | None:
