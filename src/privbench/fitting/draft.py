@@ -1,9 +1,10 @@
 """A first spec from a source: types and keys from its catalogue, domains from its schema, or where they come from.
 
 Where the schema gives none, a domain is left to the budget (`private`), and no value is looked at; text whose name says
-that it is an e-mail address or a person's name is made up instead. Or a domain is taken
-from the data (`data`) and marked as such, for the publisher to review: by keeping it, they declare it public, and the
-receipt says so. Columns of a type without a codec are left out, as `drop: true` in the spec.
+that it is an e-mail address or a person's name is made up instead. Or a domain is taken from the data (`data`) and
+marked as such, for the publisher to review: by keeping it, they declare it public, and the receipt says so. What else
+holds in the data is then written down, too, and marked in the same way (decision 0040). Columns of a type without a
+codec are left out, as `drop: true` in the spec.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -74,9 +75,9 @@ def draft(
     `domains` says where domains come from that the schema does not give: "private" leaves them to `fit`, which finds
     them with budget; "data" reads them from the data. `public` and `drop` are lists of tables, `drop_columns` columns,
     each as (table, column). `owners` names the owner key of a table by its columns, `lookups` the table whose rows
-    reference those of a lookup. With domains from the data, columns that lie close to another one are drafted as
-    differences from it (`relative_to`), unless `find` is off; `tell` hears, by table and column, how many rows
-    disagree.
+    reference those of a lookup. With domains from the data, the draft also says what else holds there, unless
+    `find` is off: columns that follow from others or lie close to them, rules, numbering, keys and lists inside the
+    entity. `tell` hears, by table and column, how many rows disagree.
 
     Example::
 

@@ -27,7 +27,7 @@ from privbench.schema.types import difference_type
 from privbench.schema.unit import Protection
 
 Tell = Callable[[Place, str], None]
-"""Takes what the publisher alone may know of a column that was found to be relative."""
+"""Takes a note on a column that is for the publisher alone: how many rows disagree with what was found."""
 
 NARROW = 0.25
 """Differences that spread no more than this part of the values are learnt better than the values (decision 0034)."""
