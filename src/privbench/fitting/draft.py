@@ -23,10 +23,10 @@ from privbench.errors import SchemaError, SpecError
 from privbench.fitting.draft_determined import with_determined
 from privbench.fitting.draft_found import with_bounds, with_computed, with_rules
 from privbench.fitting.draft_relative import Tell, with_relative
+from privbench.fitting.find_inside import FoundInside, find_inside
 from privbench.fitting.find_lists import FoundList, find_lists, with_lists
-from privbench.fitting.inside import FoundInside, find_inside
+from privbench.fitting.find_numbering import find_numbering
 from privbench.fitting.lists import SourceWithLists
-from privbench.fitting.numbering import find_numbering
 from privbench.fitting.tables_in_sql import TablesInSql
 from privbench.io.base import Source, read_whole
 from privbench.io.open import open_source
