@@ -12,7 +12,7 @@ import pyarrow as pa
 from privbench.encode.keys import rows_named
 from privbench.encode.predicate import IsNull, Predicate
 from privbench.errors import SpecError
-from privbench.estimation.sample import Sampled
+from privbench.estimation.sample import Sampled, rows_above
 from privbench.generation.relative import RelativeColumns
 from privbench.model.model import Model
 from privbench.rules.computed import ComputedRows
@@ -112,14 +112,7 @@ def _draw_relative(model: Model, sample: Sampled, table: str, relative: Relative
 
 def _above(model: Model, sample: Sampled, table: str, above: str, column: str) -> pa.Array:
     """A column of the rows above those of a sampled table."""
-    below, rows = table, np.arange(sample.tables[table].rows)
-    for name in model.protection.above(table):
-        link = model.protection.owner_link(below)
-        assert link is not None  # noqa: S101  it has an owner
-        rows = np.append(sample.tables[below].targets[link.name], -1)[rows]
-        if name == above:
-            break
-        below = name
+    rows = rows_above(model.protection, sample.tables, table, np.arange(sample.tables[table].rows), above)
     return sampled_values(model, sample, above, column).take(pa.array(np.maximum(rows, 0), mask=rows < 0))
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.encode.grid import whole_numbers
-from privbench.encode.keys import MISSING, KeyIndex
+from privbench.encode.keys import MISSING, KeyIndex, rows_led_to
 from privbench.encode.relative import differences
 from privbench.encode.suggest import suggest_differences
 from privbench.errors import DataError
@@ -157,11 +157,8 @@ class _Reader:
                 wanted = self._protection.schema.table(table).column(column)
                 self._read[table, column] = read_whole(self._source, table, [wanted]).column(0).combine_chunks()
             return self._read[table, column]
-        rows = self._rows(table)
-        for name in self._protection.above(table):
-            if name == above:
-                break
-            rows = np.append(self._rows(name), -1)[rows]
+        owners = [self._rows(below) for below in self._protection.up_to(table, above)]
+        rows = rows_led_to(np.arange(len(owners[0])), owners)
         return self.column(above, column).take(pa.array(np.maximum(rows, 0), mask=rows < 0))
 
     def _rows(self, table: str) -> NDArray[np.int64]:

@@ -125,8 +125,7 @@ def with_dependencies(
 
 def _path(protection: Protection, table: str, above: str) -> tuple[LinkFacts, ...]:
     """The owner keys that lead from a table to one above it."""
-    tables = [table, *protection.above(table)]
-    links = [protection.owner_link(name) for name in tables[: tables.index(above)]]
+    links = [protection.owner_link(name) for name in protection.up_to(table, above)]
     return tuple(link_facts(link, slots=None) for link in links if link is not None)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from privbench.encode.codec import Codecs
 from privbench.encode.coded import CodedTable
+from privbench.encode.keys import rows_led_to
 from privbench.encode.relative import SequenceCodec, differences, sequence_order
 from privbench.fitting.entities import KeyPositions, RawTable
 from privbench.schema.relative import Base, relative_columns, sequence_columns, values_needed
@@ -89,11 +90,8 @@ def _differences(
 
 def _rows_above(protection: Protection, name: str, above: str, tables: Mapping[str, RawTable]) -> Positions:
     """For each row of a table the row above it in another table; -1 where there is none."""
-    rows = _owner_rows(protection, name, tables)
-    while (name := protection.owners[name].table) != above:
-        further = np.append(_owner_rows(protection, name, tables), -1)
-        rows = further[rows]
-    return rows
+    owners = (_owner_rows(protection, table, tables) for table in protection.up_to(name, above))
+    return rows_led_to(np.arange(tables[name].rows), owners)
 
 
 def _owner_rows(protection: Protection, name: str, tables: Mapping[str, RawTable]) -> Positions:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.encode.codec import Codec, Codecs
+from privbench.encode.keys import rows_led_to
 from privbench.encode.narrow import narrowed, ruled_codec, rules_about, widest_domain
 from privbench.errors import DataError, SpecError
 from privbench.methods.domains.coarse import coarse_domain
@@ -216,11 +217,10 @@ def _looked_up(
     owners: Mapping[str, NDArray[np.int64]],
 ) -> pa.Array:
     """The values of a column for each row of a table, of the row or of one above; NULL where there is no such row."""
-    at = np.arange(len(next(iter(values[table].values()))))
-    while name.table is not None and table != name.table:
-        at = np.where(at < 0, -1, owners[table][np.maximum(at, 0)])
-        table = protection.owners[table].table
-    return values[table][name.column].take(pa.array(at, mask=at < 0)).combine_chunks()
+    there = name.table or table
+    rows = np.arange(len(next(iter(values[table].values()))))
+    rows = rows_led_to(rows, (owners[below] for below in protection.up_to(table, there)))
+    return values[there][name.column].take(pa.array(rows, mask=rows < 0)).combine_chunks()
 
 
 def _names_above(table: Table) -> Iterator[ColumnName]:

@@ -98,14 +98,7 @@ class Late:
 
     def _needs_owners(self, name: str) -> bool:
         """Whether rows above this table's look at rows of it, or of a table below it."""
-        return any(name in self._path_down(a.parent, below) for a in self._aggregates for below in a.below)
-
-    def _path_down(self, parent: str, below: str) -> list[str]:
-        """The tables from one below another up to it, which is left out."""
-        path = [below]
-        while (owner := self._protection.owners[path[-1]].table) != parent:
-            path.append(owner)
-        return path
+        return any(name in self._protection.up_to(below, a.parent) for a in self._aggregates for below in a.below)
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
@@ -184,7 +177,7 @@ class Late:
         return RowsBelow(self._with_above(name, below, columns), schema, name=below)
 
     def _with_above(self, name: str, below: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        between = [self._owners(table) for table in self._path_down(name, below)[1:]]
+        between = [self._owners(table) for table in self._protection.up_to(below, name)[1:]]
         for batch in self._rows(below, [*columns, OWNER_ROWS]):
             above = batch.column(OWNER_ROWS).to_numpy()
             for owners in between:

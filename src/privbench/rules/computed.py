@@ -169,8 +169,7 @@ class ComputedQuery:
             starred = isinstance(part.this, exp.Star)
             return exp.Star() if starred else exp.column(self._short(table, part.name), table=f"b_{self._name(table)}")
 
-        chain = [table, *self._protection.above(table)]
-        chain = chain[: chain.index(self._table)]
+        chain = self._protection.up_to(table, self._table)
         joined = [f"{self._name(table)} AS b_{self._name(table)}"]
         joined += [self._join(t, self._protection.owners[t], inner="b", outer="b") for t in chain[:-1]]
         last = self._on(chain[-1], self._protection.owners[chain[-1]], "b", "a")

@@ -135,6 +135,11 @@ class Protection:
         """The tables above a table: its owner's, that one's owner's, and so on. A lookup has none."""
         return _above(self.owners, table)
 
+    def up_to(self, table: str, above: str) -> tuple[str, ...]:
+        """The tables from a table up to one above it, which is left out."""
+        tables = (table, *self.above(table))
+        return tables[: tables.index(above)]
+
     def implied_of(self, table: str) -> tuple[Link, ...]:
         """The implied keys of a table, those to the nearest tables above it first."""
         above = list(self.above(table))
