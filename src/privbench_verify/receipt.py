@@ -22,6 +22,7 @@ from privbench_verify.facts import (
     PRIVATE,
     SCHEMA,
     Facts,
+    Link,
     Release,
     read_facts,
 )
@@ -347,6 +348,7 @@ def _full_condition(facts: Facts) -> str | None:
 
 def _assumptions(facts: Facts) -> Iterator[str]:
     """Sentences on what the promise takes for granted."""
+    yield "The schema is public, and real rows keep its keys, NOT NULL and rules: data that do not are refused."
     if facts.sizes:
         sizes = listed(f"{shown(table)} ({rows})" for table, rows in facts.sizes.items())
         yield f"The numbers of rows of these tables are public: {sizes}."
@@ -358,8 +360,11 @@ def _assumptions(facts: Facts) -> Iterator[str]:
     if facts.references:
         keys = listed(sorted(map(str, facts.references)))
         yield f"That rows of other entities reference an entity is not protected; the keys are: {keys}."
-    if facts.inside:
-        keys = listed(sorted(map(str, facts.inside)))
+    if facts.implied:
+        keys = listed(sorted(map(str, facts.implied)))
+        yield f"These keys say whose a row is, before the owner key of its table, which may lead elsewhere: {keys}."
+    if cut := {*map(str, facts.inside), *_cut_owner_keys(facts)}:
+        keys = listed(sorted(cut))
         yield f"These keys count as NULL where they reference rows of another entity: {keys}."
     if facts.orphans == "null":
         yield "Keys to missing rows were counted as NULL; rows with the same missing owner are one entity together."
@@ -370,6 +375,14 @@ def _assumptions(facts: Facts) -> Iterator[str]:
     for place, digest in facts.taken_from_releases():
         taken[digest].add(place)
     yield from (_release_sentence(release, sorted(taken[release.receipt])) for release in facts.earlier)
+
+
+def _cut_owner_keys(facts: Facts) -> Iterator[str]:
+    """The owner keys of tables in which another key says whose a row is."""
+    for table in {link.table for link in facts.implied}:
+        owner = facts.tables[table]
+        if owner.owner is not None and owner.key is not None and owner.owner not in facts.lists:
+            yield str(Link(table=table, columns=owner.key, target=owner.owner))
 
 
 def _column_assumptions(facts: Facts) -> Iterator[tuple[str, list[Place]]]:

@@ -39,7 +39,8 @@ def _write(folder: Path, ddl: str, tables: Mapping[str, Mapping[str, Any]]) -> P
     folder.mkdir()
     (folder / "schema.sql").write_text(ddl)
     for name, columns in tables.items():
-        pq.write_table(pa.table({c: pa.array(v, pa.int32()) for c, v in columns.items()}), folder / f"{name}.parquet")
+        arrays = {c: v if isinstance(v, pa.Array) else pa.array(v, pa.int32()) for c, v in columns.items()}
+        pq.write_table(pa.table(arrays), folder / f"{name}.parquet")
     return folder
 
 

@@ -5,9 +5,11 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import privbench
+from privbench.cli.model import show_bundle
 from privbench.encode.predicate import Between
 from privbench.errors import SpecError
 from privbench.estimation.estimate import cardinality
@@ -115,6 +117,44 @@ def test_a_list_is_drafted_where_keys_are_shared(seasons: Path, tmp_path: Path) 
     assert {("bat", "player"), ("player_year", "year")} <= {
         place for place, origin in spec.origins(protection).items() if origin is Origin.DATA
     }
+
+
+EVENTS = """
+CREATE TABLE patient (id INTEGER PRIMARY KEY, sex SMALLINT NOT NULL);
+CREATE TABLE lab (id INTEGER PRIMARY KEY, patient INTEGER NOT NULL REFERENCES patient (id), taken DATE,
+  ward SMALLINT NOT NULL, test SMALLINT NOT NULL);
+"""
+_DAYS = "SELECT COUNT(*) / COUNT(DISTINCT (patient, taken)) FROM '{0}/lab.parquet'"
+
+
+def _events(folder: Path, *, same_day: bool) -> Path:
+    """Tests of patients, three on a day on one ward, or each on a day of its own."""
+    tests = np.arange(9 * 2000)
+    visit = tests // 3 if same_day else tests
+    day = pa.array((18000 + visit * 7919 % 900).astype(np.int32), pa.date32())
+    values = {"id": tests, "patient": tests // 9, "taken": day, "ward": visit % 5, "test": tests % 3}
+    return _write(folder, EVENTS, {"patient": {"id": range(2000), "sex": np.arange(2000) % 2}, "lab": values})
+
+
+def test_events_of_one_day_have_a_list_of_days(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = privbench.draft(_events(tmp_path / "one", same_day=True), unit="patient", domains="data")
+    days = spec.tables["patient_taken"]
+    assert days.list_of == ("lab",)
+    assert set(days.columns) == {"patient", "taken", "ward"}, "the ward is that of the day"
+    model = privbench.fit(spec, epsilon="8")
+    rows = privbench.generate(model, tmp_path / "b", seed=1)
+    real, made = (duckdb.sql(_DAYS.format(f)).fetchall()[0][0] for f in (tmp_path / "one", tmp_path / "b" / "data"))
+    assert real == 3
+    assert made == pytest.approx(3, rel=0.15)
+    wards = f"SELECT COUNT(*) FROM (SELECT 1 FROM '{tmp_path}/b/data/lab.parquet' GROUP BY patient, taken HAVING {{}})"
+    assert duckdb.sql(wards.format("COUNT(DISTINCT ward) > 1")).fetchall() == [(0,)]
+    show_bundle(tmp_path / "b", model, rows, scale=1, as_json=False)
+    assert "patient_taken" not in capsys.readouterr().out
+
+
+def test_events_on_days_of_their_own_have_none(tmp_path: Path) -> None:
+    spec = privbench.draft(_events(tmp_path / "one", same_day=False), unit="patient", domains="data")
+    assert set(spec.tables) == {"patient", "lab"}
 
 
 def test_values_that_do_not_agree_are_no_columns_of_the_list(seasons: Path, tmp_path: Path) -> None:

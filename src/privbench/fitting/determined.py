@@ -43,16 +43,6 @@ def determined_columns(protection: Protection) -> dict[Place, str]:
     return {(t, c.name): c.determined_by for t, c in columns if c.determined_by is not None and c.computed is None}
 
 
-def map_amount(protection: Protection, budget: Fraction) -> Fraction:
-    """What each map takes of a budget."""
-    return budget * min(MAP_SHARE, MOST_SHARE / max(len(determined_columns(protection)), 1))
-
-
-def maps_amount(protection: Protection, budget: Fraction) -> Fraction:
-    """What all maps that are to be made take of a budget."""
-    return len(determined_columns(protection)) * map_amount(protection, budget)
-
-
 def check_cells(protection: Protection, codecs: Codecs) -> None:
     """Refuse a map between columns whose cells are not single values, as far as they are known. Raises SpecError."""
     for (table, name), by in determined_columns(protection).items():
@@ -66,11 +56,16 @@ def check_cells(protection: Protection, codecs: Codecs) -> None:
                 )
 
 
+def cost_of_maps(protection: Protection, budget: Fraction) -> Fraction:
+    """What all maps cost that are to be made."""
+    return budget * min(MAP_SHARE * len(determined_columns(protection)), MOST_SHARE)
+
+
 def with_maps(spec: Spec, protection: Protection, codecs: Codecs, vault: Vault) -> Spec:
     """The spec with a map for each determined column. Sees noisy answers alone."""
     wanted = determined_columns(protection)
     scope = vault.ledger.root.sequential(SCOPE)
-    amount = map_amount(protection, vault.ledger.budget)
+    amount = cost_of_maps(protection, vault.ledger.budget) / max(len(wanted), 1)
     return spec.with_maps(
         {
             (table, name): _map(vault, scope, table, (by, codecs[table][by]), (name, codecs[table][name]), amount)

@@ -2,12 +2,14 @@
 
 Tables are looked at that the entity owns directly and whose primary keys hold its key and at least one more column of
 the same name and type. Those with the most columns in common have a list if most keys of each are keys of the largest.
+A table of events has a list of its own if rows of one entity have dates or times in common: the days of a patient.
 """
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,12 +17,16 @@ from privbench.fitting.lists import list_rows
 from privbench.io.base import Source, read_whole
 from privbench.schema.computed import Equals
 from privbench.schema.tables import Column, ForeignKey, Schema, Table
+from privbench.schema.types import Kind
 from privbench.schema.unit import LinkKind, Protection
 
 MOST = 0.5
 """A table is in a list if at least this share of its different keys are keys of the largest table of the list."""
 AGREE = 0.99
 """A column is the list's if its values agree in at least this share of the list rows that several rows have."""
+SHARED_TIMES = 0.7
+"""Events have a list if their owners have at most this part of the different times that chance would give them."""
+_TIMES = (Kind.DATE, Kind.TIMESTAMP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +47,9 @@ def find_lists(source: Source, protection: Protection, *, declared: Collection[s
     found: list[FoundList] = []
     while (one := _find_list(source, protection, found, declared)) is not None:
         found.append(one)
-    return tuple(found)
+    taken = {*declared, *(member.name for one in found for member in one.members)}
+    events = [t for t in protection.schema.tables if t.name not in taken and _may_be_member(protection, t)]
+    return (*found, *(one for table in events if (one := _list_of_times(source, protection, table)) is not None))
 
 
 def with_lists(schema: Schema, found: Sequence[FoundList]) -> Schema:
@@ -58,7 +66,7 @@ def _find_list(
     source: Source, protection: Protection, found: Sequence[FoundList], declared: Collection[str]
 ) -> FoundList | None:
     taken = {*declared, *(member.name for one in found for member in one.members)}
-    tables = [t for t in protection.schema.tables if t.name not in taken and _may_be_member(protection, t)]
+    tables = [t for t in protection.schema.tables if t.name not in taken and _may_share(protection, t)]
     shared = {tuple(c for c in one.primary_key if _same(one, other, c)) for one, other in combinations(tables, 2)}
     owners = {t.name: protection.owners[t.name].columns for t in tables}
     for key in sorted(shared, key=lambda columns: (-len(columns), columns)):
@@ -75,10 +83,35 @@ def _find_list(
     return None
 
 
+def _list_of_times(source: Source, protection: Protection, table: Table) -> FoundList | None:
+    """The list of an event table by the time that the fewest different ones of each owner have, if they share any."""
+    owner = protection.owners[table.name].columns
+    times = [c for c in table.columns if c.type.kind in _TIMES and c.computed is None and _common([table])(c)]
+    rows = _read(source, table, lambda c: c.name in owner or _common([table])(c))
+    shares = {c.name: _different_times(rows, owner, c.name) for c in times if not rows.column(c.name).null_count}
+    time = min(shares, key=lambda name: shares[name], default=None)
+    if time is None or shares[time] > SHARED_TIMES:
+        return None
+    return _list(protection, [table], {table.name: rows}, (*owner, time))
+
+
+def _different_times(rows: pa.Table, owner: tuple[str, ...], time: str) -> float:
+    """How many different times the owners of rows have, as part of those that they would have by chance."""
+    mixed = np.random.default_rng(0).permutation(rows.num_rows)
+    by_chance = rows.set_column(rows.column_names.index(time), time, rows.column(time).take(pa.array(mixed)))
+    own, chance = (len(r.group_by([*owner, time]).aggregate([])) for r in (rows, by_chance))
+    return own / max(chance, 1)
+
+
+def _may_share(protection: Protection, table: Table) -> bool:
+    """Whether a table may be in a list, and its primary key holds more than the key of its owner."""
+    return _may_be_member(protection, table) and set(protection.owners[table.name].columns) < set(table.primary_key)
+
+
 def _may_be_member(protection: Protection, table: Table) -> bool:
     """Whether a table is owned by the unit, and no key or rule of it, or of another table, is about its own key."""
     key = protection.owners.get(table.name)
-    if key is None or key.table != protection.entity or not set(key.columns) < set(table.primary_key):
+    if key is None or key.table != protection.entity:
         return False
     others = [link for link in protection.keys if link.table == table.name and link.key is not key]
     held = {c for link in others for c in link.key.columns}
@@ -144,7 +177,8 @@ def _list(
     protection: Protection, members: Sequence[Table], rows: dict[str, pa.Table], key: tuple[str, ...]
 ) -> FoundList:
     first, owner = members[0], protection.owners[members[0].name]
-    common = [c for c in first.columns if _common(members)(c) and not any(c.name in t.primary_key for t in members)]
+    in_keys = {*key, *(c for t in members for c in t.primary_key)}
+    common = [c for c in first.columns if _common(members)(c) and c.name not in in_keys]
     whole = pa.concat_tables([rows[t.name].select([*key, *(c.name for c in common)]) for t in members])
     kept = [c for c in common if _agrees(whole, key, c.name)]
     names = {t.name for t in protection.schema.tables}

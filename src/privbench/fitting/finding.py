@@ -5,6 +5,7 @@ Which columns are looked at follows from the schema; what holds is asked of the 
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from privbench.fitting.determined import determined_columns
 from privbench.methods.tree.finding import Candidate, find_dependencies
 from privbench.model.chosen import Chosen
 from privbench.model.facts import link_facts
@@ -37,12 +38,12 @@ def candidates_to_test(spec: Spec, protection: Protection, chosen: Chosen) -> tu
 def _equal(spec: Spec, protection: Protection) -> Iterator[Candidate]:
     """Columns that may equal how many rows a row owns, what its owner says, or its rank."""
     ahead = referenced_ahead(protection, generation_order(spec, protection, owners_first=True))
-    relative = _in_differences(protection)
+    settled = _in_differences(protection) | _in_maps(protection)
     for table in protection.order:
         for column in protection.attributes(table):
             for equals in possible(protection, table, column):
                 copied = None if equals.owner is None else (protection.owners[table].table, equals.owner)
-                if equals.rows in ahead or (table, column) in relative or copied in relative:
+                if equals.rows in ahead or (table, column) in settled or copied in settled:
                     continue
                 if _is_likely(protection, table, column, equals):
                     yield _candidate(protection, table, column, equals)
@@ -50,16 +51,16 @@ def _equal(spec: Spec, protection: Protection) -> Iterator[Candidate]:
 
 def _near(spec: Spec, protection: Protection) -> Iterator[Candidate]:
     """Dates whose domain is to be found, and that may lie near others: of rows above, or before them in the row."""
-    relative = {(t, c) for t in protection.order for c in relative_columns(protection, t)}
+    settled = {(t, c) for t in protection.order for c in relative_columns(protection, t)} | _in_maps(protection)
     for table, column in spec.wanted(protection):
-        if (table, column) in relative or protection.schema.table(table).column(column).type.kind not in _DATES:
+        if (table, column) in settled or protection.schema.table(table).column(column).type.kind not in _DATES:
             continue
         attributes = protection.attributes(table)
         earlier = {(table, other) for other in attributes[: attributes.index(column)]}
         for base in relative_candidates(protection, table, column):
             place = (base.table, base.column)
             kind = protection.schema.table(base.table).column(base.column).type.kind
-            if kind not in _DATES or place in relative or (base.table == table and place not in earlier):
+            if kind not in _DATES or place in settled or (base.table == table and place not in earlier):
                 continue
             found = Base(base.column, _path(protection, table, base.table))
             for days in NEAR:
@@ -73,6 +74,12 @@ def _in_differences(protection: Protection) -> set[Place]:
         for column, base in relative_columns(protection, table).items():
             places |= {(table, column), (base.table, base.column)}
     return places
+
+
+def _in_maps(protection: Protection) -> set[Place]:
+    """Columns that others determine, and those others: maps are made of their codes."""
+    determined = determined_columns(protection)
+    return {*determined, *((table, by) for (table, _), by in determined.items())}
 
 
 def places_of(candidates: Iterable[Candidate]) -> set[Place]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from privbench.errors import BudgetError, SpecError
 from privbench.fitting.computed import computed_columns
 from privbench.fitting.determined import SCOPE as MAPS
-from privbench.fitting.determined import maps_amount
+from privbench.fitting.determined import cost_of_maps
 from privbench.fitting.domains import threshold_part, wanted_types
 from privbench.fitting.finding import candidates_to_test
 from privbench.fitting.lists import with_lists_that_pay
@@ -64,6 +64,8 @@ class Plan:
     finding: FindingForecast | None
     """What may be spent on finding what columns depend on; None if nothing is."""
     domains: DomainForecast | None
+    maps: Fraction
+    """What is spent on maps of determined columns."""
     tables: tuple[TableForecast, ...]
     seconds: float
     """CPU-seconds of the fit, roughly."""
@@ -103,7 +105,8 @@ def plan(
     thresholds = threshold_part(chance, spec, protection)
     ledger = open_ledger(budget, chance, protection.neighbours, thresholds=thresholds)
     domains, finding = _domains(spec, protection, ledger), _finding(spec, protection, chosen, ledger, rows=every)
-    left = _left(protection, ledger, domains) - (finding.least if finding else 0)
+    maps = cost_of_maps(protection, ledger.budget)
+    left = ledger.budget - (domains.amount if domains else 0) - (finding.least if finding else 0) - maps
     forecast = _forecast(spec, protection, chosen, ledger, left=left, rows=every)
     if forecast is None:
         planning = ", ".join(f"`--method {name}`" for name, other in BUILT_IN.items() if other.forecast)
@@ -127,6 +130,7 @@ def plan(
         computed=computed_columns(protection),
         finding=finding,
         domains=domains,
+        maps=maps,
         tables=forecast.tables,
         seconds=forecast.seconds,
         megabytes=forecast.megabytes,
@@ -139,7 +143,8 @@ def check_budget(spec: Spec, protection: Protection, chosen: Chosen, ledger: Led
     """Refuse a fit of which nothing would come, as far as public sizes tell. Spends nothing."""
     if protection.entity not in known:
         return
-    left = _left(protection, ledger, _domains(spec, protection, ledger))
+    domains = _domains(spec, protection, ledger)
+    left = ledger.budget - (domains.amount if domains else 0) - cost_of_maps(protection, ledger.budget)
     forecast = _forecast(spec, protection, chosen, ledger, left=left, rows=_with_assumed(known, protection))
     if forecast is not None and forecast.refusal is not None:
         raise BudgetError(forecast.refusal)
@@ -180,11 +185,6 @@ def _forecast(
     facts = public_facts(spec, protection, codecs, rows, public_sizes=sizes_are_public(spec, chosen.settings))
     plan_input = PlanInput(facts=facts, budget=left, measure=ledger.measure, rows=rows)
     return chosen.method.forecast(plan_input, chosen.settings)
-
-
-def _left(protection: Protection, ledger: Ledger, domains: DomainForecast | None) -> Fraction:
-    """What is left of the budget when domains are found and maps of determined columns are made."""
-    return ledger.budget - (domains.amount if domains else 0) - maps_amount(protection, ledger.budget)
 
 
 def _domains(spec: Spec, protection: Protection, ledger: Ledger) -> DomainForecast | None:

@@ -95,10 +95,11 @@ def read_database(
     raw = {
         t: RawTable(codes=codes[t], values=values[t], keys=positions.get(t, {}), rows=rows[t]) for t in protection.order
     }
-    order_sequences(protection, raw)
     private = assign_entities(protection, raw)
     sizes = rows | {t: len(table.entities) for t, table in private.items()}
-    left = code_relative(protection, codecs, raw, private, null_bases=null_bases or {})
+    kept = {t: table.values for t, table in raw.items()}
+    order_sequences(protection, private, kept)
+    left = code_relative(protection, codecs, private, kept, null_bases=null_bases or {})
     return ReadDatabase(private=private, raw=left, public=public, rows=sizes, entity_keys=entity_keys)
 
 

@@ -18,7 +18,7 @@ from privbench.generation.keys import KeyMaker
 from privbench.generation.late import Late
 from privbench.generation.rows import Made, PrivateRows, PublicRows
 from privbench.generation.ruled import RuleCounts
-from privbench.generation.sizes import lost_rows
+from privbench.generation.sizes import Sizes, lost_rows
 from privbench.io.base import Format
 from privbench.io.sinks import open_sink
 from privbench.io.staging import check_target, private_folder, staged
@@ -68,7 +68,7 @@ def generate(
             model,
             rows=rows,
             form=form,
-            lost=run.lost(),
+            lost=run.lost(rows),
             rules=run.rule_counts,
             scale=scale,
             seed=seed,
@@ -105,10 +105,10 @@ class _Run:
         self._run.spools.close()
         self._late.close()
 
-    def lost(self) -> list[str]:
-        """What to say of tables that came out smaller than planned."""
+    def lost(self, rows: Sizes) -> list[str]:
+        """What to say of tables that came out smaller than planned, with the rows of the published ones."""
         left_out = {name: counts.left_out for name, counts in self.rule_counts.items()}
-        return lost_rows(self._model, self._planned, self.written, left_out)
+        return lost_rows(self._model, self._planned, rows, left_out)
 
     def batches(self, progress: Progress) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Every batch of every table, with the name of its table; those that are finished in the end come last."""

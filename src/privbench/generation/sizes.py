@@ -63,15 +63,16 @@ def most_rows_per_owner(model: Model, name: str, sizes: Sizes) -> int:
 def lost_rows(model: Model, planned: Sizes, written: Sizes, left_out: Sizes | None = None) -> list[str]:
     """Say which private tables have fewer rows than their size asked for, with the key that is to blame.
 
-    `left_out` are rows that are not there since they would break a rule, which are told elsewhere.
+    `left_out` are rows that are not there since they would break a rule, which are told elsewhere. Hidden lists are not
+    among the tables written, and taken to have as many rows as planned.
     """
     lines = []
-    written = {name: rows + (left_out or {}).get(name, 0) for name, rows in written.items()}
-    for name in model.protection.order:
+    made = {**planned, **{name: rows + (left_out or {}).get(name, 0) for name, rows in written.items()}}
+    for name in (name for name in model.protection.order if name in written):
         wanted = planned[name] or round(model.tables[name].rows)
-        if written[name] < _fewest(model, name, wanted, written):
-            why = _why_lost(model, name, wanted, written)
-            lines.append(f"{name}: {written[name]:,} of {wanted:,} rows were made: {why}.")
+        if made[name] < _fewest(model, name, wanted, made):
+            why = _why_lost(model, name, wanted, made)
+            lines.append(f"{name}: {made[name]:,} of {wanted:,} rows were made: {why}.")
     return lines
 
 

@@ -280,15 +280,25 @@ class Spec(Words):
         return self.model_copy(update={"tables": tables}) if lists else self
 
     def without_inside(self) -> "Spec":
-        """Make the spec in which no key stays inside the entity: rows are owned by the key that says whose they are."""
+        """Make the spec in which no key stays inside the entity: rows are owned by the key that says whose they are.
+
+        Raises SpecError where that may be NULL: a row without it would be an entity of its own.
+        """
         if not any(key.inside for table in self.tables.values() for key in table.foreign_keys):
             return self
         spec = self.without_lists()
         protection, tables = spec.protection(), dict(spec.tables)
         for name, table in spec.tables.items():
             keys = tuple(k.model_copy(update={"inside": False, "origin": Origin.DECLARED}) for k in table.foreign_keys)
-            owned = name in protection.owners
-            owner = protection.owner_keys(name)[0].columns if owned else table.owner
+            owner = table.owner
+            if name in protection.owners:
+                owner = protection.owner_keys(name)[0].columns
+                if owner != protection.owners[name].columns and any(table.columns[c].null for c in owner):
+                    raise SpecError(
+                        f"tables.{name}: the key {', '.join(owner)} says whose a row is, and without keys `inside` the "
+                        "entity it would have to own every row, but it may be NULL. Say `null: false` under its "
+                        "columns, or `method: tree`."
+                    )
             tables[name] = table.model_copy(update={"foreign_keys": keys, "owner": owner})
         return self.model_copy(update={"tables": tables})
 
