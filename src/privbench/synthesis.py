@@ -16,8 +16,8 @@ from privbench.methods.method import Progress, silent
 from privbench.model.arguments import format_of
 from privbench.model.file import save_model
 from privbench.model.model import Model
-from privbench.schema.choices import Place
 from privbench.schema.spec import Orphans
+from privbench.schema.tables import Place
 from privbench.schema.unit import Neighbours
 
 

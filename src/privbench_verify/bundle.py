@@ -247,7 +247,8 @@ def _column_problems(manifest: Manifest, facts: Facts) -> Iterator[str]:
     for name, table in facts.tables.items():
         holder = table.owner if table.role == "lookup" else name
         places |= {(holder or name, column) for column in table.key or ()}
-    places |= {(link.table, column) for link in facts.references for column in link.columns}
+    links = (*facts.references, *facts.inside, *facts.implied)
+    places |= {(link.table, column) for link in links for column in link.columns}
     places |= {(table, column) for table, columns in facts.public_keys for column in columns}
     for place in sorted(p for p in places - present if p[0] not in facts.lists):
         yield f"{shown_place(place)}: is in the receipt, but {MANIFEST} has no such column"

@@ -3,9 +3,10 @@
 Names are only compared, never looked into, so that a table or column may have any name.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 
 from privbench_verify.read import (
     Json,
@@ -44,6 +45,7 @@ EXPRESSION, MAP = "expression", "map"
 Equals = tuple[str, str | int]
 """What a column equals: `rows` of a table, the `owner`'s column, the `rank` from 0 or 1, an `expression`, or a
 `map` of another column of the row."""
+_Fact = TypeVar("_Fact")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,44 +371,48 @@ def _release_of(value: Json, origin: str, where: str) -> str | None:
     return digest_of(value["release"], f"{where}.release") if origin == EARLIER else None
 
 
+def _by_place(value: object, where: str, read: Callable[[object, str], tuple[Place, _Fact]]) -> dict[Place, _Fact]:
+    """Read a list in which each column stands at most once."""
+    pairs = list_of(value, where, read)
+    facts = dict(pairs)
+    if len(facts) < len(pairs):
+        raise ReceiptError(f"{where} lists a column twice")
+    return facts
+
+
+def _column(item: object, where: str, fact: str, tables: Mapping[str, PrivateTable]) -> tuple[Place, Json]:
+    """Read which column of the unit a fact is said of, and the fields that say it."""
+    column = fields_of(item, where, ("table", "column", "origin", fact), optional=("release",))
+    place = _place_of(column, where)
+    if place[0] not in tables:
+        raise ReceiptError(f"{where}: {shown(place[0])} is no table of the unit")
+    return place, column
+
+
 def _domains(value: object) -> dict[Place, Domain]:
     def read(item: object, where: str) -> tuple[Place, Domain]:
         domain = fields_of(item, where, ("table", "column", "origin"), optional=("release",))
         origin = one_of(domain["origin"], f"{where}.origin", _DOMAIN_ORIGINS)
         return _place_of(domain, where), Domain(origin=origin, release=_release_of(domain, origin, where))
 
-    pairs = list_of(value, "public.domains", read)
-    domains = dict(pairs)
-    if len(domains) < len(pairs):
-        raise ReceiptError("public.domains lists a column twice")
-    return domains
+    return _by_place(value, "public.domains", read)
 
 
 def _computed(value: object, tables: Mapping[str, PrivateTable]) -> dict[Place, Computed]:
     def read(item: object, where: str) -> tuple[Place, Computed]:
-        column = fields_of(item, where, ("table", "column", "origin", "equals"), optional=("release",))
-        place = _place_of(column, where)
-        if place[0] not in tables:
-            raise ReceiptError(f"{where}: {shown(place[0])} is no table of the unit")
+        place, column = _column(item, where, "equals", tables)
         origin = one_of(column["origin"], f"{where}.origin", _COMPUTED_ORIGINS)
         equals = _read_computed(column["equals"], place[0], tables, f"{where}.equals")
         if origin == FOUND and equals[0] == EXPRESSION:
             raise ReceiptError(f"{where}: no event compares a column with an expression")
         return place, Computed(equals=equals, origin=origin, release=_release_of(column, origin, where))
 
-    pairs = list_of(value, "computed", read)
-    computed = dict(pairs)
-    if len(computed) < len(pairs):
-        raise ReceiptError("computed lists a column twice")
-    return computed
+    return _by_place(value, "computed", read)
 
 
 def _relative(value: object, tables: Mapping[str, PrivateTable]) -> dict[Place, Relative]:
     def read(item: object, where: str) -> tuple[Place, Relative]:
-        column = fields_of(item, where, ("table", "column", "origin", "base"), optional=("release",))
-        place = _place_of(column, where)
-        if place[0] not in tables:
-            raise ReceiptError(f"{where}: {shown(place[0])} is no table of the unit")
+        place, column = _column(item, where, "base", tables)
         origin = one_of(column["origin"], f"{where}.origin", _RELATIVE_ORIGINS)
         base = None
         if column["base"] != "previous":
@@ -414,11 +420,7 @@ def _relative(value: object, tables: Mapping[str, PrivateTable]) -> dict[Place, 
             _check_above(base[0], place[0], tables, where)
         return place, Relative(base=base, origin=origin, release=_release_of(column, origin, where))
 
-    pairs = list_of(value, "relative", read)
-    relative = dict(pairs)
-    if len(relative) < len(pairs):
-        raise ReceiptError("relative lists a column twice")
-    return relative
+    return _by_place(value, "relative", read)
 
 
 def _check_above(base: str, table: str, tables: Mapping[str, PrivateTable], where: str) -> None:

@@ -26,6 +26,7 @@ from privbench.privacy.vault import Answer, Vault
 from privbench.schema.spec import Spec
 
 from ..seeded import SeededEntropy
+from .worlds import Pair
 
 SAMPLERS = ("discrete_laplace", "discrete_gaussian", "permute_and_flip", "exponential_mechanism", "passing")
 """What draws noise for the vault; heavy hitters draw theirs in `sparse_histogram`."""
@@ -81,6 +82,12 @@ def run_fit(folder: Path, spec: Spec, source: Path, *, tape: Run | None = None, 
     save_model(model, folder, force=True)
     run.model = folder.read_bytes()
     return run
+
+
+def replayed(folder: Path, pair: Pair, spec: Spec, **options: Any) -> tuple[Run, Run]:
+    """Fits of both databases of a pair, the second with the noise of the first."""
+    first = run_fit(folder / "model", spec, pair.one, **options)
+    return first, run_fit(folder / "model", spec, pair.other, tape=first, **options)
 
 
 @contextmanager

@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from privbench.encode.keys import MISSING, NULL
@@ -14,7 +12,8 @@ from privbench.fitting import entities as entities_module
 from privbench.schema.spec import Spec
 from privbench.schema.unit import Neighbours
 
-from .replay import compare, run_fit
+from .replay import compare, replayed
+from .worlds import Pair, Rows, write_entities
 
 DDL = """
 CREATE TABLE person (id BIGINT PRIMARY KEY, age BIGINT NOT NULL);
@@ -29,7 +28,6 @@ COLUMNS = {
     "call": ("id", "person", "minutes"),
     "payment": ("id", "visit", "payer", "call", "amount", "kind"),
 }
-Rows = dict[str, list[tuple[int | None, ...]]]
 
 
 CODINGS: dict[str, dict[str, Any]] = {
@@ -109,27 +107,16 @@ def _person(rng: random.Random, number: int, persons: int, *, large: bool = Fals
     return rows
 
 
-def _write(folder: Path, entities: list[Rows]) -> Path:
-    folder.mkdir(parents=True)
-    (folder / "schema.sql").write_text(DDL)
-    for table, columns in COLUMNS.items():
-        rows = [row for entity in entities for row in entity[table]]
-        arrays = [pa.array([row[at] for row in rows], pa.int64()) for at in range(len(columns))]
-        pq.write_table(pa.table(arrays, names=list(columns)), folder / f"{table}.parquet")
-    return folder
-
-
 def problems(folder: Path, neighbours: Neighbours, seed: int, coding: str = "values") -> list[str]:
     """What two runs on neighbours show that one alone does not."""
     rng = random.Random(seed)
     persons, replaced = 40, neighbours is Neighbours.REPLACE
     others = [_person(rng, number, persons) for number in range(persons - 1)]
     mine = [_person(rng, persons - 1, persons, large=large) for large in (True, False)]
-    one = _write(folder / f"one{seed}", [*others, mine[0]])
-    other = _write(folder / f"other{seed}", [*others, mine[1]] if replaced else others)
-    spec = spec_of(neighbours, coding)
-    first = run_fit(folder / "model", spec, one, epsilon="400")
-    return compare(first, run_fit(folder / "model", spec, other, epsilon="400", tape=first), replaced=replaced)
+    one = write_entities(folder / f"one{seed}", DDL, COLUMNS, [*others, mine[0]])
+    other = write_entities(folder / f"other{seed}", DDL, COLUMNS, [*others, mine[1]] if replaced else others)
+    pair = Pair(one=one, other=other)
+    return compare(*replayed(folder, pair, spec_of(neighbours, coding), epsilon="400"), replaced=replaced)
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)

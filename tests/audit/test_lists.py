@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from privbench.fitting import lists as lists_module
@@ -13,7 +12,8 @@ from privbench.schema.spec import Spec
 from privbench.schema.tables import Table
 from privbench.schema.unit import Neighbours
 
-from .replay import compare, run_fit
+from .replay import compare, replayed
+from .worlds import Pair, Rows, write_entities
 
 DDL = """
 CREATE TABLE player (id BIGINT PRIMARY KEY, height BIGINT NOT NULL);
@@ -23,7 +23,6 @@ CREATE TABLE pitch (player BIGINT REFERENCES player (id), year BIGINT, team BIGI
 COLUMNS = {"player": ("id", "height"), "bat": ("player", "year", "team", "hits")}
 COLUMNS["pitch"] = ("player", "year", "team", "wins")
 SEASON = ["player", "year"]
-Rows = dict[str, list[tuple[int | None, ...]]]
 
 
 def spec_of(neighbours: Neighbours) -> Spec:
@@ -71,27 +70,16 @@ def _nobody(rng: random.Random) -> Rows:
     return {"player": [], "bat": [(None, rng.randrange(10), 1, 1)], "pitch": []}
 
 
-def _write(folder: Path, entities: list[Rows]) -> Path:
-    folder.mkdir(parents=True)
-    (folder / "schema.sql").write_text(DDL)
-    for table, columns in COLUMNS.items():
-        rows = [row for entity in entities for row in entity[table]]
-        arrays = [pa.array([row[at] for row in rows], pa.int64()) for at in range(len(columns))]
-        pq.write_table(pa.table(arrays, names=list(columns)), folder / f"{table}.parquet")
-    return folder
-
-
 def problems(folder: Path, neighbours: Neighbours, seed: int) -> list[str]:
     """What two runs on neighbours show that one alone does not."""
     rng = random.Random(seed)
     players, replaced = 40, neighbours is Neighbours.REPLACE
     others = [*(_player(rng, number) for number in range(1, players)), _nobody(rng)]
     mine = [_player(rng, 0, large=large) for large in (True, False)]
-    one = _write(folder / f"one{seed}", [mine[0], *others])
-    other = _write(folder / f"other{seed}", [mine[1], *others] if replaced else others)
-    spec = spec_of(neighbours)
-    first = run_fit(folder / "model", spec, one, epsilon="400")
-    return compare(first, run_fit(folder / "model", spec, other, epsilon="400", tape=first), replaced=replaced)
+    one = write_entities(folder / f"one{seed}", DDL, COLUMNS, [mine[0], *others])
+    other = write_entities(folder / f"other{seed}", DDL, COLUMNS, [mine[1], *others] if replaced else others)
+    pair = Pair(one=one, other=other)
+    return compare(*replayed(folder, pair, spec_of(neighbours), epsilon="400"), replaced=replaced)
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)

@@ -11,8 +11,8 @@ from privbench.fitting.draft import draft
 from privbench.schema.spec import Orphans, Spec
 from privbench.schema.unit import Neighbours
 
-from .replay import Run, compare, run_fit
-from .worlds import CHOICES, Pair, write_pair
+from .replay import Run, compare, replayed, run_fit
+from .worlds import CHOICES, write_pair
 
 CASES = [
     (method, neighbours, delta)
@@ -60,11 +60,6 @@ def with_relative(spec: Spec) -> Spec:
             "from": "private" if words["domain"] == "private" else "declared",
         }
     return Spec.model_validate(data)
-
-
-def replayed(folder: Path, pair: Pair, spec: Spec, **options: Any) -> tuple[Run, Run]:
-    first = run_fit(folder / "model", spec, pair.one, **options)
-    return first, run_fit(folder / "model", spec, pair.other, tape=first, **options)
 
 
 def check(folder: Path, method: str, neighbours: Neighbours, delta: str, *, seed: int, relative: bool = False) -> Run:

@@ -99,6 +99,17 @@ def write_pair(folder: Path, *, seed: int, persons: int, replaced: bool) -> Pair
     return Pair(one=_write(folder / "one", one), other=_write(folder / "other", other))
 
 
+def write_entities(folder: Path, ddl: str, columns: Mapping[str, Sequence[str]], entities: Sequence[Rows]) -> Path:
+    """Write the rows of entities, one after the other, into tables whose columns are all BIGINT."""
+    folder.mkdir(parents=True)
+    (folder / "schema.sql").write_text(ddl)
+    for table, names in columns.items():
+        rows = [row for entity in entities for row in entity[table]]
+        arrays = [pa.array([row[at] for row in rows], pa.int64()) for at in range(len(names))]
+        pq.write_table(pa.table(arrays, names=list(names)), folder / f"{table}.parquet")
+    return folder
+
+
 def _nothing() -> Rows:
     return {table: [] for table in TYPES}
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from privbench.fitting.find_computed import find_computed
 from privbench.fitting.find_rules import find_rules
 from privbench.fitting.tables_in_sql import TablesInSql
 from privbench.io.open import open_source
+from privbench.schema.expression import parse_expression
+from privbench.schema.tables import Schema
 from privbench.schema.unit import Protection, protect
 
 SCHEMA = """
@@ -110,3 +113,17 @@ def test_rules_are_found(shop: Path) -> None:
     assert ("line", '"order".day < sent') in found
     assert ("order", "day <= paid") in found
     assert not any("born" in rule and "year" in rule for _, rule in found)  # holds for all, whatever the row
+
+
+def test_what_the_schema_states_is_not_found_again(shop: Path) -> None:
+    stated = {"order": ["paid >= day"], "line": ["pieces > 0 AND (broken <= pieces)", 'sent >= "order".day']}
+    with _opened(shop) as (tables, protection):
+        with_checks = tuple(
+            replace(t, checks=tuple(parse_expression(sql, where="rules") for sql in stated.get(t.name, ())))
+            for t in protection.schema.tables
+        )
+        ruled = replace(protection, schema=Schema(tables=with_checks))
+        found = {(f.table, str(f.expression)) for f in find_rules(tables, ruled)}
+    assert ("line", "broken <= pieces") not in found
+    assert ("order", "day <= paid") not in found
+    assert ("line", '"order".day < sent') in found, "it is stronger than what is stated"

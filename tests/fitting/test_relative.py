@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from privbench.encode.predicate import Between, IsNull
 from privbench.encode.relative import stand_ins
 from privbench.errors import SpecError
-from privbench.estimation.estimate import cardinality, cardinality_with_spread
+from privbench.estimation.estimate import cardinality, cardinality_with_error
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
 from privbench.fitting.reading import read_database
@@ -26,7 +26,7 @@ from privbench.io.open import open_source
 from privbench.methods.method import silent
 from privbench.model.model import compile_codecs
 from privbench.privacy.noise import TestEntropy as FixedEntropy
-from privbench.schema.relative import owners_above, relative_columns
+from privbench.schema.relative import relative_columns
 from privbench.schema.spec import Spec, read_spec, write_spec
 
 TABLES = ("a", "b", "c")
@@ -118,9 +118,7 @@ def test_decoding_the_codes_gives_back_every_value(
 
         def above(table: str, column: str, name: str = name, runs: Any = runs) -> pa.Array:
             at = runs
-            for below, owner in zip(
-                (name, *owners_above(protection, name)), owners_above(protection, name), strict=False
-            ):
+            for below, owner in zip((name, *protection.above(name)), protection.above(name), strict=False):
                 at = np.append(read.private[below].keys[f"{below}.owner"], -1)[at]
                 if owner == table:
                     break
@@ -202,11 +200,11 @@ def test_rows_keep_their_order_in_time_and_estimates_agree(
     both = joined.dropna(subset=["received"])
     assert (both.received > both.shipped).all()
     late = Between(low="2021-06-01")
-    rows, spread = cardinality_with_spread(model, tables={"l": "line"}, filters=[(("l", "shipped"), late)])
+    rows, error = cardinality_with_error(model, tables={"l": "line"}, filters=[(("l", "shipped"), late)])
     real = (line.shipped >= dt.date(2021, 6, 1)).sum()
-    assert spread is not None
+    assert error is not None
     assert rows == pytest.approx(real, abs=0.1 * len(line))
-    exact = cardinality_with_spread(model, tables={"l": "line"}, filters=[(("l", "received"), IsNull())])
+    exact = cardinality_with_error(model, tables={"l": "line"}, filters=[(("l", "received"), IsNull())])
     assert exact[1] is None
     assert cardinality(model, tables={"o": "orders"}) > 0
 

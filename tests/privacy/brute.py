@@ -1,15 +1,28 @@
 """One check for every kind of query: how far an entity moves its exact answer, against what it says of itself."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations_with_replacement
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privbench.privacy.engine import Exact, NumpyEngine, ValueCounts
-from privbench.privacy.queries import Query
+from privbench.privacy.features import Feature, whole_axis
+from privbench.privacy.queries import Histogram, Query
 
 Family = Sequence[NumpyEngine]
 """A database, and its neighbours that lack one entity each."""
+
+
+def pair_histograms(features: Mapping[str, Sequence[Feature]]) -> dict[str, Query]:
+    """Histograms of each feature of each table, and of each pair of a table's features."""
+    return {
+        f"{table}: {a.name!r} {b.name!r}": Histogram(
+            table=table, axes=tuple(whole_axis(f) for f in dict.fromkeys((a, b)))
+        )
+        for table, of in features.items()
+        for a, b in combinations_with_replacement(of, 2)
+    }
 
 
 def worst_moves(families: Iterable[Family], queries: Mapping[str, Query]) -> dict[str, int]:

@@ -26,12 +26,12 @@ from privbench.privacy import features
 from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.facts import ColumnFacts
 from privbench.privacy.noise import TestEntropy
-from privbench.privacy.queries import ENTITY_WEIGHT, Histogram
+from privbench.privacy.queries import ENTITY_WEIGHT
 from privbench.schema.spec import Spec
 from privbench.schema.tables import Schema, Table
 from privbench.spn.fanouts import fanout_edges, size_edges
 
-from .brute import worst_moves
+from .brute import pair_histograms, worst_moves
 
 NUMBER = {"type": "BIGINT", "null": False, "domain": {"range": [0, 1]}}
 PLAIN = {"type": "BIGINT"}
@@ -95,13 +95,7 @@ FEATURES = {
         features.entity_rows(size_edges()),
     ),
 }
-QUERIES = {
-    f"{table}: {a.name!r} {b.name!r}": Histogram(
-        table=table, axes=tuple(features.whole_axis(f) for f in dict.fromkeys((a, b)))
-    )
-    for table, found in FEATURES.items()
-    for a, b in combinations_with_replacement(found, 2)
-}
+QUERIES = pair_histograms(FEATURES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from .receipts import Json, domain, good
 COLUMNS = {
     "person": ["id", "age", "sex", "wage", "city", "job", "town"],
     "visit": ["person", "guest", "previous", "cost", "age"],
-    "item": ["visit"],
+    "item": ["visit", "payer", "after"],
     "job": ["id"],
     "town": ["id"],
     "prize": ["winner"],
@@ -187,6 +187,14 @@ MANIFESTS: dict[str, tuple[Callable[[Json], Any], str]] = {
     "a column of a reference missing": (
         lambda m: m["tables"]["visit"]["columns"].pop(1),
         "visit.guest: is in the receipt",
+    ),
+    "a column of an implied key missing": (
+        lambda m: m["tables"]["item"]["columns"].pop(1),
+        "item.payer: is in the receipt",
+    ),
+    "a column of a key inside the entity missing": (
+        lambda m: m["tables"]["item"]["columns"].pop(2),
+        "item.after: is in the receipt",
     ),
     "a column with a domain missing": (
         lambda m: m["tables"]["visit"]["columns"].pop(3),

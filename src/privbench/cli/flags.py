@@ -127,7 +127,8 @@ def draft_flags(command: Command) -> Command:
         click.option(
             "--no-find",
             is_flag=True,
-            help="Do not look for columns that follow from others, such as dates that lie close to another date.",
+            help="With `--domains data`: do not look there for columns that follow from others, rules, numbering, "
+            "and keys and lists inside the entity.",
         ),
         click.option("--unit", metavar="T", help="The table with one row for each entity to protect."),
     ):

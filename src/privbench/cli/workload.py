@@ -218,7 +218,8 @@ def _told(estimate: "Estimate") -> str:
     """How sure an estimate is."""
     if estimate.rows is None:
         return f"cannot tell: {estimate.reason}"
-    return "" if estimate.spread is None else f"from samples of the model, standard error {estimate.spread:,.1f}"
+    error = estimate.standard_error
+    return "" if error is None else f"from samples of the model, standard error {error:,.1f}"
 
 
 def _show_estimates(estimates: Sequence["Estimate"], *, dialect: "QueryDialect", as_json: bool) -> None:
@@ -232,7 +233,7 @@ def _show_estimates(estimates: Sequence["Estimate"], *, dialect: "QueryDialect",
                         "tables": _tables(e.statement, dialect),
                         "real": e.statement.cardinality,
                         "estimate": e.rows,
-                        "standard_error": e.spread,
+                        "standard_error": e.standard_error,
                         "reason": e.reason,
                         "sql": e.statement.sql,
                     }

@@ -5,6 +5,7 @@ and infinities included, has a code, so nothing that depends on a private value 
 order, then OTHER, then NULL.
 """
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
@@ -60,6 +61,10 @@ class Codec(Protocol):
 
     def labels(self) -> tuple[str, ...]:
         """Return what each code stands for, to be read by people."""
+
+
+Codecs = Mapping[str, Mapping[str, Codec]]
+"""Codecs by table and column."""
 
 
 def compile_codec(where: str, type: SqlType, *, nullable: bool, domain: Domain) -> Codec:  # noqa: A002

@@ -4,7 +4,7 @@ A key is replaced by the position of the row it references, an owner by its enti
 of the real data is found here and told to the publisher; positions alone go on to the vault.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -170,3 +170,14 @@ def _any_null(columns: Sequence[pa.ChunkedArray]) -> NDArray[np.bool_]:
     for column in columns:
         null |= column.is_null().combine_chunks().to_numpy(zero_copy_only=False)
     return null
+
+
+def rows_led_to(rows: Positions, keys: Iterable[Positions]) -> Positions:
+    """The rows that keys lead to from some rows, one key after the other; NULL where one of them leads nowhere.
+
+    >>> rows_led_to(np.arange(3), [np.array([1, MISSING, 0]), np.array([5, 6])]).tolist()
+    [6, -1, 5]
+    """
+    for targets in keys:
+        rows = np.maximum(np.append(targets, NULL)[rows], NULL)
+    return rows

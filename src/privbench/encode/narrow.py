@@ -23,7 +23,7 @@ from privbench.encode.text import LengthCodec
 from privbench.errors import SpecError
 from privbench.rules.row_rules import RowRules
 from privbench.schema.check_facts import Facts, facts_of, implied_domain
-from privbench.schema.domain import Bins, Domain, Range, Serial, Text, Values
+from privbench.schema.domain import USUAL_SKEW, Bins, Domain, Range, Serial, Text, Values
 from privbench.schema.expression import ColumnName, Expression
 from privbench.schema.tables import Table
 from privbench.schema.types import Kind, SqlType
@@ -111,7 +111,8 @@ def _within(where: str, kind: SqlType, domain: Range | Bins, facts: Facts) -> Do
     edges = [codec.grid.tick(where, edge) for edge in domain.bins]
     heavy = [codec.grid.tick(where, value) for value in domain.heavy_hitters]
     inside = [min(max(edge, low), high + 1) for edge in edges]
-    return bins_on(codec.grid, inside, [tick for tick in heavy if low <= tick <= high])
+    cut = bins_on(codec.grid, inside, [tick for tick in heavy if low <= tick <= high])
+    return cut.model_copy(update={"distinct": domain.distinct, "skew": domain.skew})
 
 
 def _places(where: str, grid: Grid, bounds: Sequence[tuple[object, bool]]) -> list[tuple[Fraction, bool]]:
@@ -161,7 +162,8 @@ def _listed(where: str, kind: SqlType, domain: Range | Values, rules: Sequence[E
         order = sorted(domain.values, key=str if kind.kind is Kind.TEXT else lambda v: number_of(where, kind, v))
         left_over = {value for value, keep in zip(order, kept.tolist(), strict=True) if keep}
         listed = tuple(value for value in domain.values if value in left_over)
-        return domain.model_copy(update={"values": listed, "other": other})
+        without_other = {} if other else {"others": None, "shape": None, "skew": USUAL_SKEW}
+        return domain.model_copy(update={"values": listed, "other": other, **without_other})
     if not isinstance(codec, IntervalCodec) or kept.all():
         return domain
     ticks = codec.first[np.flatnonzero(kept)]

@@ -50,7 +50,7 @@ _MAX_ZEROS = 2
 _TAIL = 0.001
 _FEW = 3
 MOSTLY_ZERO = 0.9
-"""Share of differences that are 0 from which on all others need but one cell on each side (METHOD, Part 6)."""
+"""Share of differences that are 0 from which on all others need but one cell on each side (decision 0034)."""
 MAX_BINS = 64
 MAX_HEAVY_HITTERS = 32
 """A heavy hitter cuts a cell in up to three, so that there are at most 64 + 2 * 32 = 128 cells."""

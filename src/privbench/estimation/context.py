@@ -14,14 +14,12 @@ from privbench.generation.keys import KeyMaker, keeps_entity_keys
 from privbench.generation.sizes import planned_rows
 from privbench.model.model import Model, is_estimated_by_sample
 from privbench.model.order import is_numbered, redrawn_links
-from privbench.schema.tables import Table
+from privbench.schema.tables import Place, Table
 from privbench.schema.unit import Link, Role
 from privbench.spn.link import Shares
 
 Filters = Mapping[str, tuple[Predicate, ...]]
 """Predicates by column."""
-Place = tuple[str, str]
-"""A table and one of its columns."""
 Weight = Shares | float
 """Of each row of a table, or of all alike."""
 

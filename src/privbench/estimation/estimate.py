@@ -50,21 +50,21 @@ def cardinality(
     filters: Sequence[tuple[Place, Predicate]] = (),
 ) -> float:
     """The rows that a join of tables, named by what the query calls them, has on average in generated databases."""
-    return cardinality_with_spread(model, tables=tables, joins=joins, filters=filters)[0]
+    return cardinality_with_error(model, tables=tables, joins=joins, filters=filters)[0]
 
 
-def cardinality_with_spread(
+def cardinality_with_error(
     model: Model,
     *,
     tables: Mapping[str, str],
     joins: Sequence[tuple[Place, Place]] = (),
     filters: Sequence[tuple[Place, Predicate]] = (),
 ) -> tuple[float, float | None]:
-    """The rows that a join has on average, and how far that may be off where values had to be sampled, else None.
+    """The rows that a join has on average, and the standard error of that where values had to be sampled, else None.
 
-    That is so where a filter compares values of a column that is coded as a difference. Raises SpecError, with the
-    reason, for what the model cannot tell: a table joined twice, joins that are not along foreign keys or go round in a
-    cycle, a filter on a key whose values are made from others.
+    They are where a filter compares values of a column that is coded as a difference, or is about one that is computed.
+    Raises SpecError, with the reason, for what the model cannot tell: a table joined twice, joins that are not along
+    foreign keys or go round in a cycle, a filter on a key whose values are made from others.
     """
     names = {alias: _known(table, (t.name for t in model.protection.schema.tables)) for alias, table in tables.items()}
 

@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from privbench.encode.keys import rows_led_to
 from privbench.generation.carried import Spools
 from privbench.generation.draws import Block, DrawRun, Draws
 from privbench.io.staging import private_folder
 from privbench.model.model import Model
-from privbench.schema.unit import LinkKind, Protection
+from privbench.schema.unit import LinkKind, Protection, key_name
 
 ENTITIES, ROWS = 30_000, 300_000
 """About how many entities a sample has, and at most how many rows in all tables."""
@@ -98,22 +99,20 @@ def _table(name: str, draws: Draws, spools: Spools) -> SampledTable:
 def _implied(protection: Protection, name: str, tables: Mapping[str, SampledTable]) -> dict[str, Rows]:
     """The rows above that implied keys reference."""
     keys, own = protection.implied_of(name), tables[name]
-
-    def above(table: str, rows: Rows, target: str) -> Rows:
-        while table != target:
-            owner = protection.owner_link(table)
-            assert owner is not None  # noqa: S101  the target is above
-            rows, table = np.append(tables[table].targets[owner.name], -1)[rows], owner.target
-        return rows
-
     return {
         link.name: np.where(
             own.further_up < 0,
-            above(name, np.arange(own.rows), link.target),
-            above(keys[0].target, own.further_up, link.target),
+            rows_above(protection, tables, name, np.arange(own.rows), link.target),
+            rows_above(protection, tables, keys[0].target, own.further_up, link.target),
         )
         for link in keys
     }
+
+
+def rows_above(protection: Protection, tables: Mapping[str, SampledTable], table: str, rows: Rows, above: str) -> Rows:
+    """The rows of a table above that owner keys lead to from some rows of a table; -1 where there is none."""
+    path = protection.up_to(table, above)
+    return rows_led_to(rows, (tables[name].targets[key_name(name, protection.owners[name])] for name in path))
 
 
 def _absolute(block: Block, key: str) -> Rows:

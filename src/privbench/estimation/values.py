@@ -12,16 +12,15 @@ import pyarrow as pa
 from privbench.encode.keys import rows_named
 from privbench.encode.predicate import IsNull, Predicate
 from privbench.errors import SpecError
-from privbench.estimation.sample import Sampled
+from privbench.estimation.sample import Sampled, rows_above
 from privbench.generation.relative import RelativeColumns
 from privbench.model.model import Model
 from privbench.rules.computed import ComputedRows
 from privbench.schema.computed import computed_from, equal_columns, public_paths, row_columns
-from privbench.schema.relative import owners_above, relative_columns, values_needed
+from privbench.schema.relative import relative_columns, values_needed
+from privbench.schema.tables import Place
 from privbench.schema.unit import Protection
 
-Place = tuple[str, str]
-"""A table and one of its columns."""
 UNKNOWN = (
     "is a key, or is computed from keys or rows below, which estimates do not know. Count in generated rows instead."
 )
@@ -113,14 +112,7 @@ def _draw_relative(model: Model, sample: Sampled, table: str, relative: Relative
 
 def _above(model: Model, sample: Sampled, table: str, above: str, column: str) -> pa.Array:
     """A column of the rows above those of a sampled table."""
-    below, rows = table, np.arange(sample.tables[table].rows)
-    for name in owners_above(model.protection, table):
-        link = model.protection.owner_link(below)
-        assert link is not None  # noqa: S101  it has an owner
-        rows = np.append(sample.tables[below].targets[link.name], -1)[rows]
-        if name == above:
-            break
-        below = name
+    rows = rows_above(model.protection, sample.tables, table, np.arange(sample.tables[table].rows), above)
     return sampled_values(model, sample, above, column).take(pa.array(np.maximum(rows, 0), mask=rows < 0))
 
 

@@ -4,7 +4,7 @@ They are those of the model's spec, if there is one, and the CHECKs of either sc
 whose value is NULL. A rule that a side cannot work out has no share there, and a skip says why.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import duckdb
 from sqlglot import exp
@@ -23,12 +23,12 @@ from privbench.schema.tables import Schema
 def rule_results(database: Database, ownership: Ownership, model: Model | None) -> tuple[RuleResult, ...]:
     """The share of rows that keep each rule, on both sides."""
     rules = _rules(database.schemas, model)
-    from_data = set() if model is None else set(_from_data(model))
+    from_data = set() if model is None else set(model.spec.rules_from_data())
     return tuple(
         RuleResult(
             table=table,
             rule=rule.sql,
-            origin=(Origin.DATA if (table, rule) in from_data else Origin.DECLARED).value,
+            origin=(Origin.DATA if (table, rule.sql) in from_data else Origin.DECLARED).value,
             real=_share(database, Side.REAL, ownership, table, rule),
             synthetic=_share(database, Side.SYNTHETIC, ownership, table, rule),
         )
@@ -45,13 +45,6 @@ def _rules(schemas: Mapping[Side, Schema], model: Model | None) -> list[tuple[st
             for rule in table.checks:
                 found.setdefault((table.name.casefold(), rule.sql.casefold()), (table.name, rule))
     return list(found.values())
-
-
-def _from_data(model: Model) -> Iterator[tuple[str, Expression]]:
-    for table, words in model.spec.tables.items():
-        for rule in words.rules:
-            if rule.origin is Origin.DATA and rule.left_out is None:
-                yield table, Expression(sql=rule.check)
 
 
 def _share(database: Database, side: Side, ownership: Ownership, table: str, rule: Expression) -> float | None:

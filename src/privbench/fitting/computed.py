@@ -2,16 +2,14 @@
 
 import logging
 
-import pyarrow as pa
-
 from privbench.errors import SpecError
 from privbench.fitting.reading import check_source
-from privbench.io.base import Source
+from privbench.io.base import Source, read_whole
 from privbench.model.order import generation_order, referenced_ahead
 from privbench.rules.computed import ComputedQuery, is_compared
 from privbench.schema.computed import computed_order, equal_columns
 from privbench.schema.spec import Spec
-from privbench.schema.tables import Column, Table
+from privbench.schema.tables import Column
 from privbench.schema.unit import Protection
 
 _logger = logging.getLogger(__name__)
@@ -49,7 +47,10 @@ def tell_differing(source: Source, protection: Protection) -> None:
     for query in queries.values():
         for table, columns in query.columns.items():
             wanted.setdefault(table, set()).update(columns)
-    tables = {name: _read(source, protection.schema.table(name), columns) for name, columns in wanted.items()}
+    tables = {
+        name: read_whole(source, name, (c for c in protection.schema.table(name).columns if c.name in columns))
+        for name, columns in wanted.items()
+    }
     for (table, column), query in queries.items():
         differing = query.run(tables)
         if differing:
@@ -66,9 +67,3 @@ def tell_differing(source: Source, protection: Protection) -> None:
 
 def _shown(column: Column) -> str:
     return str(column.computed) if column.determined_by is None else f"what {column.determined_by} determines"
-
-
-def _read(source: Source, table: Table, columns: set[str]) -> pa.Table:
-    kept = Table(name=table.name, columns=tuple(c for c in table.columns if c.name in columns))
-    schema = pa.schema([pa.field(c.name, c.type.arrow) for c in kept.columns])
-    return pa.Table.from_batches(source.read(kept), schema=schema)

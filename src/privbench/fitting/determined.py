@@ -5,7 +5,6 @@ entities have. From then on the column follows from the other, leaves the model,
 too few entities have to tell goes with what is most common in the whole column.
 """
 
-from collections.abc import Mapping
 from fractions import Fraction
 from math import sqrt
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privbench.encode.codec import Codec
+from privbench.encode.codec import Codec, Codecs
 from privbench.encode.interval import IntervalCodec
 from privbench.encode.listed import OrderedList, TextList
 from privbench.errors import SpecError
@@ -25,6 +24,7 @@ from privbench.privacy.vault import Vault
 from privbench.schema.determined import Pairs, as_scalar
 from privbench.schema.domain import Scalar
 from privbench.schema.spec import Spec
+from privbench.schema.tables import Place
 from privbench.schema.unit import Protection
 
 SCOPE = "determined columns"
@@ -35,9 +35,6 @@ MOST_SHARE = Fraction(1, 10)
 """The largest part of the budget for all maps."""
 SURE = 2.0
 """Standard deviations of the noise by which a value's most common partner must stand out to be believed."""
-
-Codecs = Mapping[str, Mapping[str, Codec]]
-Place = tuple[str, str]
 
 
 def determined_columns(protection: Protection) -> dict[Place, str]:

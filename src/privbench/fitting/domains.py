@@ -9,11 +9,11 @@ from fractions import Fraction
 from privbench.encode.narrow import narrowed, rules_about, widest_domain
 from privbench.errors import SpecError
 from privbench.methods.domains.coarse import coarse_domain
-from privbench.methods.domains.columns import Place
 from privbench.methods.domains.find import find_domains
 from privbench.privacy.vault import Vault
 from privbench.schema.domain import Domain, Origin
 from privbench.schema.spec import Spec
+from privbench.schema.tables import Place
 from privbench.schema.types import Kind, SqlType, difference_type
 from privbench.schema.unit import Protection
 

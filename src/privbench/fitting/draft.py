@@ -1,9 +1,10 @@
 """A first spec from a source: types and keys from its catalogue, domains from its schema, or where they come from.
 
 Where the schema gives none, a domain is left to the budget (`private`), and no value is looked at; text whose name says
-that it is an e-mail address or a person's name is made up instead. Or a domain is taken
-from the data (`data`) and marked as such, for the publisher to review: by keeping it, they declare it public, and the
-receipt says so. Columns of a type without a codec are left out, as `drop: true` in the spec.
+that it is an e-mail address or a person's name is made up instead. Or a domain is taken from the data (`data`) and
+marked as such, for the publisher to review: by keeping it, they declare it public, and the receipt says so. What else
+holds in the data is then written down, too, and marked in the same way (decision 0040). Columns of a type without a
+codec are left out, as `drop: true` in the spec.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -22,25 +23,25 @@ from privbench.errors import SchemaError, SpecError
 from privbench.fitting.draft_determined import with_determined
 from privbench.fitting.draft_found import with_bounds, with_computed, with_rules
 from privbench.fitting.draft_relative import Tell, with_relative
+from privbench.fitting.find_inside import FoundInside, find_inside
 from privbench.fitting.find_lists import FoundList, find_lists, with_lists
-from privbench.fitting.inside import FoundInside, find_inside
+from privbench.fitting.find_numbering import find_numbering
 from privbench.fitting.lists import SourceWithLists
-from privbench.fitting.numbering import find_numbering
 from privbench.fitting.tables_in_sql import TablesInSql
-from privbench.io.base import Source
+from privbench.io.base import Source, read_whole
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import check_lists
 from privbench.rules.evaluate import Evaluator
 from privbench.rules.row_rules import why_not
-from privbench.schema.choices import Place, closest, flag, leave_out
+from privbench.schema.choices import closest, flag, leave_out
 from privbench.schema.computed import ComputedOrigin
 from privbench.schema.domain import Domain, Origin, Text
 from privbench.schema.expression import ColumnName, Expression
 from privbench.schema.inside import with_implied, with_inside
 from privbench.schema.spec import Orphans, Spec
 from privbench.schema.table_spec import LONGEST_NAME, ColumnSpec, ForeignKeySpec, IndexSpec, RuleSpec, TableSpec
-from privbench.schema.tables import Column, ForeignKey, Schema, Table
+from privbench.schema.tables import Column, ForeignKey, Place, Schema, Table
 from privbench.schema.types import Kind
 from privbench.schema.unit import Neighbours, Protection, Role, protect
 
@@ -74,9 +75,9 @@ def draft(
     `domains` says where domains come from that the schema does not give: "private" leaves them to `fit`, which finds
     them with budget; "data" reads them from the data. `public` and `drop` are lists of tables, `drop_columns` columns,
     each as (table, column). `owners` names the owner key of a table by its columns, `lookups` the table whose rows
-    reference those of a lookup. With domains from the data, columns that lie close to another one are drafted as
-    differences from it (`relative_to`), unless `find` is off; `tell` hears, by table and column, how many rows
-    disagree.
+    reference those of a lookup. With domains from the data, the draft also says what else holds there, unless
+    `find` is off: columns that follow from others or lie close to them, rules, numbering, keys and lists inside the
+    entity. `tell` hears, by table and column, how many rows disagree.
 
     Example::
 
@@ -302,7 +303,7 @@ class _Data:
 
     def columns(self, table: Table) -> dict[str, ColumnSpec]:
         learnt = [c for c in table.columns if _needs_data(table, c)]
-        data = _read(self._source, Table(name=table.name, columns=tuple(learnt))) if learnt else None
+        data = read_whole(self._source, table.name, learnt) if learnt else None
         specs = {}
         for column in table.columns:
             if data is not None and column in learnt:
@@ -383,8 +384,3 @@ def _left_out(column: Column) -> ColumnSpec:
     """A column that is dropped; for its type, if that has no codec."""
     untyped = column.type.sql if column.type.kind is Kind.OTHER else None
     return ColumnSpec(type=column.type.sql, null=column.nullable, drop=True, source_type=untyped)
-
-
-def _read(source: Source, table: Table) -> pa.Table:
-    schema = pa.schema([pa.field(c.name, c.type.arrow) for c in table.columns])
-    return pa.Table.from_batches(source.read(table), schema=schema)

@@ -17,11 +17,9 @@ from privbench.schema.computed import ComputedOrigin, equals_of
 from privbench.schema.domain import Origin
 from privbench.schema.expression import DIALECT, Expression
 from privbench.schema.table_spec import RuleSpec, TableSpec
-from privbench.schema.tables import Schema
+from privbench.schema.tables import Place, Schema
 from privbench.schema.types import SqlType
 from privbench.schema.unit import Protection
-
-Place = tuple[str, str]
 
 
 def with_computed(

@@ -13,25 +13,24 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.encode.grid import whole_numbers
-from privbench.encode.keys import MISSING, KeyIndex
+from privbench.encode.keys import MISSING, KeyIndex, rows_led_to
 from privbench.encode.relative import differences
 from privbench.encode.suggest import suggest_differences
 from privbench.errors import DataError
-from privbench.io.base import Source
+from privbench.io.base import Source, read_whole
 from privbench.rules.candidates import relative_candidates
 from privbench.schema.domain import Origin
-from privbench.schema.relative import Base, base_words, comparable, owners_above
+from privbench.schema.relative import Base, base_words, comparable
 from privbench.schema.table_spec import ColumnSpec, TableSpec
-from privbench.schema.tables import Table
+from privbench.schema.tables import Place
 from privbench.schema.types import difference_type
 from privbench.schema.unit import Protection
 
-Place = tuple[str, str]
 Tell = Callable[[Place, str], None]
-"""Takes what the publisher alone may know of a column that was found to be relative."""
+"""Takes a note on a column that is for the publisher alone: how many rows disagree with what was found."""
 
 NARROW = 0.25
-"""Differences that spread no more than this part of the values are learnt better than the values (METHOD, Part 6)."""
+"""Differences that spread no more than this part of the values are learnt better than the values (decision 0034)."""
 ENDS = (0.05, 0.95)
 """Between these quantiles lies what counts as the spread."""
 MOST_UNKNOWN = 0.05
@@ -155,16 +154,11 @@ class _Reader:
         """The values of a column of a table's rows, or of the rows above them."""
         if above is None or above == table:
             if (table, column) not in self._read:
-                declared = self._protection.schema.table(table)
-                one = Table(name=table, columns=(declared.column(column),))
-                batches = [batch.column(0) for batch in self._source.read(one)]
-                self._read[table, column] = pa.chunked_array(batches, one.columns[0].type.arrow).combine_chunks()
+                wanted = self._protection.schema.table(table).column(column)
+                self._read[table, column] = read_whole(self._source, table, [wanted]).column(0).combine_chunks()
             return self._read[table, column]
-        rows = self._rows(table)
-        for name in owners_above(self._protection, table):
-            if name == above:
-                break
-            rows = np.append(self._rows(name), -1)[rows]
+        owners = [self._rows(below) for below in self._protection.up_to(table, above)]
+        rows = rows_led_to(np.arange(len(owners[0])), owners)
         return self.column(above, column).take(pa.array(np.maximum(rows, 0), mask=rows < 0))
 
     def _rows(self, table: str) -> NDArray[np.int64]:

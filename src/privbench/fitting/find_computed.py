@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from privbench.fitting.tables_in_sql import AMOUNTS, NUMBERS, Seen, TablesInSql, identifier
-from privbench.schema.expression import Expression, expression_of
+from privbench.fitting.tables_in_sql import AMOUNTS, NUMBERS, Seen, TablesInSql
+from privbench.schema.expression import Expression, expression_of, identifier
 from privbench.schema.tables import Column, Table
 from privbench.schema.types import Kind, SqlType
 from privbench.schema.unit import Protection
@@ -25,8 +25,6 @@ OF_CHANCE = 0.1
 """Rows that disagree may be at most this part of those that would disagree with the formula's value in another row."""
 MOST_FACTORS = 8
 """Of tables with more numbers than this no products are tried: there would be too many."""
-ASKED_AT_ONCE = 100
-"""Candidates tried by one query: wide tables have tens of thousands, too many for the memory of one."""
 DECIMALS = 2
 """Sums and products of floats are rounded to cents where the column is."""
 _Numbers = NDArray[np.float64]
@@ -183,8 +181,9 @@ class _Added:
     """A column of aggregates over the rows of a child table."""
 
     type: SqlType | None
-    """Of the values; None for a count."""
+    """That of the values, for MIN and MAX; None for counts and sums, which any number may equal."""
     number: bool
+    """Whether it is a count or a sum: 0, and not NULL, where there are no rows."""
     written: exp.Expr
     sql: str
 

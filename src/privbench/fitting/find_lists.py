@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privbench.fitting.lists import list_rows
-from privbench.io.base import Source, arrow_schema
+from privbench.io.base import Source, read_whole
 from privbench.schema.computed import Equals
 from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import Kind
@@ -156,9 +156,7 @@ def _has(table: Table, column: Column) -> bool:
 
 
 def _read(source: Source, table: Table, wanted: Callable[[Column], bool]) -> pa.Table:
-    columns = tuple(c for c in table.columns if c.name in table.primary_key or wanted(c))
-    read = Table(name=table.name, columns=columns)
-    return pa.Table.from_batches(source.read(read), schema=arrow_schema(read))
+    return read_whole(source, table.name, (c for c in table.columns if c.name in table.primary_key or wanted(c)))
 
 
 def _with_most_keys_in_common(

@@ -3,7 +3,7 @@
 Pairs are of one kind: numbers of one row; dates, times and years of one row or of it and a row above. They are tried on
 a sample and then on all rows; a rule may have few exceptions, as real data do. One that would hold anyway,
 because one column lies above the other whatever the row, says nothing and is left out, as is one that follows from two
-others.
+others, or that the table has already: what the schema says needs no condition.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ import numpy as np
 from sqlglot import exp
 
 from privbench.fitting.tables_in_sql import Seen, TablesInSql
-from privbench.schema.expression import Expression, expression_of
+from privbench.schema.expression import DIALECT, Expression, expression_of
 from privbench.schema.tables import Table
 from privbench.schema.types import Kind
 from privbench.schema.unit import Protection
@@ -50,13 +50,16 @@ def find_rules(tables: TablesInSql, protection: Protection) -> Iterator[FoundRul
         own = [tables.seen(table, table.column(c), "r", own=True) for c in protection.attributes(name)]
         joins, above = tables.above(protection, table, public=False)
         pairs = [*_pairs(own, above), *_year_pairs(tables, table, own, above)]
-        for rule in _reduced(_held(tables, table, joins, pairs)):
+        stated = set(_stated(table))
+        for rule in (r for r in _reduced(_held(tables, table, joins, pairs)) if not stated & r.at_least_as_strong):
             comparison = exp.LT if rule.strict else exp.LTE
             written = comparison(this=rule.low.written.copy(), expression=rule.high.written.copy())
             yield FoundRule(table=name, expression=expression_of(written, where=name), breaking=rule.breaking)
 
 
 Pair = tuple[Seen, Seen]
+_Order = tuple[str, str, bool]
+"""What is below, what is above, and whether they are never equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +68,24 @@ class _Rule:
     high: Seen
     strict: bool
     breaking: int
+
+    @property
+    def at_least_as_strong(self) -> set[_Order]:
+        """The orders from which it follows."""
+        low, high = (seen.written.sql(DIALECT) for seen in (self.low, self.high))
+        return {(low, high, True), (low, high, self.strict)}
+
+
+def _stated(table: Table) -> Iterator[_Order]:
+    """The orders of columns that rules of a table state."""
+    for check in table.checks:
+        terms = check.tree.flatten() if isinstance(check.tree, exp.And) else [check.tree]
+        for term in (t.unnest() for t in terms):
+            strict = isinstance(term, exp.LT | exp.GT)
+            if isinstance(term, exp.LT | exp.LTE):
+                yield term.left.sql(DIALECT), term.right.sql(DIALECT), strict
+            elif isinstance(term, exp.GT | exp.GTE):
+                yield term.right.sql(DIALECT), term.left.sql(DIALECT), strict
 
 
 def _pairs(own: Sequence[Seen], above: Sequence[Seen]) -> Iterator[Pair]:

@@ -17,12 +17,12 @@ from privbench.privacy.windows import NEAR
 from privbench.rules.candidates import relative_candidates
 from privbench.schema.computed import Equals, possible
 from privbench.schema.relative import Base as BaseColumn
-from privbench.schema.relative import base_words, owners_above, relative_columns
+from privbench.schema.relative import base_words, relative_columns
 from privbench.schema.spec import Spec
+from privbench.schema.tables import Place
 from privbench.schema.types import Kind
 from privbench.schema.unit import Neighbours, Protection
 
-Place = tuple[str, str]
 _DATES = (Kind.DATE, Kind.TIMESTAMP)
 """What lies so many days from another."""
 
@@ -132,8 +132,7 @@ def with_dependencies(
 
 def _path(protection: Protection, table: str, above: str) -> tuple[LinkFacts, ...]:
     """The owner keys that lead from a table to one above it."""
-    tables = [table, *owners_above(protection, table)]
-    links = [protection.owner_link(name) for name in tables[: tables.index(above)]]
+    links = [protection.owner_link(name) for name in protection.up_to(table, above)]
     return tuple(link_facts(link, slots=None) for link in links if link is not None)
 
 

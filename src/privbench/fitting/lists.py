@@ -11,7 +11,7 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privbench.io.base import BATCH_ROWS, Source, arrow_schema
+from privbench.io.base import BATCH_ROWS, Source, read_whole
 from privbench.schema.lists import lists_of
 from privbench.schema.spec import Spec
 from privbench.schema.tables import Schema, Table
@@ -72,8 +72,7 @@ class SourceWithLists(Source):
         """The columns of a list in the rows of one of its members."""
         key, held = self._protection.owners[member], self._protection.schema.table(member)
         columns = dict(zip(key.references, key.columns, strict=True))
-        wanted = Table(name=member, columns=tuple(held.column(columns.get(c.name, c.name)) for c in table.columns))
-        rows = pa.Table.from_batches(self.read(wanted), schema=arrow_schema(wanted))
+        rows = read_whole(self, member, (held.column(columns.get(c.name, c.name)) for c in table.columns))
         return rows.rename_columns([c.name for c in table.columns])
 
 

@@ -17,14 +17,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from privbench.encode.codec import Codec
+from privbench.encode.codec import Codec, Codecs
 from privbench.encode.coded import CodedTable
 from privbench.encode.keys import MISSING, NULL, KeyIndex, missing_rows
 from privbench.errors import DataError, SourceError
 from privbench.fitting.entities import KeyPositions, RawTable, assign_entities
 from privbench.fitting.relative import NullBases, code_relative, needed_values, order_sequences
 from privbench.fitting.rules import RealRows, Suggested, check_rules_above, columns_for_rules_above
-from privbench.io.base import Source
+from privbench.io.base import Source, arrow_schema
 from privbench.methods.method import Progress
 from privbench.model.order import ids_are_public
 from privbench.privacy.facts import SIZE_LIMIT
@@ -33,8 +33,6 @@ from privbench.schema.tables import Schema, Table
 from privbench.schema.unit import Link, LinkKind, Protection, Role
 
 _logger = logging.getLogger(__name__)
-Codecs = Mapping[str, Mapping[str, Codec]]
-"""Codecs by table and column."""
 RawColumns = Mapping[str, Mapping[str, pa.Array]]
 """Values by table and column."""
 KeyValues = Mapping[tuple[str, ...], list[pa.ChunkedArray]]
@@ -181,10 +179,11 @@ def _whole(table: Table, column: str, parts: list[pa.Array]) -> pa.Array:
 
 
 def _read_public(source: Source, protection: Protection, table: Table) -> tuple[bytes, KeyValues, int]:
-    schema = pa.schema([pa.field(c.name, c.type.arrow) for c in table.columns])
     held, rows, buffer = _HeldKeys(protection, table), 0, io.BytesIO()
     rules = RealRows(protection, table, ())
-    with pq.ParquetWriter(buffer, schema, compression="none") as writer:  # the model file is compressed as a whole
+    with pq.ParquetWriter(
+        buffer, arrow_schema(table), compression="none"
+    ) as writer:  # the model file is compressed as a whole
         for batch in source.read(table):
             rows += batch.num_rows
             held.add(batch)

@@ -11,15 +11,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privbench.encode.codec import Codec
+from privbench.encode.codec import Codecs
 from privbench.encode.coded import CodedDatabase
-from privbench.encode.keys import NULL
+from privbench.encode.keys import NULL, rows_led_to
 from privbench.encode.relative import SequenceCodec, differences, sequence_order
-from privbench.schema.relative import Base, owners_above, relative_columns, sequence_columns, values_needed
+from privbench.schema.relative import Base, relative_columns, sequence_columns, values_needed
 from privbench.schema.unit import Protection, key_name
 
-Codecs = Mapping[str, Mapping[str, Codec]]
-"""Codecs by table and column."""
 NullBases = Mapping[Base, pa.Scalar]
 """What stands for NULL in the bases of relative columns: see `encode.relative.stand_ins`."""
 Values = dict[str, dict[str, pa.Array]]
@@ -29,7 +27,7 @@ Positions = NDArray[np.int64]
 
 def needed_values(protection: Protection, table: str) -> set[str]:
     """The columns of a table whose values other columns are coded against, in its own rows or in rows below."""
-    tables = [t for t in protection.order if t == table or table in owners_above(protection, t)]
+    tables = [t for t in protection.order if t == table or table in protection.above(t)]
     return {column for t in tables for owner, column in values_needed(protection, t) if owner == table}
 
 
@@ -90,11 +88,8 @@ def _differences(
 
 def _rows_above(protection: Protection, name: str, above: str, private: CodedDatabase) -> Positions:
     """For each row of a table the row above it in another table; -1 where there is none."""
-    rows = _owner_rows(protection, name, private)
-    while (name := protection.owners[name].table) != above:
-        further = np.append(_owner_rows(protection, name, private), -1)
-        rows = further[rows]
-    return rows
+    owners = (_owner_rows(protection, table, private) for table in protection.up_to(name, above))
+    return rows_led_to(np.arange(len(private[name].entities)), owners)
 
 
 def _owner_rows(protection: Protection, name: str, private: CodedDatabase) -> Positions:

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privbench.encode.codec import Codec
+from privbench.encode.codec import Codec, Codecs
+from privbench.encode.keys import rows_led_to
 from privbench.encode.narrow import narrowed, ruled_codec, rules_about, widest_domain
 from privbench.errors import DataError, SpecError
 from privbench.methods.domains.coarse import coarse_domain
@@ -19,7 +20,6 @@ from privbench.model.key_rules import nulled_columns, split_rules
 from privbench.rules.evaluate import Evaluator
 from privbench.rules.row_rules import RowRules, joined, types_in
 from privbench.schema.expression import ColumnName, Expression
-from privbench.schema.relative import owners_above
 from privbench.schema.tables import Table
 from privbench.schema.types import Kind
 from privbench.schema.unit import Protection
@@ -28,7 +28,6 @@ DRAWS = 2**14
 """How many rows are drawn to see whether any keeps a rule. Generation draws a row again some dozens of times."""
 _KEYS = 100
 """Numbered keys are drawn from so many values."""
-Codecs = Mapping[str, Mapping[str, Codec]]
 Suggested = Collection[tuple[str, str]]
 """Rules that were taken from the data, each after its table."""
 _logger = logging.getLogger(__name__)
@@ -188,7 +187,7 @@ def columns_for_rules_above(protection: Protection, table: str) -> set[str]:
     """The columns of a table whose values rules over rows above need, its own rules or those of tables below."""
     needed: set[str] = set()
     for below in protection.order:
-        if below == table or table in owners_above(protection, below):
+        if below == table or table in protection.above(below):
             for name in _names_above(protection.schema.table(below)):
                 if (name.table or below) == table:
                     needed.add(name.column)
@@ -218,11 +217,10 @@ def _looked_up(
     owners: Mapping[str, NDArray[np.int64]],
 ) -> pa.Array:
     """The values of a column for each row of a table, of the row or of one above; NULL where there is no such row."""
-    at = np.arange(len(next(iter(values[table].values()))))
-    while name.table is not None and table != name.table:
-        at = np.where(at < 0, -1, owners[table][np.maximum(at, 0)])
-        table = protection.owners[table].table
-    return values[table][name.column].take(pa.array(at, mask=at < 0)).combine_chunks()
+    there = name.table or table
+    rows = np.arange(len(next(iter(values[table].values()))))
+    rows = rows_led_to(rows, (owners[below] for below in protection.up_to(table, there)))
+    return values[there][name.column].take(pa.array(rows, mask=rows < 0)).combine_chunks()
 
 
 def _names_above(table: Table) -> Iterator[ColumnName]:

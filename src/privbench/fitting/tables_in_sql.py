@@ -11,11 +11,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sqlglot import exp, parse_one
-from sqlglot.errors import SqlglotError
+from sqlglot import exp
 
 from privbench.io.base import Source, arrow_schema
-from privbench.schema.expression import DIALECT
+from privbench.schema.expression import identifier
 from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import Kind, SqlType
 from privbench.schema.unit import LinkKind, Protection
@@ -140,13 +139,3 @@ def _as_numbers(values: pa.ChunkedArray) -> NDArray[np.float64]:
     if pa.types.is_temporal(values.type):
         values = values.cast(pa.timestamp("us")).cast(pa.int64())
     return np.asarray(values.cast(pa.float64(), safe=False).to_numpy(), np.float64)
-
-
-def identifier(name: str) -> exp.Identifier:
-    """A name as SQL writes it: in quotes only where it would be read as something else."""
-    try:
-        parsed = parse_one(name, dialect=DIALECT)
-    except SqlglotError:
-        return exp.to_identifier(name, quoted=True)
-    plain = isinstance(parsed, exp.Column) and not parsed.table and parsed.sql(DIALECT) == name
-    return exp.to_identifier(name, quoted=not plain)

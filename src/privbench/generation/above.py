@@ -7,11 +7,9 @@ table keeps the columns that are asked for, and, where somebody asks for a row f
 from collections.abc import Iterator
 
 from privbench.schema.computed import named_elsewhere
-from privbench.schema.relative import owners_above, values_needed
+from privbench.schema.relative import values_needed
+from privbench.schema.tables import Place
 from privbench.schema.unit import Protection, Role
-
-Place = tuple[str, str]
-"""A table and one of its columns."""
 
 
 def asked_above(protection: Protection, table: str) -> set[Place]:
@@ -40,7 +38,7 @@ def keeps_owners(protection: Protection, table: str) -> bool:
 def _asked_below(protection: Protection, table: str) -> Iterator[Place]:
     """What tables below ask for of this table's rows or of rows above them."""
     for below in protection.order:
-        above = list(owners_above(protection, below))
+        above = list(protection.above(below))
         if table in above:
             reached = above[above.index(table) :]
             yield from (place for place in asked_above(protection, below) if place[0] in reached)

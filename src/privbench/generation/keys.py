@@ -31,7 +31,7 @@ def keeps_entity_keys(model: Model, scale: float) -> bool:
 
 
 OWNER_ROWS = "\0owner"
-"""The spooled column of the owner of each row; no column of a table has this name."""
+"""The column of the row number of each row's owner, where rows are kept; no column of a table has this name."""
 FURTHER_UP = -1
 """Owners below this stand for rows of a table further up: the first for row 0, and so on."""
 

@@ -15,15 +15,12 @@ import pyarrow as pa
 from privbench.generation.aggregates import ABOVE, Aggregate, Folding, RowsBelow, late_aggregates
 from privbench.generation.blocks import BLOCK_ROWS
 from privbench.generation.kept import Kept, Numbers, in_places, mapped_numbers, sorted_places
-from privbench.generation.keys import KeyMaker
+from privbench.generation.keys import OWNER_ROWS, KeyMaker
 from privbench.generation.rows import Made
 from privbench.methods.method import Progress
 from privbench.model.model import Model
 from privbench.model.numbering import declared_order, renumbered_columns
 from privbench.schema.tables import Table
-
-OWNER = "\0owner"
-"""The kept column of the row number of each row's owner; no column of a table has this name."""
 
 
 class Late:
@@ -53,7 +50,7 @@ class Late:
             return
         batch = made.batch.select(columns)
         if owners:
-            batch = batch.append_column(pa.field(OWNER, pa.int64()), pa.array(made.owners))
+            batch = batch.append_column(pa.field(OWNER_ROWS, pa.int64()), pa.array(made.owners))
         if name not in self._kept:
             self._kept[name] = Kept(self._path("rows", name), batch.schema)
         self._kept[name].write(batch)
@@ -101,14 +98,7 @@ class Late:
 
     def _needs_owners(self, name: str) -> bool:
         """Whether rows above this table's look at rows of it, or of a table below it."""
-        return any(name in self._path_down(a.parent, below) for a in self._aggregates for below in a.below)
-
-    def _path_down(self, parent: str, below: str) -> list[str]:
-        """The tables from one below another up to it, which is left out."""
-        path = [below]
-        while (owner := self._protection.owners[path[-1]].table) != parent:
-            path.append(owner)
-        return path
+        return any(name in self._protection.up_to(below, a.parent) for a in self._aggregates for below in a.below)
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
@@ -187,9 +177,9 @@ class Late:
         return RowsBelow(self._with_above(name, below, columns), schema, name=below)
 
     def _with_above(self, name: str, below: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        between = [self._owners(table) for table in self._path_down(name, below)[1:]]
-        for batch in self._rows(below, [*columns, OWNER]):
-            above = batch.column(OWNER).to_numpy()
+        between = [self._owners(table) for table in self._protection.up_to(below, name)[1:]]
+        for batch in self._rows(below, [*columns, OWNER_ROWS]):
+            above = batch.column(OWNER_ROWS).to_numpy()
             for owners in between:
                 above = np.where(above < 0, -1, owners[above])
             yield pa.RecordBatch.from_arrays([*batch.columns[:-1], pa.array(above)], names=[*columns, ABOVE])
@@ -198,7 +188,7 @@ class Late:
         """The owner of each row of a table, of which only what is looked at comes into memory."""
         rows = self._kept[name].rows if name in self._kept else 0
         owners, done = mapped_numbers(self._path("owners", name), rows), 0
-        for batch in self._kept[name].read([OWNER]) if rows else ():
+        for batch in self._kept[name].read([OWNER_ROWS]) if rows else ():
             owners[done : done + batch.num_rows] = batch.column(0).to_numpy()
             done += batch.num_rows
         return owners

@@ -28,6 +28,7 @@ from privbench.generation.relative import RelativeColumns, difference
 from privbench.generation.ruled import KeptRules, RuleCounts, without_broken_keys
 from privbench.generation.sizes import Sizes
 from privbench.generation.unique import ROUNDS, Uniqueness, deduplicated
+from privbench.io.base import arrow_schema
 from privbench.methods.method import TableModel
 from privbench.model.key_rules import split_rules
 from privbench.model.model import Model
@@ -102,7 +103,7 @@ class PrivateRows:
 
     def _batches(self) -> Iterator[Made]:
         written = 0
-        schema = pa.schema([pa.field(c.name, c.type.arrow) for c in self._table.columns])
+        schema = arrow_schema(self._table)
         with self._computed:
             for block in self._draws.blocks():
                 values, owners = self._block(block, written)

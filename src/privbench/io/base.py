@@ -5,7 +5,7 @@ Every source and every sink passes the same suite of tests. A new system is one 
 or a `SinkKind`, and one more line in `open.SOURCES` or `sinks.SINKS`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,7 +15,7 @@ from typing import Protocol, Self
 import pyarrow as pa
 
 from privbench.errors import SourceError
-from privbench.schema.tables import Schema, Table
+from privbench.schema.tables import Column, Schema, Table
 
 BATCH_ROWS = 65_536
 """No source gives more rows than this at a time, so memory does not grow with the database."""
@@ -119,3 +119,9 @@ def read_head(location: str) -> bytes:
 def arrow_schema(table: Table) -> pa.Schema:
     """Name the Arrow types that sources give and sinks take for a table."""
     return pa.schema([pa.field(c.name, c.type.arrow) for c in table.columns])
+
+
+def read_whole(source: Source, name: str, columns: Iterable[Column]) -> pa.Table:
+    """Read some columns of a table at once."""
+    wanted = Table(name=name, columns=tuple(columns))
+    return pa.Table.from_batches(source.read(wanted), schema=arrow_schema(wanted))

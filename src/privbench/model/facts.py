@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from privbench.encode.codec import Codec
+from privbench.encode.codec import Codec, Codecs
 from privbench.errors import SpecError
 from privbench.methods.method import Settings
 from privbench.model.order import ids_are_public
@@ -16,9 +16,6 @@ from privbench.schema.relative import base_of
 from privbench.schema.spec import Orphans, Sizes, Spec
 from privbench.schema.table_spec import ColumnSpec
 from privbench.schema.unit import Link, LinkKind, Neighbours, Protection, Role
-
-Codecs = Mapping[str, Mapping[str, Codec]]
-"""Codecs by table and column."""
 
 
 def sizes_are_public(spec: Spec, settings: Settings) -> bool:

@@ -8,12 +8,9 @@ from privbench.errors import SpecError
 from privbench.model.order import ids_are_public, is_numbered
 from privbench.schema.computed import computed_from, equal_columns, late_columns
 from privbench.schema.spec import Spec
-from privbench.schema.tables import Table
+from privbench.schema.tables import Place, Table
 from privbench.schema.types import Kind
 from privbench.schema.unit import Protection
-
-Place = tuple[str, str]
-"""A table and one of its columns."""
 
 
 def declared_order(spec: Spec, table: Table) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from privbench.encode.codec import Codec
+from privbench.encode.codec import Codec, Codecs
 from privbench.encode.coded import CodedDatabase, CodedTable
 from privbench.encode.grid import Grid, one_array
 from privbench.encode.relative import differences
@@ -71,8 +71,6 @@ class ValueCounts:
 
 Exact = Integers | ValueCounts
 """Counts by cell, scores by candidate, or counts by value."""
-Codecs = Mapping[str, Mapping[str, Codec]]
-"""Codecs by table and column."""
 
 
 class Engine(Protocol):

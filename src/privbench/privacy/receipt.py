@@ -17,6 +17,7 @@ from privbench.privacy.zcdp import largest_rho
 from privbench.schema.computed import ComputedOrigin
 from privbench.schema.domain import Origin, Scalar
 from privbench.schema.release import Release
+from privbench.schema.tables import Place
 from privbench.schema.unit import Link, LinkKind, Neighbours, Protection, Role
 
 VERSION = 2
@@ -37,9 +38,6 @@ ORPHANS = (
 
 _FACTORS = {Neighbours.REPLACE: 2, Neighbours.ADD_REMOVE: 1}
 """Replacing an entity is removing one and adding one."""
-
-Place = tuple[str, str]
-"""A table and a column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from privbench.encode.codec import Codecs
 from privbench.privacy.blocks import Block, CentrePair, Side
 from privbench.privacy.calibrate import Noise, calibrate, calibrate_published, drawable
-from privbench.privacy.engine import Codecs, Engine, Exact, ValueCounts
+from privbench.privacy.engine import Engine, Exact, ValueCounts
 from privbench.privacy.events import Event, PrivacyMeasure
 from privbench.privacy.facts import ColumnFacts, LinkFacts
 from privbench.privacy.features import Difference

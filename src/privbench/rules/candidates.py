@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from privbench.schema.relative import Base, comparable, owners_above
+from privbench.schema.relative import Base, comparable
 from privbench.schema.tables import Column
 from privbench.schema.types import Kind
 from privbench.schema.unit import Protection
@@ -18,7 +18,7 @@ def relative_candidates(protection: Protection, table: str, name: str) -> Iterat
     column = declared.column(name)
     if not is_time(column) or name not in protection.attributes(table) or (name,) in declared.keys:
         return
-    for place in (table, *owners_above(protection, table)):
+    for place in (table, *protection.above(table)):
         for other in protection.attributes(place):
             base = protection.schema.table(place).column(other)
             if (place, other) != (table, name) and is_time(base) and comparable(column, base):

@@ -15,10 +15,9 @@ from sqlglot import exp
 
 from privbench.errors import SpecError, first_line
 from privbench.rules.evaluate import Evaluator, without_zone
-from privbench.schema.computed import Place, computed_order, equal_columns, named_place, public_paths, row_columns
+from privbench.schema.computed import computed_order, equal_columns, named_place, public_paths, row_columns
 from privbench.schema.expression import DIALECT, ColumnName, Expression
-from privbench.schema.relative import owners_above
-from privbench.schema.tables import Column, ForeignKey, Table
+from privbench.schema.tables import Column, ForeignKey, Place, Table
 from privbench.schema.types import Kind, SqlType
 from privbench.schema.unit import Protection
 
@@ -145,7 +144,7 @@ class ComputedQuery:
     def _around(self) -> str:
         """The rows of the table with the rows above them and the public rows that they reference."""
         joined, below = [f"{self._name(self._table)} AS a_{self._name(self._table)}"], self._table
-        for above in owners_above(self._protection, self._table):
+        for above in self._protection.above(self._table):
             joined.append(self._join(below, self._protection.owners[below], inner="a", outer="a"))
             below = above
         links = [link for path in public_paths(self._protection, self._table).values() for link in path]
@@ -170,8 +169,7 @@ class ComputedQuery:
             starred = isinstance(part.this, exp.Star)
             return exp.Star() if starred else exp.column(self._short(table, part.name), table=f"b_{self._name(table)}")
 
-        chain = [table, *owners_above(self._protection, table)]
-        chain = chain[: chain.index(self._table)]
+        chain = self._protection.up_to(table, self._table)
         joined = [f"{self._name(table)} AS b_{self._name(table)}"]
         joined += [self._join(t, self._protection.owners[t], inner="b", outer="b") for t in chain[:-1]]
         last = self._on(chain[-1], self._protection.owners[chain[-1]], "b", "a")

@@ -29,9 +29,8 @@ class RowRules:
         self._evaluator = Evaluator([_kept(rule) for rule in rules], types, where=where)
 
     @classmethod
-    def of(cls, table: Table, schema: Schema, rules: Sequence[Expression] | None = None) -> Self:
-        """Rules of a table, by default all that it has; ancestors' columns are found in the schema."""
-        rules = table.checks if rules is None else rules
+    def of(cls, table: Table, schema: Schema, rules: Sequence[Expression]) -> Self:
+        """Rules of a table; the columns of rows above it are found in the schema."""
         return cls(rules, types_in(rules, table, schema), where=f"tables.{table.name}.rules")
 
     @property

@@ -12,11 +12,9 @@ from dataclasses import replace
 
 from privbench.errors import SchemaError, SpecError
 from privbench.schema.expression import Expression
-from privbench.schema.tables import ForeignKey, Schema, Table
+from privbench.schema.tables import ForeignKey, Place, Schema, Table
 
 MOST_LISTED = 50
-Place = tuple[str, str]
-"""A table and one of its columns."""
 
 
 def flag(name: str, value: str) -> str:

@@ -16,16 +16,13 @@ from sqlglot import exp
 
 from privbench.errors import SpecError
 from privbench.schema.expression import DIALECT, ColumnName, Expression, parse_expression
-from privbench.schema.relative import owners_above
+from privbench.schema.tables import Column, Place, Table
 from privbench.schema.types import Kind
 
-if TYPE_CHECKING:  # tables and the unit are built from computed columns
-    from privbench.schema.tables import Column, Table
+if TYPE_CHECKING:  # the unit asks which columns are computed
     from privbench.schema.unit import Link, Protection
 
 Name = Annotated[str, Field(min_length=1, max_length=1000)]
-Place = tuple[str, str]
-"""A table and one of its columns."""
 AGGREGATES = (exp.Count, exp.Sum, exp.Min, exp.Max, exp.Avg)
 """What may be asked of the rows below a row."""
 
@@ -142,7 +139,7 @@ def possible(protection: "Protection", table: str, name: str) -> Iterator[Equals
     yield from (Equals(owner=c.name) for c in protection.schema.table(owner.table).columns if _copies(column, c))
 
 
-def _copies(column: "Column", other: "Column") -> bool:
+def _copies(column: Column, other: Column) -> bool:
     """Whether a column can hold every value of another."""
     return column.type == other.type and (column.nullable or not other.nullable)
 
@@ -162,13 +159,13 @@ def public_paths(protection: "Protection", table: str) -> dict[str, tuple["Link"
 def named_place(protection: "Protection", table: str, name: ColumnName) -> Place | None:
     """The column that an expression of a table names outside aggregates; None if there is none that it may name."""
     source = table if name.table is None else name.table
-    reachable = {table, *owners_above(protection, table), *public_paths(protection, table)}
+    reachable = {table, *protection.above(table), *public_paths(protection, table)}
     return _if_there(protection, source, name.column) if source in reachable else None
 
 
 def aggregated_place(protection: "Protection", table: str, name: ColumnName) -> Place | None:
     """The column of the rows below that an expression names inside an aggregate; ``*`` is any row."""
-    if name.table is None or name.table == table or table not in owners_above(protection, name.table):
+    if name.table is None or name.table == table or table not in protection.above(name.table):
         return None
     return (name.table, "*") if name.column == "*" else _if_there(protection, name.table, name.column)
 
@@ -291,7 +288,7 @@ def _check_late(protection: "Protection", table: str, name: str) -> None:
         )
 
 
-def _check_keys(where: str, protection: "Protection", table: "Table", column: "Column") -> None:
+def _check_keys(where: str, protection: "Protection", table: Table, column: Column) -> None:
     """Keys have values of their own; in one of several columns a rank may stand, or another plain case."""
     foreign = {c for key in table.foreign_keys for c in key.columns}
     plain = _plain_case(protection, table.name, column.name) is not None
@@ -300,7 +297,7 @@ def _check_keys(where: str, protection: "Protection", table: "Table", column: "C
         raise SpecError(f"{where}: the column is in a key, whose values are generated. Take this out, or the key.")
 
 
-def _check_functions(where: str, protection: "Protection", table: str, column: "Column") -> None:
+def _check_functions(where: str, protection: "Protection", table: str, column: Column) -> None:
     tree = column.computed.tree if column.computed is not None else exp.Null()
     if tree.find(exp.RowNumber) and _plain_case(protection, table, column.name) is None:
         raise SpecError(
@@ -321,13 +318,13 @@ def _check_functions(where: str, protection: "Protection", table: str, column: "
             )
 
 
-def _check_names(where: str, protection: "Protection", table: str, column: "Column") -> None:
+def _check_names(where: str, protection: "Protection", table: str, column: Column) -> None:
     expression = column.computed
     assert expression is not None  # noqa: S101  it is computed
     _check_there(
         where, expression.columns, lambda name: named_place(protection, table, name), _reach(protection, table)
     )
-    below = [t for t in protection.order if t != table and table in owners_above(protection, t)]
+    below = [t for t in protection.order if t != table and table in protection.above(t)]
     listed = f"An aggregate is of rows that {table} owns: of {', '.join(below) or 'no table'}."
     _check_there(where, expression.aggregated, lambda name: aggregated_place(protection, table, name), listed)
 
@@ -343,7 +340,7 @@ def _check_there(
 
 
 def _reach(protection: "Protection", table: str) -> str:
-    above = ", ".join(owners_above(protection, table)) or "none"
+    above = ", ".join(protection.above(table)) or "none"
     public = ", ".join(public_paths(protection, table)) or "none"
     return (
         f"A bare name is a column of {table}; `TABLE.COLUMN` one of an owner ({above}), or of a public table that its "

@@ -7,20 +7,18 @@ any other; without one it is a column to learn, and a fit makes the map first (`
 import datetime as dt
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from privbench.errors import SpecError
+from privbench.schema.domain import Scalar
 from privbench.schema.expression import Expression, column_text, literal_text
+from privbench.schema.unit import Protection
 
-if TYPE_CHECKING:  # the spec is built from what is here
-    from privbench.schema.domain import Scalar
-    from privbench.schema.unit import Protection
-
-Pairs = Sequence[tuple["Scalar | None", "Scalar | None"]]
+Pairs = Sequence[tuple[Scalar | None, Scalar | None]]
 """Values of the one column and of the other; None is NULL."""
 
 
-def as_scalar(value: Any) -> "Scalar":
+def as_scalar(value: Any) -> Scalar:
     """Write a value as a spec does: dates, times and decimals are text.
 
     >>> as_scalar(dt.date(2020, 1, 31)), as_scalar(Decimal("1.50")), as_scalar(3)
@@ -47,7 +45,7 @@ def map_expression(by: str, pairs: Pairs) -> Expression:
     return Expression(sql=f"CASE WHEN {name} IS NULL THEN {null} ELSE {known} END")
 
 
-def check_determined(protection: "Protection") -> None:
+def check_determined(protection: Protection) -> None:
     """Refuse a determined column whose determining one cannot be. Raises SpecError naming its path in the spec."""
     for table in protection.schema.tables:
         determined = {c.name: c.determined_by for c in table.columns if c.determined_by is not None}

@@ -45,7 +45,7 @@ class Expression:
     @cached_property
     def tree(self) -> exp.Expr:
         """The expression, parsed; not to be changed."""
-        return _parsed(self.sql, DIALECT)
+        return _parsed(self.sql)
 
     @cached_property
     def columns(self) -> tuple[ColumnName, ...]:
@@ -74,7 +74,7 @@ class Expression:
             found = name(_name(node))
             if found is None:
                 return exp.Literal.string(node.name) if node.this.quoted and not node.table else node
-            return exp.Column(this=_identifier(found.column), table=found.table and _identifier(found.table))
+            return exp.Column(this=identifier(found.column), table=found.table and identifier(found.table))
 
         return Expression(sql=self.tree.copy().transform(spell).sql(DIALECT))
 
@@ -82,8 +82,8 @@ class Expression:
         return self.sql
 
 
-def parse_expression(sql: str, *, where: str, dialect: str = DIALECT) -> Expression:
-    """Read an expression; `where` names it in messages. Raises SpecError.
+def parse_expression(sql: str, *, where: str) -> Expression:
+    """Read an expression in DuckDB's words; `where` names it in messages. Raises SpecError.
 
     >>> parse_expression("a + Orders.b", where="rules").columns
     (ColumnName(table=None, column='a'), ColumnName(table='Orders', column='b'))
@@ -91,7 +91,7 @@ def parse_expression(sql: str, *, where: str, dialect: str = DIALECT) -> Express
     if len(sql) > MAX_TEXT:
         raise SpecError(f"{where}: longer than {MAX_TEXT} characters. Split it into several.")
     try:
-        tree = _parsed(sql, dialect)
+        tree = _parsed(sql)
     except (SqlglotError, RecursionError) as error:
         raise SpecError(f"{where}: cannot be read as a SQL expression: {first_line(error)}") from None
     return expression_of(tree, where=where)
@@ -106,13 +106,13 @@ def expression_of(tree: exp.Expr, *, where: str) -> Expression:
         raise SpecError(f"{where}: has more than {MAX_NODES} parts. Split it into several.")
     sql = tree.sql(DIALECT)
     try:
-        return Expression(sql=_parsed(sql, DIALECT).sql(DIALECT))  # as it reads when it is written and read again
+        return Expression(sql=_parsed(sql).sql(DIALECT))  # as it reads when it is written and read again
     except SqlglotError as error:
         raise SpecError(f"{where}: cannot be read as a SQL expression: {first_line(error)}") from None
 
 
-def _parsed(sql: str, dialect: str) -> exp.Expr:
-    return sqlglot.parse_one(sql, dialect=dialect, into=exp.Condition)
+def _parsed(sql: str) -> exp.Expr:
+    return sqlglot.parse_one(sql, dialect=DIALECT, into=exp.Condition)
 
 
 def _is_counted(node: exp.Expr) -> bool:
@@ -124,8 +124,8 @@ def _name(node: exp.Column) -> ColumnName:
     return ColumnName(node.table or None, "*" if isinstance(node.this, exp.Star) else node.name)
 
 
-def _identifier(name: str) -> exp.Identifier:
-    """A name, in quotes where it would not be read as one without."""
+def identifier(name: str) -> exp.Identifier:
+    """A name as an expression writes it: in quotes only where it would be read as something else without."""
     return exp.to_identifier(name, quoted=not _reads_plain(name))
 
 
@@ -139,7 +139,7 @@ def _reads_plain(name: str) -> bool:
     if not _PLAIN_NAME.fullmatch(name):
         return False
     try:
-        tree = _parsed(f"{name} > {name} AND NOT {name} IN ({name})", DIALECT)
+        tree = _parsed(f"{name} > {name} AND NOT {name} IN ({name})")
     except SqlglotError:
         return False
     return [column.name for column in tree.find_all(exp.Column)] == [name] * 4
@@ -147,7 +147,7 @@ def _reads_plain(name: str) -> bool:
 
 def column_text(name: str) -> str:
     """Write the name of a column as an expression names it."""
-    return exp.Column(this=_identifier(name)).sql(DIALECT)
+    return exp.Column(this=identifier(name)).sql(DIALECT)
 
 
 def literal_text(value: str | int | float | bool | None) -> str:

@@ -4,16 +4,12 @@
 in `encode.relative`, and nothing of it is private: which base a column has stands in the spec.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from privbench.errors import SpecError
+from privbench.schema.tables import Column, Place, Table
 from privbench.schema.types import DIFFERENCE_DIGITS, Kind
-
-if TYPE_CHECKING:  # tables and the unit are built from columns that have a base
-    from privbench.schema.tables import Column, Table
-    from privbench.schema.unit import Protection
+from privbench.schema.unit import Protection
 
 PREVIOUS = "previous"
 """The word for the row before: of the rows of one owner, in the order of the column's own values."""
@@ -29,7 +25,7 @@ class Base:
     table: str
     column: str
     previous: bool = False
-    start: tuple[str, str] | None = None
+    start: Place | None = None
     """The table and column that the first row of a sequence is coded against; None where it has its own value."""
 
     @property
@@ -40,14 +36,7 @@ class Base:
         return None if self.start is None else Base(*self.start)
 
 
-def owners_above(protection: "Protection", table: str) -> Iterator[str]:
-    """The tables above a table: its owner, that one's owner, and so on. A lookup has none."""
-    while table in protection.owners:
-        table = protection.owners[table].table
-        yield table
-
-
-def base_of(protection: "Protection", table: str, name: str) -> Base | None:
+def base_of(protection: Protection, table: str, name: str) -> Base | None:
     """The base of a column; None for one that is not relative. Raises SpecError where its name leads nowhere.
 
     The word `previous` comes first, then the columns of the row itself, then those of the rows above. Where a name can
@@ -62,10 +51,10 @@ def base_of(protection: "Protection", table: str, name: str) -> Base | None:
     return Base(*_found(protection, table, name, "relative_to", column.relative_to))
 
 
-def _found(protection: "Protection", table: str, name: str, word: str, text: str) -> tuple[str, str]:
+def _found(protection: Protection, table: str, name: str, word: str, text: str) -> Place:
     spellings = _spellings(protection, table)
     if text not in spellings:
-        above = ", ".join(owners_above(protection, table)) or "none"
+        above = ", ".join(protection.above(table)) or "none"
         raise SpecError(
             f"tables.{table}.columns.{name}.{word}: there is no column {text!r} in the row itself or in a row that "
             f"owns it (owners of {table}: {above}). Write the name of a column of {table}, `TABLE.COLUMN` for one of "
@@ -74,7 +63,7 @@ def _found(protection: "Protection", table: str, name: str, word: str, text: str
     return spellings[text]
 
 
-def base_words(protection: "Protection", table: str, base: Base) -> str:
+def base_words(protection: Protection, table: str, base: Base) -> str:
     """How a spec names a base of a table's rows; with quotes where the plain name would mean another column."""
     if base.previous:
         return PREVIOUS
@@ -83,7 +72,7 @@ def base_words(protection: "Protection", table: str, base: Base) -> str:
     return plain if plain != PREVIOUS and meant == (base.table, base.column) else _quoted(base.table, base.column)
 
 
-def relative_columns(protection: "Protection", table: str) -> dict[str, Base]:
+def relative_columns(protection: Protection, table: str) -> dict[str, Base]:
     """The columns of a table that are coded as differences, bases before what is relative to them.
 
     Raises SpecError where a base cannot be, or columns are relative to each other in a circle.
@@ -103,18 +92,18 @@ def relative_columns(protection: "Protection", table: str) -> dict[str, Base]:
     return ordered
 
 
-def sequence_columns(protection: "Protection", table: str) -> tuple[str, ...]:
+def sequence_columns(protection: Protection, table: str) -> tuple[str, ...]:
     """The columns that are relative to the row before. The first of them says in which order an owner's rows come."""
     return tuple(name for name, base in relative_columns(protection, table).items() if base.previous)
 
 
-def values_needed(protection: "Protection", table: str) -> set[tuple[str, str]]:
+def values_needed(protection: Protection, table: str) -> set[Place]:
     """The columns, each with its table, whose values it takes to work out the relative columns of a table."""
     bases = (base.value for base in relative_columns(protection, table).values())
     return {(base.table, base.column) for base in bases if base is not None}
 
 
-def check_relative(protection: "Protection") -> None:
+def check_relative(protection: Protection) -> None:
     """Refuse a relative column whose base cannot be one. Raises SpecError naming its path in the spec."""
     for table in protection.schema.tables:
         for column in (c for c in table.columns if c.relative_to is not None):
@@ -139,7 +128,7 @@ def check_relative(protection: "Protection") -> None:
         _check_starts(protection, table)
 
 
-def _check_sequence(where: str, protection: "Protection", table: "Table", column: "Column") -> None:
+def _check_sequence(where: str, protection: Protection, table: Table, column: Column) -> None:
     if table.name not in protection.owners:
         raise SpecError(
             f"{where}: the rows before are those of the same owner, and rows of {table.name} have none. Name a "
@@ -149,7 +138,7 @@ def _check_sequence(where: str, protection: "Protection", table: "Table", column
         raise SpecError(f"{where}: steps of {column.type.sql} would not add up exactly. Make it DECIMAL.")
 
 
-def _check_starts(protection: "Protection", table: "Table") -> None:
+def _check_starts(protection: Protection, table: Table) -> None:
     relative = relative_columns(protection, table.name)
     for name, base in relative.items():
         if base.start is not None and base.start[0] == table.name and base.start[1] in relative:
@@ -159,7 +148,7 @@ def _check_starts(protection: "Protection", table: "Table") -> None:
             )
 
 
-def _check_base(where: str, protection: "Protection", table: "Table", column: "Column", base: Base) -> None:
+def _check_base(where: str, protection: Protection, table: Table, column: Column, base: Base) -> None:
     other = protection.schema.table(base.table).column(base.column)
     if (base.table, base.column) == (table.name, column.name):
         raise SpecError(f"{where}: the column cannot be its own base. For the row before write `{PREVIOUS}`.")
@@ -174,7 +163,7 @@ def _check_base(where: str, protection: "Protection", table: "Table", column: "C
         )
 
 
-def comparable(column: "Column", other: "Column") -> bool:
+def comparable(column: Column, other: Column) -> bool:
     """Whether the difference of two columns is a number of steps of the first; types of other widths do.
 
     An integer minus a date is counted in calendar years.
@@ -184,9 +173,9 @@ def comparable(column: "Column", other: "Column") -> bool:
     return alike and column.type.scale == other.type.scale and other.type.precision <= DIFFERENCE_DIGITS
 
 
-def _spellings(protection: "Protection", table: str) -> dict[str, tuple[str, str]]:
+def _spellings(protection: Protection, table: str) -> dict[str, Place]:
     """What each way to name a column of a row, or of the rows above it, means."""
-    tables = [protection.schema.table(t) for t in (table, *owners_above(protection, table))]
+    tables = [protection.schema.table(t) for t in (table, *protection.above(table))]
     places = [(t.name, c.name) for t in tables for c in t.columns]
     spellings = {f"{t}.{c}": (t, c) for t, c in reversed(places)}
     spellings |= {c.name: (table, c.name) for c in tables[0].columns}

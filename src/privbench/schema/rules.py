@@ -6,16 +6,12 @@ Names are spelled here as the columns are, whatever their case in the rule.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from privbench.errors import SpecError
 from privbench.schema.choices import closest
 from privbench.schema.expression import ColumnName, Expression
-from privbench.schema.relative import owners_above
 from privbench.schema.tables import Table
-
-if TYPE_CHECKING:  # the unit is built from tables
-    from privbench.schema.unit import Protection
+from privbench.schema.unit import Protection
 
 
 def spelled_rules(tables: Sequence[Table]) -> list[Table]:
@@ -60,11 +56,11 @@ def wrong_names_in(rule: Expression, table: str, columns: Mapping[str, Collectio
             yield f"{rule}: {name.table or table} has no column {name.column!r}. {closest(name.column, known)}"
 
 
-def check_rules(protection: "Protection") -> None:
+def check_rules(protection: Protection) -> None:
     """Refuse rules over rows that a row does not belong to. Raises SpecError naming the rule."""
     for table in protection.schema.tables:
         private = table.name in protection.order
-        above = list(owners_above(protection, table.name)) if private else []
+        above = list(protection.above(table.name)) if private else []
         for rule in table.checks:
             for name in (n for n in rule.columns if n.table is not None and n.table not in above):
                 known = ", ".join(above) or "none"

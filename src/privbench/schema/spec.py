@@ -37,7 +37,7 @@ from privbench.schema.table_spec import (
     TableSpec,
     Words,
 )
-from privbench.schema.tables import Schema, Table
+from privbench.schema.tables import Place, Schema, Table
 from privbench.schema.unit import Neighbours, Protection, Role, protect
 from privbench.schema.yaml_file import MAX_BYTES, Plain, YamlError, entry, parse_yaml
 
@@ -55,8 +55,6 @@ __all__ = [
 ]
 
 MOST_TABLES = 10_000
-Place = tuple[str, str]
-"""A table and one of its columns."""
 _FROM_DATA = "taken from the data: by keeping it you declare it public"
 _RULES_FROM_DATA = "rules `from: data` are taken from the data: by keeping one you declare it public"
 

@@ -12,6 +12,9 @@ from privbench.schema.domain import Domain
 from privbench.schema.expression import Expression
 from privbench.schema.types import SqlType
 
+Place = tuple[str, str]
+"""A table and one of its columns."""
+
 
 def named_twice(names: Sequence[str]) -> str | None:
     """Find the first name that stands there twice.

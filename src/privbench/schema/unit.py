@@ -132,8 +132,13 @@ class Protection:
         return next((link for link in self.links_of(table) if link.kind is LinkKind.OWNER), None)
 
     def above(self, table: str) -> Iterator[str]:
-        """The tables above a table: its owner's, that one's owner's, and so on."""
+        """The tables above a table: its owner's, that one's owner's, and so on. A lookup has none."""
         return _above(self.owners, table)
+
+    def up_to(self, table: str, above: str) -> tuple[str, ...]:
+        """The tables from a table up to one above it, which is left out."""
+        tables = (table, *self.above(table))
+        return tables[: tables.index(above)]
 
     def implied_of(self, table: str) -> tuple[Link, ...]:
         """The implied keys of a table, those to the nearest tables above it first."""

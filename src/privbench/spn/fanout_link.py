@@ -11,25 +11,23 @@ from numpy.typing import NDArray
 from privbench.errors import ModelError
 from privbench.schema.unit import Link, LinkKind
 from privbench.spn.checks import text_field
-from privbench.spn.fanouts import Edges, checked_edges, draw_numbers
+from privbench.spn.fanouts import Edges, checked_edges
 from privbench.spn.link import (
     NULL,
     Arrays,
-    Carries,
-    Codes,
     LinkColumn,
     LinkModel,
+    NumbersInBins,
     Rng,
     RowBlock,
     TargetRows,
     Targets,
     WithOwner,
 )
-from privbench.spn.nodes import Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FanoutLink(LinkModel):
+class FanoutLink(NumbersInBins, LinkModel):
     """How many child rows come with each owner row: a number in the bin that a column of the owner holds."""
 
     kind: ClassVar[str] = "fanouts"
@@ -52,25 +50,9 @@ class FanoutLink(LinkModel):
     def with_owner(self) -> WithOwner:
         return self
 
-    @property
-    def carries(self) -> Carries:
-        """Owner rows carry on how many rows each has."""
-        return self
-
-    @property
-    def cumulated(self) -> bool:
-        return False
-
     def columns(self, key: Link) -> tuple[LinkColumn, ...]:  # noqa: ARG002
         """The bins of fanouts, in the network of the owner."""
-        return (LinkColumn(name=self.column, codes=len(self.edges) - 1, on_target=True),)
-
-    def features(self, target: Node) -> frozenset[str]:  # noqa: ARG002
-        """The bins of fanouts."""
-        return frozenset({self.column})
-
-    def numbers(self, target: Node, codes: Codes, *, rng: Rng) -> Targets:  # noqa: ARG002
-        return draw_numbers(codes[self.column], self.edges, self.exponent, rng=rng)
+        return (self.bins,)
 
     def draw(self, block: RowBlock, targets: TargetRows, *, rng: Rng) -> Targets:  # noqa: ARG002
         """The owners of the block, each as often as it has rows."""

@@ -15,27 +15,25 @@ from numpy.typing import NDArray
 
 from privbench.schema.unit import Link, LinkKind
 from privbench.spn.checks import text_field
-from privbench.spn.fanouts import Edges, checked_edges, draw_numbers
+from privbench.spn.fanouts import Edges, checked_edges
 from privbench.spn.link import (
     NULL,
     Arrays,
-    Carries,
-    Codes,
     LinkColumn,
     LinkModel,
+    NumbersInBins,
     Rng,
     RowBlock,
     TargetRows,
     Targets,
 )
-from privbench.spn.nodes import Node
 
 FLOOR = 1e-3
 """How often a row that no key references counts as referenced where there are too few places."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class InsideLink(LinkModel):
+class InsideLink(NumbersInBins, LinkModel):
     """How many keys of its own entity reference each target row, in bins; and which keys are NULL."""
 
     kind: ClassVar[str] = "inside"
@@ -57,26 +55,9 @@ class InsideLink(LinkModel):
     def within_entity(self) -> bool:
         return True
 
-    @property
-    def carries(self) -> Carries:
-        """Target rows carry on their in-degrees."""
-        return self
-
-    @property
-    def cumulated(self) -> bool:
-        return False
-
     def columns(self, key: Link) -> tuple[LinkColumn, ...]:  # noqa: ARG002
         """The bins of in-degrees in the target's network, whether the key is NULL in the own."""
-        bins = LinkColumn(name=self.column, codes=len(self.edges) - 1, on_target=True)
-        return (bins,) if self.null is None else (bins, LinkColumn(name=self.null, codes=2))
-
-    def features(self, target: Node) -> frozenset[str]:  # noqa: ARG002
-        """The bins of in-degrees."""
-        return frozenset({self.column})
-
-    def numbers(self, target: Node, codes: Codes, *, rng: Rng) -> Targets:  # noqa: ARG002
-        return draw_numbers(codes[self.column], self.edges, self.exponent, rng=rng)
+        return (self.bins,) if self.null is None else (self.bins, LinkColumn(name=self.null, codes=2))
 
     def draw(self, block: RowBlock, targets: TargetRows, *, rng: Rng) -> Targets:
         """The target row of each key, -1 for NULL; of a key to the same table, its place in the block."""

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.schema.unit import Link, LinkKind
+from privbench.spn.fanouts import Edges, draw_numbers
 from privbench.spn.nodes import Node
 
 NULL = -1
@@ -138,6 +139,39 @@ class Carries(Protocol):
 
     def numbers(self, target: Node, codes: Codes, *, rng: Rng) -> NDArray[Any]:
         """The number of each row of a block of the target table."""
+
+
+class NumbersInBins(Protocol):
+    """What links share that carry numbers of rows in bins, fanouts or in-degrees: each is its own `Carries`."""
+
+    __slots__ = ()
+
+    column: str
+    """Of the target table's network: the bin of a row's number."""
+    edges: Edges  # (bins + 1,)
+    exponent: float
+    """Inside a bin P(x) ~ x**-exponent."""
+
+    @property
+    def carries(self) -> Carries:
+        """Target rows carry on their numbers."""
+        return self
+
+    @property
+    def cumulated(self) -> bool:
+        return False
+
+    @property
+    def bins(self) -> LinkColumn:
+        """The column of the bins."""
+        return LinkColumn(name=self.column, codes=len(self.edges) - 1, on_target=True)
+
+    def features(self, target: Node) -> frozenset[str]:  # noqa: ARG002
+        """The bins."""
+        return frozenset({self.column})
+
+    def numbers(self, target: Node, codes: Codes, *, rng: Rng) -> Targets:  # noqa: ARG002
+        return draw_numbers(codes[self.column], self.edges, self.exponent, rng=rng)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

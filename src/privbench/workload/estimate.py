@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from privbench.errors import SpecError
-from privbench.estimation.estimate import cardinality_with_spread
+from privbench.estimation.estimate import cardinality_with_error
 from privbench.model.model import Model
 from privbench.workload.query import Query, Statement
 
@@ -15,21 +15,21 @@ class Estimate:
 
     statement: Statement
     rows: float | None = None
-    spread: float | None = None
-    """The standard error of `rows`, where values were sampled to estimate it."""
+    standard_error: float | None = None
+    """Of `rows`, where values were sampled to estimate it."""
     reason: str | None = None
 
 
 def estimate_cardinality(model: Model, query: Query) -> float:
     """The rows that the query counts on average in databases generated at scale 1.
 
-    SpecError says what the model cannot tell: see `estimation.estimate.cardinality_with_spread`.
+    SpecError says what the model cannot tell: see `estimation.estimate.cardinality_with_error`.
     """
-    return _rows_and_spread(model, query)[0]
+    return _rows_and_error(model, query)[0]
 
 
-def _rows_and_spread(model: Model, query: Query) -> tuple[float, float | None]:
-    return cardinality_with_spread(
+def _rows_and_error(model: Model, query: Query) -> tuple[float, float | None]:
+    return cardinality_with_error(
         model,
         tables={t.alias: t.table for t in query.tables},
         joins=[((j.left.alias, j.left.column), (j.right.alias, j.right.column)) for j in query.joins],
@@ -46,7 +46,7 @@ def _estimated(model: Model, statement: Statement) -> Estimate:
     if statement.query is None:
         return Estimate(statement=statement, reason=statement.reason)
     try:
-        rows, spread = _rows_and_spread(model, statement.query)
-        return Estimate(statement=statement, rows=rows, spread=spread)
+        rows, error = _rows_and_error(model, statement.query)
+        return Estimate(statement=statement, rows=rows, standard_error=error)
     except SpecError as error:
         return Estimate(statement=statement, reason=str(error))

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privbench.methods.domains.columns import Place, SearchedColumns, tail_share
+from privbench.methods.domains.columns import SearchedColumns, tail_share
 from privbench.privacy.calibrate import drawable, noise_of, threshold_of
 from privbench.privacy.events import PrivacyMeasure
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import LARGEST_SCALE
 from privbench.privacy.queries import ENTITY_WEIGHT
+from privbench.schema.tables import Place
 from privbench.schema.types import Kind, SqlType
 
 SHARES = {

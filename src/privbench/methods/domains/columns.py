@@ -15,10 +15,9 @@ from privbench.privacy.features import Feature, cell, magnitude, present, step, 
 from privbench.privacy.ledger import Scope
 from privbench.privacy.queries import Counts, FrequentValues, HeavyHitters, Histogram
 from privbench.privacy.vault import Measured, Vault
+from privbench.schema.tables import Place
 from privbench.schema.types import SqlType
 
-Place = tuple[str, str]
-"""A table and a column."""
 SCOPE = "domains"
 """How the ledger calls all of it."""
 FREQUENT_QUERIES = 2

@@ -18,11 +18,12 @@ from privbench.methods.domains.bounds import NARROW, Bounds, find_bounds
 from privbench.methods.domains.budget import SearchBudget
 from privbench.methods.domains.cells import cut
 from privbench.methods.domains.coarse import coarse_domain
-from privbench.methods.domains.columns import SCOPE, Place, SearchedColumns
+from privbench.methods.domains.columns import SCOPE, SearchedColumns
 from privbench.methods.domains.search import EASY, measure_bins, measure_grid, narrowed, ticks_on, zoom
 from privbench.methods.domains.strings import list_domain, measure_more, measure_strings
 from privbench.privacy.vault import Measured, Vault
 from privbench.schema.domain import Domain
+from privbench.schema.tables import Place
 from privbench.schema.types import Kind, SqlType
 
 PARTS = 8

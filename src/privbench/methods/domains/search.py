@@ -17,9 +17,10 @@ from privbench.encode.magnitude import steps_of
 from privbench.methods.domains.bounds import NARROW, Bounds, find_step
 from privbench.methods.domains.budget import HEAVY_HITTERS
 from privbench.methods.domains.cells import Cells, cut_heavy, doubling_cells, equal_cells, merge_light, occupied
-from privbench.methods.domains.columns import Place, SearchedColumns
+from privbench.methods.domains.columns import SearchedColumns
 from privbench.privacy.vault import Measured
 from privbench.schema.domain import Domain
+from privbench.schema.tables import Place
 from privbench.schema.types import Kind
 
 EASY = 256

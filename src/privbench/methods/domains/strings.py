@@ -13,8 +13,9 @@ from math import sqrt
 from privbench.encode.guess import guess_shape
 from privbench.encode.listed import unlisted
 from privbench.methods.domains.coarse import coarse_domain
-from privbench.methods.domains.columns import Place, SearchedColumns
+from privbench.methods.domains.columns import SearchedColumns
 from privbench.schema.domain import Domain, Values
+from privbench.schema.tables import Place
 from privbench.schema.types import SqlType
 
 HOPEFUL = 0.25

@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.encode.grid import one_array, whole_numbers
-from privbench.io.base import Source, arrow_schema
+from privbench.io.base import Source, read_whole
 from privbench.model.order import ids_are_public, is_numbered
 from privbench.schema.tables import Column, Table
 from privbench.schema.types import Kind
@@ -65,5 +65,4 @@ def _ranks(numbers: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _read(source: Source, table: Table, column: Column) -> pa.ChunkedArray:
-    one = Table(name=table.name, columns=(column,))
-    return pa.Table.from_batches(source.read(one), schema=arrow_schema(one)).column(0)
+    return read_whole(source, table.name, [column]).column(0)

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from privbench.encode.keys import NULL, KeyIndex, entities_by_owner, own_entities
 from privbench.errors import DataError
-from privbench.io.base import Source
+from privbench.io.base import Source, read_whole
 from privbench.schema.inside import candidates_inside
-from privbench.schema.tables import ForeignKey, Table
+from privbench.schema.tables import ForeignKey
 from privbench.schema.unit import Protection
 
 NEARLY_ALL = 0.99
@@ -97,8 +97,5 @@ class _Entities:
         if name not in self._read:
             table = self._protection.schema.table(name)
             names = {c for key in table.keys for c in key} | {c for k in table.foreign_keys for c in k.columns}
-            columns = tuple(c for c in table.columns if c.name in names)
-            schema = pa.schema([pa.field(c.name, c.type.arrow) for c in columns])
-            batches = self._source.read(Table(name=name, columns=columns))
-            self._read[name] = pa.Table.from_batches(batches, schema=schema)
+            self._read[name] = read_whole(self._source, name, (c for c in table.columns if c.name in names))
         return self._read[name]
