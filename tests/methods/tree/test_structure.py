@@ -116,6 +116,23 @@ def test_none_ends_a_round() -> None:
     assert all({pair.first.feature.name, pair.second.feature.name} <= OWN for pair in among_own)
 
 
+class Taste(Whims):
+    """Chooses these pairs whenever they are offered, and no other."""
+
+    def __init__(self, *liked: set[str]) -> None:
+        super().__init__(1, 0.0)
+        self._liked = liked
+
+    def choose(self, pairs: Sequence[Pair], amount: Fraction) -> Pair | None:
+        self.asked.append(pairs)
+        return next((p for p in pairs if {p.first.feature.name, p.second.feature.name} in self._liked), None)
+
+
+def test_own_columns_that_depend_on_nothing_else_are_found_though_another_depends_on_what_is_given() -> None:
+    structure = grown(Taste({"c4", "c0"}, {"c1", "c2"}), candidates([4] * 6, 4), 3, 30)
+    assert set(structure.pairs) == {(4, 0), (1, 2)}
+
+
 def test_each_pair_is_offered_once_and_always_as_the_same_object() -> None:
     """So that its table is counted once, and choices can be told apart by identity."""
     whims = Whims(5, 0.0)
