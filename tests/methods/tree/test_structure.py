@@ -123,7 +123,7 @@ class Taste(Whims):
         super().__init__(1, 0.0)
         self._liked = liked
 
-    def choose(self, pairs: Sequence[Pair], amount: Fraction) -> Pair | None:
+    def choose(self, pairs: Sequence[Pair], _: Fraction) -> Pair | None:
         self.asked.append(pairs)
         return next((p for p in pairs if {p.first.feature.name, p.second.feature.name} in self._liked), None)
 
