@@ -37,7 +37,9 @@ _ENDINGS: dict[str, tuple[str, ...]] = {
     "company": ("company", "company name", "companyname", "employer", "organisation", "organization", "manufacturer"),
     "sentence": ("description", "comment", "comments", "note", "notes", "remark", "remarks", "biography", "summary"),
     "title": ("title", "headline", "subject"),
-    "name": ("country", "state", "province", "region", "district", "county"),
+    "country": ("country", "country name", "nation"),
+    "region": ("state", "province", "region", "district", "county"),
+    "postcode": ("postcode", "post code", "postal code", "postalcode", "zip", "zip code", "zipcode"),
     "hex": ("md5", "sha1", "sha256", "hash", "checksum", "digest"),
 }
 _NOT_BEFORE = {"address": ("mac", "wallet", "bitcoin", "memory", "web", "ip", "mail"), "title": ("job", "courtesy")}
@@ -70,12 +72,24 @@ _MATCHING = {
     "ip": r"^\d{1,3}(\.\d{1,3}){3}$",
     "phone": r"^[-+()./ 0-9xX]{6,}$",
     "hex": r"^[0-9a-fA-F]{8,}$",
+    "postcode": r"^[ 0-9A-Za-z-]*[0-9][ 0-9A-Za-z-]*$",
     "name": _CAPITALISED,
 }
 """What nearly all values look like where a shape is right."""
 _SURE = ("uuid", "email", "url", "ip")
 """Shapes that are told by the values alone."""
-_LETTERED = ("person", "first_name", "last_name", "city", "company", "address", "title", "sentence")
+_LETTERED = (
+    "person",
+    "first_name",
+    "last_name",
+    "city",
+    "region",
+    "country",
+    "company",
+    "address",
+    "title",
+    "sentence",
+)
 _LETTERS = r"\pL"
 _MOST_OFF = 0.02
 _MOST_OFF_NAMES = 0.2
@@ -179,7 +193,7 @@ def _suits(shape: str, column: str, kind: SqlType) -> bool:
     """Tell whether the type leaves a shape that a name suggests any sense."""
     if shape == "hex":
         return kind.length in _HEX_LENGTHS
-    if shape == "name":
+    if shape in ("country", "region"):
         return kind.length is None or kind.length >= ROOMY
     names, short = _TITLES
     return column.lower() not in names or kind.length is None or kind.length >= short

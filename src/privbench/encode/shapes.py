@@ -101,16 +101,20 @@ def _ip() -> _Levels:
     return [[(("10.",), octets, (".",), octets, (".",), hosts)]]
 
 
-def _city() -> _Levels:
-    cities, directions = wordlists.CITIES, wordlists.DIRECTIONS
-    joined = (cities, ("-",), cities)
-    return [
-        [(cities,)],
-        [(directions, (" ",), cities)],
+def _places(names: Sequence[str]) -> Callable[[], _Levels]:
+    joined, directions = (names, ("-",), names), (wordlists.DIRECTIONS, (" ",))
+    return lambda: [
+        [(names,)],
+        [(*directions, names)],
         [joined],
-        [(directions, (" ",), *joined)],
-        [(directions, (" ",), *joined, ("-",), cities)],
+        [(*directions, *joined)],
+        [(*directions, *joined, ("-",), names)],
     ]
+
+
+def _postcode() -> _Levels:
+    five = (_numbers(2), _numbers(3))
+    return [[five], [(*five, ("-",), _numbers(4))], [(*five, ("-",), _numbers(4), _numbers(2))]]
 
 
 def _address() -> _Levels:
@@ -139,14 +143,17 @@ _COMPOSED: dict[str, Callable[[], _Levels]] = {
     "person": _person,
     "first_name": _hyphened(wordlists.FIRST_NAMES),
     "last_name": _hyphened(wordlists.LAST_NAMES),
-    "city": _city,
+    "city": _places(wordlists.CITIES),
+    "region": _places(wordlists.REGIONS),
+    "country": _places(wordlists.COUNTRIES),
+    "postcode": _postcode,
     "address": _address,
     "company": _company,
 }
 _SPELLED = {"hex": HEXADECIMAL, "word": SYLLABLES, "name": NAME, "title": TITLE, "sentence": SENTENCE}
 SHAPES = (*_COMPOSED, *_SPELLED)
 """The names of all shapes; any other one is a pattern."""
-SHARED = ("first_name", "last_name", "city", "ip")
+SHARED = ("first_name", "last_name", "city", "region", "country", "postcode", "ip")
 """Shapes whose strings many rows have in common."""
 
 

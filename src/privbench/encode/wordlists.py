@@ -66,6 +66,35 @@ CITIES = tuple(
     """.split()  # noqa: SIM905
 )
 
+COUNTRIES = tuple(
+    """
+    Germany France Brazil Canada India Japan China Italy Spain Mexico Australia Russia Poland Sweden Norway Denmark
+    Finland Austria Switzerland Belgium Netherlands Portugal Greece Ireland Turkey Egypt Nigeria Kenya Argentina Chile
+    Colombia Peru Indonesia Philippines Thailand Vietnam Malaysia Singapore Israel Ukraine Romania Hungary Bulgaria
+    Croatia Serbia Slovakia Slovenia Estonia Latvia Lithuania Iceland Luxembourg Malta Cyprus Morocco Algeria Tunisia
+    Ghana Ethiopia Uganda Tanzania Zambia Zimbabwe Botswana Namibia Angola Mozambique Senegal Cameroon Rwanda Mali
+    Pakistan Bangladesh Nepal Mongolia Kazakhstan Uzbekistan Iran Iraq Jordan Lebanon Kuwait Qatar Oman Yemen Cuba
+    Jamaica Haiti Panama Honduras Guatemala Nicaragua Ecuador Bolivia Paraguay Uruguay Venezuela Guyana Suriname Fiji
+    Samoa Tonga Laos Cambodia Myanmar Bhutan Armenia Georgia Azerbaijan Albania Moldova Belarus Andorra Monaco Gabon
+    Benin Togo Niger Chad Sudan Somalia Eritrea Malawi Lesotho Liberia Gambia Guinea Burundi Madagascar Mauritius
+    """.split()  # noqa: SIM905
+)
+
+REGIONS = tuple(
+    """
+    California Texas Florida Ontario Bavaria Quebec Victoria Queensland Tuscany Andalusia Catalonia Normandy Brittany
+    Provence Saxony Hesse Holland Zeeland Utrecht Flanders Wallonia Tyrol Styria Carinthia Bern Ticino Lombardy
+    Piedmont Liguria Umbria Sicily Sardinia Calabria Apulia Veneto Galicia Aragon Castile Navarre Cornwall Devon
+    Dorset Essex Kent Norfolk Suffolk Surrey Sussex Yorkshire Cheshire Cumbria Durham Lincolnshire Scotland Wales
+    Ulster Leinster Munster Connacht Jutland Zealand Scania Lapland Karelia Silesia Mazovia Pomerania Bohemia Moravia
+    Transylvania Thrace Macedonia Crete Anatolia Punjab Gujarat Kerala Assam Bihar Odisha Rajasthan Java Sumatra Bali
+    Luzon Hokkaido Kanto Kansai Kyushu Shikoku Sichuan Yunnan Hunan Hubei Shandong Alberta Manitoba Saskatchewan
+    Newfoundland Alaska Arizona Colorado Georgia Idaho Illinois Indiana Iowa Kansas Kentucky Louisiana Maine Maryland
+    Michigan Minnesota Missouri Montana Nebraska Nevada Ohio Oklahoma Oregon Pennsylvania Tennessee Utah Vermont
+    Virginia Washington Wisconsin Wyoming Jalisco Sonora Chiapas Oaxaca Yucatan Bahia Parana Pernambuco Antioquia
+    """.split()  # noqa: SIM905
+)
+
 STREETS = tuple(
     """
     Oak Maple Cedar Pine Elm Park Main Church Mill River Lake Hill Spring Station School High Green Bridge Garden
