@@ -1,5 +1,6 @@
 """Hidden lists: tables whose rows are of the same seasons, from the data to synthetic rows."""
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from privbench.encode.predicate import Between
 from privbench.errors import SpecError
 from privbench.estimation.estimate import cardinality
 from privbench.evaluation.resample import find_ownership
-from privbench.fitting.lists import LISTS_PAY
+from privbench.fitting.lists import LISTS_PAY, with_lists_that_pay
 from privbench.io.open import open_source
 from privbench.report.public import read_public
 from privbench.schema.computed import ComputedOrigin
@@ -238,6 +239,17 @@ def test_declared_rules_of_a_list_are_those_of_its_members_without_it(seasons: P
 def test_a_declared_list_is_used_whatever_the_budget(seasons: Path) -> None:
     assert not _with_list(seasons).drafted_lists()
     assert privbench.fit(_with_list(seasons), source=seasons, epsilon="1").receipt["unit"]["lists"] == ["season"]
+
+
+def test_a_declared_list_stays_where_a_drafted_one_does_not_pay(seasons: Path) -> None:
+    words = _with_list(seasons).model_dump(mode="json", by_alias=True)
+    days = privbench.draft(seasons, unit="player", domains="data").model_dump(mode="json", by_alias=True)["tables"]
+    words["tables"] |= {name: days[name] for name in ("player_year", "pitch")}
+    words["tables"]["season"]["list_of"], words["tables"]["player_year"]["list_of"] = ["bat"], ["pitch"]
+    both = Spec.model_validate(words)
+    assert both.drafted_lists() == ("player_year",)
+    kept = with_lists_that_pay(both, entities=10, epsilon=Fraction(1))
+    assert set(kept.tables) == {"player", "season", "bat", "pitch"}
 
 
 def test_a_list_may_own_a_list(seasons: Path, tmp_path: Path) -> None:

@@ -22,14 +22,12 @@ LISTS_PAY = 10_000
 
 
 def with_lists_that_pay(spec: Spec, *, entities: int, epsilon: Fraction) -> Spec:
-    """The spec, without hidden lists if some were taken from the data and there are too few entities for the budget.
+    """The spec, without hidden lists that were taken from the data if there are too few entities for the budget.
 
     It looks at public numbers alone: under add/remove, where that of entities is private, no such list is used.
     """
-    if not spec.drafted_lists():
-        return spec
     pays = spec.neighbours is Neighbours.REPLACE and entities * epsilon >= LISTS_PAY
-    return spec if pays else spec.without_lists()
+    return spec if pays else spec.without_lists(spec.drafted_lists())
 
 
 class SourceWithLists(Source):

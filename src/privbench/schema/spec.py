@@ -262,16 +262,24 @@ class Spec(Words):
         return self._with_columns({place: {"map": tuple(m), "map_origin": origin} for place, m in maps.items()})
 
     def drafted_lists(self) -> tuple[str, ...]:
-        """Name the hidden lists that were taken from the data: some key of their members is marked so."""
-        return tuple(
-            name
-            for name, table in self.tables.items()
-            if any(k.origin is Origin.DATA for m in table.list_of or () for k in self.tables[m].foreign_keys)
-        )
+        """Name the hidden lists that were taken from the data: the key of a member to the unit is marked so."""
+        lists = {name: table.list_of for name, table in self.tables.items() if table.list_of}
+        entity = self.protection().entity if lists else None
 
-    def without_lists(self) -> "Spec":
-        """Make the spec without hidden lists: the unit owns rows of members, which have the list's columns."""
+        def is_marked(member: str) -> bool:
+            keys = self.tables[member].foreign_keys
+            return any(k.origin is Origin.DATA and k.inside and k.table == entity for k in keys)
+
+        return tuple(name for name, members in lists.items() if any(map(is_marked, members)))
+
+    def without_lists(self, names: Collection[str] | None = None) -> "Spec":
+        """Make the spec without hidden lists: the unit owns rows of members, which have the list's columns.
+
+        Without those of some names only, unless one list owns another: then all of them go.
+        """
         lists = lists_of(self.protection()) if any(table.list_of for table in self.tables.values()) else ()
+        if names is not None and not any(member in {t.name for t in lists} for t in lists for member in t.list_of):
+            lists = tuple(table for table in lists if table.name in names)
         tables = dict(self.tables)
         for table in reversed(lists):  # those that own other lists first: each is then owned by the unit
             words = tables.pop(table.name)
