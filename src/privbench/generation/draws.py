@@ -4,7 +4,7 @@ A block is a range of owner rows with the rows they own, so that rows come out g
 its own random stream. `rows` makes values of them; estimates need no values.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -136,10 +136,10 @@ class Draws:
         for place, span in enumerate(planned):
             yield self._draw(span, _stream(*self._seed, place))
 
-    def redraw(self, block: Block, places: Rows) -> dict[str, Codes]:
-        """New codes for some rows of a block."""
+    def redraw(self, block: Block, places: Rows, columns: Collection[str] | None = None) -> dict[str, Codes]:
+        """New codes for some rows of a block, of all columns or of some."""
         given = None if block.given is None else {name: codes[places] for name, codes in block.given.items()}
-        return sample(self._model.network, len(places), block.rng, given=given)
+        return sample(self._model.network, len(places), block.rng, given=given, wanted=columns)
 
     def _find_owner_blocks(self, rows: int, scale: float, *, exact: bool) -> OwnerBlocks | None:
         children = None if self._owner is None else self._model.links[self._owner.name].with_owner

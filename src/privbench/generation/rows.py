@@ -168,7 +168,7 @@ class PrivateRows:
         self, block: Block, places: Places, columns: Collection[str] | None, now: Mapping[str, pa.Array]
     ) -> dict[str, pa.Array]:
         """New codes for some rows, in some columns or in all that were not used yet, and the values of the columns."""
-        codes = self._draws.redraw(block, places)
+        codes = self._draws.redraw(block, places, columns)
         names = block.codes.keys() - self._fixed if columns is None else columns
         for name in names:
             block.codes[name][places] = codes[name]
@@ -327,16 +327,18 @@ class PrivateRows:
         A column that goes on from row to row stays as it is; what is relative to a new value is worked out again.
         """
         values: dict[str, pa.Array] = {}
-        codes = self._draws.redraw(block, places)
-        for name in (c for c in unique.columns if c in self._codecs and not self._relative.is_sequence(c)):
+        names = [c for c in unique.columns if c in self._codecs and not self._relative.is_sequence(c)]
+        from_network = attempt < ROUNDS // 3
+        codes = self._draws.redraw(block, places, names) if from_network and names else {}
+        for name in names:
             codec = self._codecs[name]
-            if attempt >= ROUNDS // 3:
+            if not from_network:
                 most = codec.size - (codec.null_code is not None)
                 codes[name] = block.rng.integers(0, most, len(places)).astype(np.uint16)
             drawn = difference(name) if name in self._relative else name
             values[drawn] = codec.decode(codes[name], block.rng, first_row=block.first_row)
             block.codes[name][places] = codes[name]
-        if self._relative:
+        if not values.keys().isdisjoint(self._relative.needed):
             around = {name: before[name].take(pa.array(places)) for name in self._relative.needed} | values
             values |= self._relative.restored(around, partial(self._above, block, places=places))
         for link in self._links:

@@ -1,6 +1,7 @@
 """Work out expressions over the rows of a table, with DuckDB: what a database would say of the same rows."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Self
 
 import duckdb
@@ -32,8 +33,7 @@ class Evaluator:
         self._select = ", ".join(
             f"TRY({e.renamed(self._names.__getitem__).sql(DIALECT)}) AS e{i}" for i, e in enumerate(expressions)
         )
-        self._connection = duckdb.connect(config={"threads": 1})
-        self._connection.execute("SET enable_external_access = false")
+        self._connection = _database().cursor()
         try:  # unknown functions, types that do not go together
             self.values({column: pa.array([], kind) for column, kind in types.items()})
         except duckdb.Error as error:
@@ -56,6 +56,14 @@ class Evaluator:
         self._connection.register("t", table)
         made: pa.Table = self._connection.sql(f"SELECT {self._select} FROM t").to_arrow_table()  # noqa: S608  parsed
         return [column.combine_chunks() for column in made.columns]
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """An empty database that all expressions of this process are worked out in: to open one takes longer than that."""
+    database = duckdb.connect(config={"threads": 1})
+    database.execute("SET enable_external_access = false")
+    return database
 
 
 def without_zone(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

@@ -13,7 +13,7 @@ code of column X in the first row of the same owner. The first row itself, and a
 the last. So first rows are drawn first, then all others.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,12 +35,18 @@ Places = NDArray[np.int64]
 
 
 def sample(
-    node: Node, rows: int, rng: np.random.Generator, *, given: Mapping[str, Codes] | None = None
+    node: Node,
+    rows: int,
+    rng: np.random.Generator,
+    *,
+    given: Mapping[str, Codes] | None = None,
+    wanted: Collection[str] | None = None,
 ) -> dict[str, NDArray[np.uint16]]:
     """Draw that many rows, in random order, as one array of codes per column.
 
     `given` holds a code per row for each of `given_columns(node)`, and fixes the order of the rows; without it these
-    columns are drawn from the contexts of the network.
+    columns are drawn from the contexts of the network. Where only some columns are wanted, the codes of others mean
+    nothing.
 
     >>> leaf = Leaf(column="a", counts=np.array([3.0, 1.0]))
     >>> np.bincount(sample(leaf, 8, np.random.default_rng(0))["a"]).tolist()
@@ -58,7 +64,7 @@ def sample(
             waiting.extend((child, places) for child in current.children)
         elif isinstance(current, CliqueTree):
             # Given columns are never below a sum, so where they matter `places` are all rows.
-            drawn = sample_tree(current, places.size, rng, given=given if current.given else None)
+            drawn = sample_tree(current, places.size, rng, given=given if current.given else None, wanted=wanted)
             for column, codes in drawn.items():
                 out[column][places] = codes
         else:
@@ -113,18 +119,37 @@ def sample_siblings(
 
 
 def sample_tree(
-    tree: CliqueTree, rows: int, rng: np.random.Generator, *, given: Mapping[str, Codes] | None
+    tree: CliqueTree,
+    rows: int,
+    rng: np.random.Generator,
+    *,
+    given: Mapping[str, Codes] | None,
+    wanted: Collection[str] | None = None,
 ) -> dict[str, NDArray[np.uint16]]:
-    """Draw that many rows; `given` holds the codes of the given columns, None draws them from the contexts."""
+    """Draw that many rows; `given` holds the codes of the given columns, None draws them from the contexts.
+
+    Of some columns only, if so wanted, and of those that they depend on.
+    """
     bins = _drawn_contexts(tree, rows, rng) if given is None else _given_bins(tree.given, given, rows)
-    needed = {parent for column in tree.columns for parent in column.parents}
+    columns = tree.columns if wanted is None else _with_ancestors(tree, wanted)
+    needed = {parent for column in columns for parent in column.parents}
     codes: dict[str, NDArray[np.uint16]] = {}
-    for column in tree.columns:
+    for column in columns:
         drawn = draw_bins(column, [bins[parent] for parent in column.parents], rows, rng)
         codes[column.column] = draw_codes(column, drawn, rng)
         if column.column in needed:
             bins[column.column] = drawn
     return codes
+
+
+def _with_ancestors(tree: CliqueTree, wanted: Collection[str]) -> list[Conditional]:
+    """The columns that are wanted and those that they depend on, parents first."""
+    needed, found = set(wanted), list[Conditional]()
+    for column in reversed(tree.columns):
+        if column.column in needed:
+            needed |= set(column.parents)
+            found.append(column)
+    return found[::-1]
 
 
 def _drawn_contexts(tree: CliqueTree, rows: int, rng: np.random.Generator) -> dict[str, NDArray[np.uint16]]:
