@@ -23,8 +23,9 @@ BROKEN_BY_CHANCE = 0.1
 """A rule is worth stating if at least this share of rows would break it with the other column of another row."""
 FEWEST_ROWS = 200
 """Rows in which both columns have a value: fewer say little about the next one."""
-EXCEPTIONS = 0.001
-"""The share of rows that may break a rule, which will hold in all synthetic rows."""
+EXCEPTIONS, OF_LIST = 0.001, 0.005
+"""The share of rows that may break a rule, which will hold in all synthetic rows; of hidden lists, which have rows of
+several tables, more of them: a player may be paid after the last game, and yet bats before it."""
 FEWEST_STRICT = 1_000
 """Rows without a single tie that make a rule strict."""
 YEARS = (1500, 2200)
@@ -133,8 +134,12 @@ def _held(tables: TablesInSql, table: Table, joins: str, pairs: Sequence[Pair]) 
     return [
         _Rule(low=low, high=high, strict=not equal and below >= FEWEST_STRICT, breaking=above)
         for (low, high), above, equal, below in zip(likely, sure[::3], sure[1::3], sure[2::3], strict=True)
-        if equal + below >= FEWEST_ROWS and above <= EXCEPTIONS * (equal + below)
+        if equal + below >= FEWEST_ROWS and above <= _exceptions(table) * (equal + below)
     ]
+
+
+def _exceptions(table: Table) -> float:
+    return OF_LIST if table.list_of else EXCEPTIONS
 
 
 def _likely(tables: TablesInSql, table: Table, joins: str, pairs: Sequence[Pair]) -> list[Pair]:
@@ -157,7 +162,7 @@ def _likely(tables: TablesInSql, table: Table, joins: str, pairs: Sequence[Pair]
         by_chance = (lows[1:] > highs[:-1]).sum(axis=0)
         rows = (~np.isnan(highs[:-1])).sum(axis=0)
         shares = by_chance / np.maximum(rows, 1)
-        kept = np.flatnonzero((broken <= 1) & (shares > BROKEN_BY_CHANCE))
+        kept = np.flatnonzero((broken <= 2 * _exceptions(table) * len(values)) & (shares > BROKEN_BY_CHANCE))
         broken_by_chance += [(float(shares[i]), of[i]) for i in kept]
     ranked = sorted(broken_by_chance, key=lambda found: -found[0])
     return [pair for _, pair in ranked[: 4 * MOST_RULES]]
