@@ -158,6 +158,33 @@ def test_events_on_days_of_their_own_have_none(tmp_path: Path) -> None:
     assert set(spec.tables) == {"patient", "lab"}
 
 
+def test_a_rule_of_a_list_may_have_a_few_more_exceptions(tmp_path: Path) -> None:
+    """Three of a thousand seasons come after the last year, all of them of pitchers: too many for a table alone."""
+    rng = np.random.default_rng(4)
+    rows = np.array([(p, n) for p in range(1000) for n in range(int(rng.integers(2, 9)))])
+    player, number = rows.T
+    first = rng.integers(1950, 2000, 1000)
+    last = first + rng.integers(8, 12, 1000)
+    year = first[player] + number
+    late = np.flatnonzero(rng.random(len(rows)) < 0.003)
+    year[late] = last[player[late]] + 1 + np.arange(len(late))
+    bats = np.setdiff1d(np.arange(len(rows)), late)
+    ddl = SEASONS.replace("height INTEGER NOT NULL", "last_year INTEGER NOT NULL")
+    zeros = np.zeros(len(rows), np.int64)
+    source = _write(
+        tmp_path / "s",
+        ddl,
+        {
+            "player": {"id": range(1000), "last_year": last},
+            "bat": {"player": player[bats], "year": year[bats], "team": zeros[bats], "hits": zeros[bats]},
+            "pitch": {"player": player, "year": year, "team": zeros, "wins": zeros},
+        },
+    )
+    spec = privbench.draft(source, unit="player", domains="data")
+    assert spec.tables["player_year"].list_of == ("bat", "pitch")
+    assert "year < player.last_year" in [rule.check for rule in spec.tables["player_year"].rules]
+
+
 def test_values_that_do_not_agree_are_no_columns_of_the_list(seasons: Path, tmp_path: Path) -> None:
     folder = tmp_path / "other"
     folder.mkdir()
