@@ -49,9 +49,14 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_source(tmp_path_factory.mktemp("derived") / "source", SHOPS)
 
 
+def drafted(source: Path) -> Spec:
+    """Domains from the data, and nothing else that could be found there: it is left to the fit."""
+    return draft(source, unit="shop", domains="data", find=False).model_copy(update={"method": {}})
+
+
 @pytest.fixture(scope="module")
 def model(source: Path) -> Model:
-    return fit(draft(source, unit="shop", domains="data", find=False), epsilon=EPSILON, entropy=SeededEntropy())
+    return fit(drafted(source), epsilon=EPSILON, entropy=SeededEntropy())
 
 
 def shown(table: str, column: str, equals: Equals) -> str:
@@ -132,7 +137,7 @@ def test_what_was_found_is_from_an_earlier_release_in_the_next_fit(model: Model,
 
 @pytest.mark.slow
 def test_domains_are_not_searched_for_what_was_found(source: Path) -> None:
-    spec = draft(source, unit="shop", domains="data", find=False)
+    spec = drafted(source)
     private = spec.with_domains(
         {("line", "hue"): (None, Origin.PRIVATE), ("shop", "sales"): (None, Origin.PRIVATE)}  # type: ignore[dict-item]
     )
@@ -145,7 +150,7 @@ def test_domains_are_not_searched_for_what_was_found(source: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", [{"name": "tree", "find": False}, {"name": "independent"}])
 def test_no_test_is_made_unless_wanted(source: Path, method: dict[str, object]) -> None:
-    spec = draft(source, unit="shop", domains="data", find=False).model_copy(update={"method": method})
+    spec = drafted(source).model_copy(update={"method": method})
     model = fit(spec, epsilon=EPSILON, entropy=SeededEntropy())
     assert comparisons(model) == set()
     assert computed_columns(model.protection) == ()
@@ -153,14 +158,14 @@ def test_no_test_is_made_unless_wanted(source: Path, method: dict[str, object]) 
 
 @pytest.mark.slow
 def test_no_test_is_made_with_little_budget_or_where_entities_come_and_go(source: Path) -> None:
-    spec = draft(source, unit="shop", domains="data", find=False)
+    spec = drafted(source)
     assert comparisons(fit(spec, epsilon="20", entropy=SeededEntropy())) == set()
     free = spec.model_copy(update={"neighbours": Neighbours.ADD_REMOVE})
     assert candidates_to_test(free, free.protection(), method_settings(free)) == ()
 
 
 def test_what_is_tested_follows_from_the_schema(source: Path) -> None:
-    spec = draft(source, unit="shop", domains="data", find=False)
+    spec = drafted(source)
     found = candidates_to_test(spec, spec.protection(), method_settings(spec))
     sources = [(candidate, candidate.feature.source) for candidate in found]
     said = {shown(c.table, c.column, source.equals) for c, source in sources if isinstance(source, Agreement)}
@@ -182,12 +187,12 @@ def test_no_rank_is_looked_for_where_an_owner_has_one_row(tmp_path: Path) -> Non
         shop="id\n1\n2",
         permit="shop_id,void\n1,0\n2,0",
     )
-    spec = draft(source, unit="shop", domains="data", find=False)
+    spec = drafted(source)
     assert candidates_to_test(spec, spec.protection(), method_settings(spec)) == ()
 
 
 def test_the_plan_says_what_tests_cost(source: Path) -> None:
-    spec: Spec = draft(source, unit="shop", domains="data", find=False)
+    spec: Spec = drafted(source)
     said = plan(spec, epsilon=EPSILON, rows={"shop": SHOPS})
     assert said.finding is not None
     assert {"shop.sales", "line.hue"} <= set(said.finding.columns)

@@ -176,3 +176,11 @@ def test_keys_that_ascend_with_a_date_are_numbered_by_it(tmp_path: Path) -> None
 def test_other_keys_are_not(day: str, key: str, id_: str, tmp_path: Path) -> None:
     spec = draft(_orders(tmp_path / "d", day=day, key=key, id_=id_), unit="customer", domains="data")
     assert spec.tables["orders"].numbered_by is None
+
+
+def test_without_finding_no_fit_looks_either(tmp_path: Path) -> None:
+    source = _database(
+        tmp_path / "d", "CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER)", "INSERT INTO t VALUES (1, 2)"
+    )
+    assert draft(source, domains="data", find=False).method == {"name": "tree", "find": False}
+    assert draft(source, domains="data").method == {}

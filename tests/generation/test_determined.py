@@ -107,6 +107,7 @@ def test_a_map_of_numbers_is_made_though_numbers_are_looked_at(tmp_path: Path) -
         base.execute("INSERT INTO player SELECT i, i % 30 FROM range(2000) r(i)")
         base.execute("INSERT INTO season SELECT i, i // 2, i % 10, (i % 10) // 5 FROM range(4000) r(i)")
     words = draft(tmp_path / "s.duckdb", unit="player", domains="data", find=False).model_dump(by_alias=True)
+    words["method"] = {}
     words["tables"]["season"]["columns"]["era"]["determined_by"] = "year"
     spec = Spec.model_validate(words)
     planned = plan(spec, epsilon="8", rows={"player": 2000, "season": 4000})

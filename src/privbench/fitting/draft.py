@@ -31,6 +31,7 @@ from privbench.fitting.tables_in_sql import TablesInSql
 from privbench.io.base import Source, read_whole
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
+from privbench.methods.registry import DEFAULT
 from privbench.model.arguments import check_lists
 from privbench.rules.evaluate import Evaluator
 from privbench.rules.row_rules import why_not
@@ -77,7 +78,8 @@ def draft(
     each as (table, column). `owners` names the owner key of a table by its columns, `lookups` the table whose rows
     reference those of a lookup. With domains from the data, the draft also says what else holds there, unless
     `find` is off: columns that follow from others or lie close to them, rules, numbering, keys and lists inside the
-    entity. `tell` hears, by table and column, how many rows disagree.
+    entity. With `find` off, no fit looks for any of this with budget, either. `tell` hears, by table and column, how
+    many rows disagree.
 
     Example::
 
@@ -141,7 +143,14 @@ def draft(
                 tables = with_rules(sql, protection, tables, tell=tell)
                 tables = with_relative(with_rows, protection, tables, entities=look.entities, tell=tell)
                 tables = with_bounds(sql, protection, tables)
-    return Spec(source=str(source), unit=protection.entity, neighbours=neighbours, orphans=orphans, tables=tables)
+    return Spec(
+        source=str(source),
+        unit=protection.entity,
+        neighbours=neighbours,
+        orphans=orphans,
+        tables=tables,
+        method={} if find else {"name": DEFAULT, "find": False},
+    )
 
 
 def _refuse_guesses(protection: Protection) -> None:
