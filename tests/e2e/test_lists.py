@@ -128,13 +128,14 @@ CREATE TABLE lab (id INTEGER PRIMARY KEY, patient INTEGER NOT NULL REFERENCES pa
 _DAYS = "SELECT COUNT(*) / COUNT(DISTINCT (patient, taken)) FROM '{0}/lab.parquet'"
 
 
-def _events(folder: Path, *, same_day: bool) -> Path:
-    """Tests of patients, three on a day on one ward, or each on a day of its own."""
-    tests = np.arange(9 * 2000)
+def _events(folder: Path, *, same_day: bool, patients: int = 2000, in_time: bool = False) -> Path:
+    """Tests of patients, three on a day on one ward, or each on a day of its own; numbered by patient or in time."""
+    tests = np.arange(9 * patients)
     visit = tests // 3 if same_day else tests
     day = pa.array((18000 + visit * 7919 % 900).astype(np.int32), pa.date32())
-    values = {"id": tests, "patient": tests // 9, "taken": day, "ward": visit % 5, "test": tests % 3}
-    return _write(folder, EVENTS, {"patient": {"id": range(2000), "sex": np.arange(2000) % 2}, "lab": values})
+    place = np.argsort(np.argsort(day.cast(pa.int32()).to_numpy(), kind="stable")) if in_time else tests
+    values = {"id": place, "patient": tests // 9, "taken": day, "ward": visit % 5, "test": tests % 3}
+    return _write(folder, EVENTS, {"patient": {"id": range(patients), "sex": np.arange(patients) % 2}, "lab": values})
 
 
 def test_events_of_one_day_have_a_list_of_days(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -151,6 +152,20 @@ def test_events_of_one_day_have_a_list_of_days(tmp_path: Path, capsys: pytest.Ca
     assert duckdb.sql(wards.format("COUNT(DISTINCT ward) > 1")).fetchall() == [(0,)]
     show_bundle(tmp_path / "b", model, rows, scale=1, as_json=False)
     assert "patient_taken" not in capsys.readouterr().out
+
+
+def test_events_with_a_list_of_days_are_numbered_by_them(tmp_path: Path) -> None:
+    spec = privbench.draft(_events(tmp_path / "one", same_day=True, in_time=True), unit="patient", domains="data")
+    assert (spec.tables["patient_taken"].list_of, spec.tables["lab"].numbered_by) == (("lab",), "taken")
+    privbench.generate(privbench.fit(spec, epsilon="8"), tmp_path / "b", seed=1)
+    inverted = "SELECT COUNT(*) FROM (SELECT taken < LAG(taken) OVER (ORDER BY id) AS before FROM '{}') WHERE before"
+    assert duckdb.sql(inverted.format(tmp_path / "b" / "data" / "lab.parquet")).fetchall() == [(0,)]
+
+
+@pytest.mark.parametrize("patients", [0, 20])
+def test_of_few_events_nothing_is_said(tmp_path: Path, patients: int) -> None:
+    source = _events(tmp_path / "one", same_day=True, patients=patients)
+    assert set(privbench.draft(source, unit="patient", domains="data").tables) == {"patient", "lab"}
 
 
 def test_events_on_days_of_their_own_have_none(tmp_path: Path) -> None:

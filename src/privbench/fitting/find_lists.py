@@ -26,6 +26,8 @@ AGREE = 0.99
 """A column is the list's if its values agree in at least this share of the list rows that several rows have."""
 SHARED_TIMES = 0.7
 """Events have a list if their owners have at most this part of the different times that chance would give them."""
+FEWEST_EVENTS = 200
+"""Of fewer rows it cannot be told from chance."""
 _TIMES = (Kind.DATE, Kind.TIMESTAMP)
 
 
@@ -86,7 +88,9 @@ def _find_list(
 def _list_of_times(source: Source, protection: Protection, table: Table) -> FoundList | None:
     """The list of an event table by the time that the fewest different ones of each owner have, if they share any."""
     owner = protection.owners[table.name].columns
-    times = [c for c in table.columns if c.type.kind in _TIMES and c.computed is None and _common([table])(c)]
+    times = [c for c in table.columns if c.type.kind in _TIMES and _common([table])(c)]
+    if not times or source.rows(table.name) < FEWEST_EVENTS:
+        return None
     rows = _read(source, table, lambda c: c.name in owner or _common([table])(c))
     shares = {c.name: _different_times(rows, owner, c.name) for c in times if not rows.column(c.name).null_count}
     time = min(shares, key=lambda name: shares[name], default=None)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from privbench.encode.grid import one_array, whole_numbers
 from privbench.io.base import Source, read_whole
 from privbench.model.order import ids_are_public, is_numbered
+from privbench.schema.lists import listed_columns
 from privbench.schema.tables import Column, Table
 from privbench.schema.types import Kind
 from privbench.schema.unit import Protection
@@ -21,7 +22,8 @@ _DATES = frozenset({Kind.DATE, Kind.TIMESTAMP})
 
 def find_numbering(source: Source, protection: Protection, table: Table) -> str | None:
     """The date or timestamp of a private table in whose order its keys ascend, if there is one."""
-    dates = [c for c in table.columns if c.name in table.attributes and c.type.kind in _DATES]
+    there = {*table.attributes, *listed_columns(protection, table.name)}
+    dates = [c for c in table.columns if c.name in there and c.type.kind in _DATES]
     if not dates or not _can_be_numbered(protection, table):
         return None
     key = table.column(table.primary_key[0])

@@ -7,6 +7,7 @@ that every column that holds such keys has to be changed in the end: `renumbered
 from privbench.errors import SpecError
 from privbench.model.order import ids_are_public, is_numbered
 from privbench.schema.computed import computed_from, equal_columns, late_columns
+from privbench.schema.lists import listed_columns
 from privbench.schema.spec import Spec
 from privbench.schema.tables import Place, Table
 from privbench.schema.types import Kind
@@ -87,5 +88,5 @@ def _check_table(spec: Spec, protection: Protection, table: Table) -> None:
     if (table.name, column) in late_columns(protection):
         raise SpecError(f"{where}: is computed only when all keys are there. Name another column, or take it out.")
     keys = {*table.primary_key, *(c for key in table.foreign_keys for c in key.columns)}
-    if column in keys:
+    if column in keys - listed_columns(protection, table.name):
         raise SpecError(f"{where}: is a key, and keys have no order before they are numbered. Name another column.")

@@ -15,6 +15,17 @@ def lists_of(protection: Protection) -> tuple[Table, ...]:
     return tuple(t for name in reversed(protection.order) if (t := protection.schema.table(name)).list_of)
 
 
+def listed_columns(protection: Protection, table: str) -> set[str]:
+    """The columns of a table that have values of their own in its hidden list: those of its key into it but the unit's.
+
+    They are in a key, and yet no row numbers: a year, a day.
+    """
+    key = protection.owners.get(table)
+    if key is None or not (of := protection.schema.table(key.table)).list_of:
+        return set()
+    return {column for column, there in zip(key.columns, key.references, strict=True) if there in of.attributes}
+
+
 def check_lists(protection: Protection) -> None:
     """Refuse a list that cannot be read from its members. Raises SpecError naming its path in the spec.
 
