@@ -144,7 +144,12 @@ def _likely(tables: TablesInSql, table: Table, joins: str, candidates: Sequence[
 
 
 def _near(values: _Numbers, expected: _Numbers, kind: SqlType) -> NDArray[np.bool_]:
-    """Where values are the expected ones when these are written as a type; two NULLs are the same."""
+    """Where values are the expected ones when these are written as a type; two NULLs are the same.
+
+    >>> from privbench.schema.types import parse_type
+    >>> _near(np.array([2.35, 2.35, np.nan]), np.array([2.354, 2.36, np.nan]), parse_type("DECIMAL(8,2)")).tolist()
+    [True, False, True]
+    """
     near: _Numbers | float = 0.0
     if kind.kind is Kind.FLOAT:
         near = 1e-6 * np.maximum(np.abs(values), 1)
