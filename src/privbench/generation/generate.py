@@ -4,6 +4,7 @@ All of it is post-processing: only the model is read, so it can be repeated, wit
 formats, at no cost in privacy. The same model, scale and seed give the same data files, byte for byte.
 """
 
+import logging
 import secrets
 from collections.abc import Iterator
 from contextlib import closing
@@ -25,9 +26,11 @@ from privbench.io.staging import check_target, private_folder, staged
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import format_of, model_of
 from privbench.model.model import Model
+from privbench.schema.lists import lists_of
 from privbench.schema.tables import Table
 from privbench.schema.unit import Role
 
+_logger = logging.getLogger(__name__)
 SCALES = (0.01, 1000.0)
 """Smallest and largest scale factor."""
 
@@ -108,7 +111,15 @@ class _Run:
     def lost(self, rows: Sizes) -> list[str]:
         """What to say of tables that came out smaller than planned, with the rows of the published ones."""
         left_out = {name: counts.left_out for name, counts in self.rule_counts.items()}
-        return lost_rows(self._model, self._planned, rows, left_out)
+        lines = lost_rows(self._model, self._planned, rows, left_out)
+        for table in lists_of(self._model.protection):
+            if lost := left_out.get(table.name, 0):
+                lines.append(
+                    f"{table.name}: {lost:,} rows of this hidden list would have broken a rule and were left out, with "
+                    f"rows of {', '.join(table.list_of)} that belong to them."
+                )
+                _logger.warning("%s", lines[-1])
+        return lines
 
     def batches(self, progress: Progress) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Every batch of every table, with the name of its table; those that are finished in the end come last."""
