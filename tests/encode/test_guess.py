@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privbench.encode.codec import compile_codec
-from privbench.encode.guess import common_pattern, guess_shape
+from privbench.encode.guess import common_pattern, guess_shape, shape_of_values
 from privbench.encode.text import made_up_domain
 from privbench.schema.types import parse_type
 
@@ -76,3 +76,9 @@ def test_a_guess_always_makes_a_domain_that_fits_its_type(name, length, unique, 
 )
 def test_a_pattern_is_what_all_values_have(values, pattern) -> None:
     assert common_pattern(pa.array(values, pa.string())) == pattern
+
+
+def test_codes_of_states_are_no_names_of_regions() -> None:
+    kind = parse_type("VARCHAR(40)")
+    assert shape_of_values("region", kind, pa.array(["NY", "CA", "TX", "VA"]), unique=False) != "region"
+    assert shape_of_values("region", kind, pa.array(["Ohio", "New York", "Texas"]), unique=False) == "region"

@@ -74,26 +74,18 @@ _MATCHING = {
     "hex": r"^[0-9a-fA-F]{8,}$",
     "postcode": r"^[ 0-9A-Za-z-]*[0-9][ 0-9A-Za-z-]*$",
     "name": _CAPITALISED,
+    "region": _CAPITALISED,
+    "country": _CAPITALISED,
 }
 """What nearly all values look like where a shape is right."""
 _SURE = ("uuid", "email", "url", "ip")
 """Shapes that are told by the values alone."""
-_LETTERED = (
-    "person",
-    "first_name",
-    "last_name",
-    "city",
-    "region",
-    "country",
-    "company",
-    "address",
-    "title",
-    "sentence",
-)
+_LETTERED = ("person", "first_name", "last_name", "city", "company", "address", "title", "sentence")
 _LETTERS = r"\pL"
 _MOST_OFF = 0.02
 _MOST_OFF_NAMES = 0.2
 """More of the values of names may look otherwise: there are countries like the USA."""
+_NAMES = ("name", "region", "country")
 _LONGEST_PATTERN = 40
 _CLASSES = (("A", "A", "Z"), ("a", "a", "z"), ("9", "0", "9"))
 
@@ -167,7 +159,7 @@ def _mark(letters: Sequence[str]) -> str | None:
 
 def _agrees(shape: str, values: pa.Array) -> bool:
     if shape in _MATCHING:
-        return _share(values, _MATCHING[shape]) >= 1 - (_MOST_OFF_NAMES if shape == "name" else _MOST_OFF)
+        return _share(values, _MATCHING[shape]) >= 1 - (_MOST_OFF_NAMES if shape in _NAMES else _MOST_OFF)
     return shape not in _LETTERED or _share(values, _LETTERS) >= 1 - _MOST_OFF
 
 
