@@ -6,9 +6,11 @@ import numpy as np
 
 from privbench.privacy.facts import Facts, LinkFacts, TableFacts
 from privbench.privacy.features import (
+    Activity,
     Fanout,
     Feature,
     Own,
+    activity,
     fanout,
     in_degree,
     key_block,
@@ -28,6 +30,10 @@ ALONE = 32
 """Where a computed column says how many rows an owner has, smaller numbers than this have a bin of their own."""
 MOST_IN_DEGREE = 4095
 """Rows that are referenced more often than this count as referenced this often."""
+MOST_ACTIVITY = 2**17 - 1
+"""Rows that own more rows than this, at all levels, count as owning this many."""
+FEWEST_LINKED = 2
+"""A table gets a hub if it has at least so many fanouts and in-degrees."""
 MOST_BLOCKS = 1024
 """Keys into larger public tables are modelled by blocks of rows."""
 
@@ -48,7 +54,19 @@ def _features(facts: Facts, table: str) -> tuple[Feature, ...]:
     inward = facts.links_to(table)
     fanouts = [fanout(link, rows_edges(facts, link)) for link in inward if link.kind is LinkKind.OWNER]
     in_degrees = [in_degree(link, in_degree_edges(link)) for link in inward if draws_targets(facts, link)]
-    return (*columns, *keys, *fanouts, *in_degrees)
+    return (*columns, *keys, *fanouts, *in_degrees, *_hub(facts, table, [*fanouts, *in_degrees]))
+
+
+def _hub(facts: Facts, table: str, linked: list[Feature]) -> list[Feature]:
+    """How many rows a row owns at all levels, where several numbers of rows may depend on it."""
+    several = sum(feature.size > 1 for feature in linked) >= FEWEST_LINKED
+    return [activity(below, fanout_edges(MOST_ACTIVITY))] if several and (below := owner_keys_below(facts, table)) else []
+
+
+def owner_keys_below(facts: Facts, table: str) -> tuple[LinkFacts, ...]:
+    """The owner keys of all tables whose rows those of a table own, directly or through others."""
+    direct = [link for link in facts.links_to(table) if link.kind is LinkKind.OWNER]
+    return tuple(below for link in direct for below in (link, *owner_keys_below(facts, link.table)))
 
 
 def given_features(facts: Facts, table: str, features: Mapping[str, tuple[Feature, ...]]) -> tuple[Feature, ...]:
@@ -58,7 +76,11 @@ def given_features(facts: Facts, table: str, features: Mapping[str, tuple[Featur
         return tuple(public_rows(counts.name, counts.link, counts.codes) for counts in facts.public_counts)
     if link is None:
         return ()
-    above = tuple(of_owner(feature, link) for feature in features[link.target] if feature.in_degree is None)
+    above = tuple(
+        of_owner(feature, link)
+        for feature in features[link.target]
+        if feature.in_degree is None and not isinstance(feature.source, Activity)
+    )
     return above if link.unique else (*above, rank(link))
 
 

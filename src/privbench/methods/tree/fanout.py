@@ -42,16 +42,19 @@ ROUNDS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FanoutShares:
-    """The share of each bin, and the exponent of the density inside bins."""
+    """The share of each bin, the exponent of the density inside bins, and how many bins stand out of the noise."""
 
     shares: Floats
     exponent: float
+    clear: int
 
 
-def fanout_shares(noisy: Floats, noise: Noise, edges: Edges, *, total: float, mean: float | None) -> FanoutShares:
+def fanout_shares(
+    noisy: Floats, noise: Noise, edges: Edges, *, total: float, mean: float | None, rows_weight: float = ROWS_WEIGHT
+) -> FanoutShares:
     """Shares of bins from noisy counts that should add up to `total`; `mean` is that of all numbers, if public."""
     if len(noisy) == 1:
-        return FanoutShares(shares=np.ones(1), exponent=INSIDE)
+        return FanoutShares(shares=np.ones(1), exponent=INSIDE, clear=1)
     kept, tail = _falling(noisy, noise, edges)
     laws = _laws(kept, noisy, noise, edges, tail, total)
 
@@ -59,14 +62,14 @@ def fanout_shares(noisy: Floats, noise: Noise, edges: Edges, *, total: float, me
         return _shares(kept[:tail], laws.tail(weight_of_rows), total)
 
     weight_of_rows = (
-        ROWS_WEIGHT
+        rows_weight
         if mean is None
         else _meeting(mean, ROWS_WEIGHTS, lambda weight_of_rows: _mean(shares(weight_of_rows), edges))
     )
     fitted = shares(weight_of_rows)
     wanted = _mean(fitted, edges) if mean is None else mean
     exponent = _meeting(wanted, SLOPES, lambda exponent: float(fitted @ bin_means(edges, exponent)))
-    return FanoutShares(shares=fitted, exponent=exponent)
+    return FanoutShares(shares=fitted, exponent=exponent, clear=tail if mean is None else len(noisy))
 
 
 def _falling(noisy: Floats, noise: Noise, edges: Edges) -> tuple[Floats, int]:

@@ -12,6 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.methods.tree.coarse import bin_masses, coarse_axis
+from privbench.methods.tree.hub import (
+    HUB_SHARE,
+    Linked,
+    expanded,
+    fit_hub,
+    hub_place,
+    measure_hub,
+    pays,
+    refined,
+)
 from privbench.methods.tree.network import Fitted, Parent, make_network
 from privbench.methods.tree.pairs import (
     Tables,
@@ -23,17 +33,19 @@ from privbench.methods.tree.pairs import (
 )
 from privbench.methods.tree.plan import TablePlan
 from privbench.methods.tree.siblings import FIRST_SHARE, Column, measure_firsts
-from privbench.methods.tree.single import Single, Singles, averaged, estimate, measure_singles
-from privbench.methods.tree.structure import INDEPENDENT, Candidates, Structure, choose_structure
+from privbench.methods.tree.single import Single, Singles, averaged, column_parts, estimate, measure_singles
+from privbench.methods.tree.structure import Candidates, Structure, choose_structure, independent
 from privbench.methods.tree.surroundings import Surroundings
 from privbench.methods.tree.weighed import WeighedTable
-from privbench.privacy.features import Feature
+from privbench.privacy.features import Activity, Fanout, Feature
 from privbench.spn.nodes import Node
 
 Floats = NDArray[np.float64]
 
 LIGHTEST_BIN = 4.0
 """A bin weighs at least this many standard deviations of the noise of a pair's cell."""
+LEAST_REST = Fraction(1, 4)
+"""Columns that are not measured first get at least this part of what is for single columns, where there is a hub."""
 ENOUGH_PAIRS = 0.5
 """With fewer pairs per column than this, a part of the pairs' budget measures single columns again."""
 
@@ -56,30 +68,71 @@ class Task:
     given: Surroundings
     entities: float | None
     means: Mapping[str, float]
+    """Of fanouts by name, where they are public."""
+    most: Mapping[str, float]
+    """The largest means that in-degrees can have, by name, where that is known."""
     plan: TablePlan
 
 
 def learn_table(table: WeighedTable, task: Task, *, amount: Fraction) -> LearntTable:
     """Learn a table for that amount."""
+    task, before, spent = _look_for_hub(table, task, amount=amount * Fraction(task.plan.single_share))
     plan, strata = task.plan, task.given.strata
+    hubs = (amount - spent) * HUB_SHARE if hub_place(task.own) is not None else Fraction(0)
+    amount -= hubs
     ones = amount * Fraction(plan.single_share)
-    measured = measure_singles(table, task.own, strata, amount=ones, paired=plan.pairs > 0)
+    ones = max(ones, spent + ones * LEAST_REST) if hubs else ones
+    measured = _measure_rest(table, task, before, amount=ones - spent)
     singles = estimate(measured, entities=task.entities, means=task.means)
     candidates = _candidates(table, task, singles, noise=(amount - ones or ones) / max(plan.pairs, len(task.own)))
+    hub = measure_hub(table, task.own, singles, amount=hubs)
+    linked, singles = fit_hub(task.own, measured, singles, hub, most=task.most)
+    candidates = replace(candidates, hub=hub_place(task.own), linked=tuple(hub))
     if not plan.pairs:
-        return _finish(task, candidates, INDEPENDENT, measured, singles, {})
+        return _finish(task, candidates, independent(candidates), measured, singles, {}, linked)
     candidates = _with_firsts(table, task.given, candidates, singles, amount=amount * FIRST_SHARE)
     firsts = amount * FIRST_SHARE if candidates.only else Fraction(0)
     each = amount * Fraction(plan.choice_share) / (plan.pairs + len(candidates.only))
     structure = choose_structure(table, candidates, parents=plan.parents, choices=plan.pairs, amount=each)
     left = amount - ones - firsts - each * structure.choices
-    part = Fraction(min(1.0, len(structure.pairs) / (ENOUGH_PAIRS * len(task.own))))
-    tables = measure_pairs(table, candidates, structure, amount=left * part)
+    pairs = [pair for pair in structure.pairs if pair not in linked]
+    part = Fraction(min(1.0, len(pairs) / (ENOUGH_PAIRS * len(task.own))))
+    tables = measure_pairs(table, candidates, pairs, amount=left * part)
     if part < 1:
         again = measure_singles(table, task.own, strata, amount=left * (1 - part), paired=True)
         measured = averaged(measured, again)
         singles = estimate(measured, entities=task.entities, means=task.means)
-    return _finish(task, candidates, structure, measured, singles, tables)
+        linked, singles = fit_hub(task.own, measured, singles, hub, most=task.most)
+    return _finish(task, candidates, structure, measured, singles, tables, linked)
+
+
+def _look_for_hub(table: WeighedTable, task: Task, *, amount: Fraction) -> tuple[Task, list[Single], Fraction]:
+    """Measure fanouts first where there may be a hub, of all that columns get; without long tails there is none.
+
+    Returns the task, with or without the hub, what was measured and what that cost.
+    """
+    if hub_place(task.own) is None:
+        return task, [], Fraction(0)
+    plain = tuple(f for f in task.own if not isinstance(f.source, Activity))
+    parts = column_parts(plain, paired=task.plan.pairs > 0)
+    fanouts = [(f, part) for f, part in zip(plain, parts, strict=True) if isinstance(f.source, Fanout)]
+    spent = amount * Fraction(sum(part for _, part in fanouts) / sum(parts))
+    features = tuple(f for f, _ in fanouts)
+    measured = measure_singles(table, features, task.given.strata, amount=spent, paired=task.plan.pairs > 0)
+    singles = estimate(measured, entities=task.entities, means=task.means)
+    if not pays(measured, singles, task.own):
+        task = replace(task, own=plain)
+    return task, measured, spent
+
+
+def _measure_rest(table: WeighedTable, task: Task, before: list[Single], *, amount: Fraction) -> list[Single]:
+    """All columns: those that were not measured before for that amount."""
+    known = {single.feature: single for single in before}
+    rest = tuple(feature for feature in task.own if feature not in known)
+    if rest:
+        singles = measure_singles(table, rest, task.given.strata, amount=amount, paired=task.plan.pairs > 0)
+        known |= {single.feature: single for single in singles}
+    return [known[feature] for feature in task.own]
 
 
 def _candidates(table: WeighedTable, task: Task, singles: Singles, *, noise: Fraction) -> Candidates:
@@ -124,6 +177,7 @@ def _finish(
     measured: Sequence[Single],
     singles: Singles,
     tables: Tables,
+    linked: Linked,
 ) -> LearntTable:
     counts = tuple(
         consolidated(axis, place, single, c, tables)
@@ -132,37 +186,43 @@ def _finish(
         )
     )
     singles = replace(singles, counts=counts)
-    margins = margins_of(candidates, singles)
+    pairs = _pairs(candidates, structure, margins_of(candidates, singles), tables)
+    fine = refined(candidates)
+    margins = margins_of(fine, singles)
+    pairs = {pair: expanded(masses, pair, candidates, fine, margins) for pair, masses in pairs.items()} | linked
     fitted = []
     for column in structure.sequence(candidates.own):
         stratum = None
         if task.given.strata is not None:
-            stratum = stratum_masses(candidates.axes[column], measured[column], singles.strata, margins[column])
+            stratum = stratum_masses(fine.axes[column], measured[column], singles.strata, margins[column])
         fitted.append(
             Fitted(
                 place=column,
-                axis=candidates.axes[column],
+                axis=fine.axes[column],
                 counts=counts[column],
                 masses=margins[column],
-                parents=[
-                    Parent(place=p, masses=_pair(candidates, p, column, margins, tables))
-                    for p in structure.parents.get(column, ())
-                ],
+                parents=[Parent(place=p, masses=pairs[p, column]) for p in structure.parents.get(column, ())],
                 stratum=stratum,
             )
         )
-    network = make_network(fitted, candidates, task.given)
+    network = make_network(fitted, fine, task.given)
     return LearntTable(
         network=network, exponents=singles.exponents, deviations=singles.deviations, entities=singles.total
     )
 
 
-def _pair(candidates: Candidates, parent: int, column: int, margins: Sequence[Floats], tables: Tables) -> Floats:
-    """The masses of a parent and its column."""
-    return pair_masses(
-        candidates.axes[parent],
-        candidates.axes[column],
-        (margins[parent], margins[column]),
-        tables[parent, column],
-        expected=candidates.only[parent].expected.T if parent in candidates.only else None,
-    )
+def _pairs(
+    candidates: Candidates, structure: Structure, margins: Sequence[Floats], tables: Tables
+) -> dict[tuple[int, int], Floats]:
+    """The masses of each parent and its column, of those that were measured as a pair."""
+    return {
+        (parent, column): pair_masses(
+            candidates.axes[parent],
+            candidates.axes[column],
+            (margins[parent], margins[column]),
+            tables[parent, column],
+            expected=candidates.only[parent].expected.T if parent in candidates.only else None,
+        )
+        for parent, column in structure.pairs
+        if (parent, column) in tables
+    }

@@ -34,7 +34,7 @@ from privbench.privacy.features import Feature
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import LinkKind
 from privbench.spn.fanouts import bin_means
-from privbench.spn.feature_names import COMPONENT, null_column, rows_column
+from privbench.spn.feature_names import COMPONENT, in_degree_column, null_column, rows_column
 from privbench.spn.infer import marginal
 from privbench.spn.nodes import Leaf, Node, Product
 
@@ -111,7 +111,12 @@ class _Database:
         known = self._facts.tables[plan.table].rows if plan.table == self._facts.entity else None
         given = _public_surroundings(plan.given) if children is None else _surroundings(plan, table, children)
         task = Task(
-            own=plan.own, given=given, entities=known, means=_public_means(self._facts, plan.table), plan=plan.settings
+            own=plan.own,
+            given=given,
+            entities=known,
+            means=_public_means(self._facts, plan.table),
+            most=_most_in_degrees(self._facts, plan.table),
+            plan=plan.settings,
         )
         return learn_table(table, task, amount=plan.amount)
 
@@ -180,6 +185,13 @@ def _public_means(facts: Facts, table: str) -> dict[str, float]:
     owners = facts.tables[table].rows
     owned = {k.name: facts.tables[k.table].rows for k in facts.links_to(table) if k.kind is LinkKind.OWNER}
     return {rows_column(name): rows / owners for name, rows in owned.items() if owners and rows is not None}
+
+
+def _most_in_degrees(facts: Facts, table: str) -> dict[str, float]:
+    """The largest mean in-degrees of the entity table: of each entity one key counts."""
+    if table != facts.entity:
+        return {}
+    return {in_degree_column(k.name): 1.0 for k in facts.links_to(table) if k.kind is LinkKind.REFERENCE}
 
 
 TREE = Method(

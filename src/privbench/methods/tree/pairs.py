@@ -11,9 +11,9 @@ from privbench.methods.tree.coarse import bin_masses
 from privbench.methods.tree.pair_shrinkage import rake, shrink
 from privbench.methods.tree.plan import divided
 from privbench.methods.tree.single import Single, Singles
-from privbench.methods.tree.structure import Candidates, Structure
+from privbench.methods.tree.structure import Candidates
 from privbench.methods.tree.weighed import WeighedTable
-from privbench.privacy.features import Axis, Fanout, InDegree
+from privbench.privacy.features import Activity, Axis, Fanout, InDegree
 
 Floats = NDArray[np.float64]
 
@@ -35,10 +35,12 @@ Tables = Mapping[tuple[int, int], NoisyTable]
 """Measured tables by places of parent and column."""
 
 
-def measure_pairs(table: WeighedTable, candidates: Candidates, structure: Structure, *, amount: Fraction) -> Tables:
-    """A noisy table of each chosen pair, the amount divided by the root of their cells."""
+def measure_pairs(
+    table: WeighedTable, candidates: Candidates, pairs: Sequence[tuple[int, int]], *, amount: Fraction
+) -> Tables:
+    """A noisy table of each pair, the amount divided by the root of their cells."""
     axes = candidates.axes
-    cells = {pair: axes[pair[0]].size * axes[pair[1]].size for pair in structure.pairs}
+    cells = {pair: axes[pair[0]].size * axes[pair[1]].size for pair in pairs}
     roots = np.sqrt(np.array(list(cells.values()), np.float64))
     parts = divided(amount, np.maximum(roots, LEAST_PART * roots.max(initial=0.0)).tolist())
     requests = [((axes[a], axes[b]), part) for (a, b), part in zip(cells, parts, strict=True)]
@@ -51,7 +53,7 @@ def measure_pairs(table: WeighedTable, candidates: Candidates, structure: Struct
 def consolidated(axis: Axis, place: int, single: Single, counts: Floats, tables: Tables) -> Floats:
     """Codes of a column with the masses of their bins pooled from its histogram and the margins of its tables."""
     before = bin_masses(axis, counts)
-    if isinstance(axis.feature.source, Fanout | InDegree):
+    if isinstance(axis.feature.source, Fanout | InDegree | Activity):
         return counts
     codes = np.bincount(axis.bins, minlength=axis.size)
     variance = np.maximum(single.pooled_noise.variance * codes, 1e-9)

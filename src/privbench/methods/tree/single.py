@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.methods.denoise import denoise, weighted_mean
-from privbench.methods.tree.fanout import FanoutShares, fanout_shares
+from privbench.methods.tree.fanout import ROWS_WEIGHT, fanout_shares
 from privbench.methods.tree.plan import divided
 from privbench.methods.tree.weighed import WeighedTable
 from privbench.privacy.calibrate import Noise
-from privbench.privacy.features import Axis, Fanout, Feature, InDegree, whole_axis
+from privbench.privacy.features import Activity, Axis, Fanout, Feature, InDegree, whole_axis
 
 Floats = NDArray[np.float64]
 
@@ -20,6 +20,15 @@ MOST_CODES = 64
 """Columns with more codes than this get no larger part of the budget."""
 FANOUT_PART = 2.0
 """Fanouts get this many times the part of another column: rows of other tables follow from them."""
+ACTIVITY_PART = 6.0
+"""The same of the activity of rows, on which all fanouts and in-degrees depend."""
+LINKED_PART = 3.0
+"""The same of fanouts and in-degrees of a table with such a column, times the root of the root of how far an entity
+moves them."""
+DENSE_ROWS_WEIGHT = 0.5
+"""Long tails count less against a law where most rows have a number, or a hub says which have a large one."""
+DENSE = 0.7
+"""Most rows have a number if at most this share has none."""
 LEAST_STRATUM = 0.5
 
 
@@ -46,6 +55,8 @@ class Singles:
     exponents: Mapping[str, float]
     deviations: Mapping[str, float]
     """Of the shares of fanouts, by name: the standard deviation of their noise."""
+    clear: Mapping[str, int]
+    """Of fanouts, by name: how many bins stand out of the noise."""
 
     @property
     def total(self) -> float:
@@ -60,7 +71,8 @@ def column_parts(features: Sequence[Feature], *, paired: bool) -> list[float]:
     columns of many codes are made of what neighbours share anyway, and those of few gain more.
     """
     power = 2 / 3 if paired else 1 / 3
-    return [min(f.size, MOST_CODES) ** power * _importance(f) for f in features]
+    hub = any(isinstance(f.source, Activity) for f in features)
+    return [min(f.size, MOST_CODES) ** power * _importance(f, hub=hub) for f in features]
 
 
 def measure_singles(
@@ -88,18 +100,27 @@ def estimate(singles: Sequence[Single], *, entities: float | None, means: Mappin
     if entities is not None:
         strata *= entities / strata.sum()
     total = float(strata.sum())
-    counts, exponents, deviations = [], {}, {}
+    counts, exponents, deviations, clear = [], {}, {}, {}
+    hub = any(isinstance(single.feature.source, Activity) for single in singles)
     for single in singles:
         feature, noisy, noise = single.feature, single.noisy.sum(axis=0), single.pooled_noise
-        if isinstance(feature.source, Fanout | InDegree):
+        if isinstance(feature.source, Fanout | InDegree | Activity):
             edges, mean = feature.source.edges, means.get(feature.name)
-            fitted: FanoutShares = fanout_shares(noisy, noise, edges, total=total, mean=mean)
+            rows_weight = _rows_weight(feature, noisy, total, hub=hub)
+            fitted = fanout_shares(noisy, noise, edges, total=total, mean=mean, rows_weight=rows_weight)
             exponents[feature.name] = fitted.exponent
+            clear[feature.name] = fitted.clear
             deviations[feature.name] = float(np.sqrt(noise.variance)) / max(total, 1.0)
             counts.append(_one_by_one(feature, noisy, noise, fitted.shares * total))
         else:
             counts.append(_denoised(feature, noisy, noise, total))
-    return Singles(strata=strata, counts=tuple(counts), exponents=exponents, deviations=deviations)
+    return Singles(strata=strata, counts=tuple(counts), exponents=exponents, deviations=deviations, clear=clear)
+
+
+def _rows_weight(feature: Feature, noisy: Floats, total: float, *, hub: bool) -> float:
+    """How much rows count against a law of the feature's tail."""
+    dense = hub and isinstance(feature.source, Fanout) and noisy[0] < DENSE * total
+    return DENSE_ROWS_WEIGHT if dense or isinstance(feature.source, Activity) else ROWS_WEIGHT
 
 
 def _one_by_one(feature: Feature, noisy: Floats, noise: Noise, counts: Floats) -> Floats:
@@ -120,8 +141,12 @@ def _denoised(feature: Feature, noisy: Floats, noise: Noise, total: float) -> Fl
     return np.append(denoise(noisy[:-1], noise, total - null, smooth=True), null)
 
 
-def _importance(feature: Feature) -> float:
-    return FANOUT_PART if isinstance(feature.source, Fanout | InDegree) else 1.0
+def _importance(feature: Feature, *, hub: bool) -> float:
+    if isinstance(feature.source, Activity):
+        return ACTIVITY_PART
+    if not isinstance(feature.source, Fanout | InDegree):
+        return 1.0
+    return LINKED_PART * float(feature.sensitivity_factor) ** 0.25 if hub else FANOUT_PART
 
 
 def _strata_totals(singles: Sequence[Single]) -> Floats:

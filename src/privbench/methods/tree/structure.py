@@ -47,6 +47,14 @@ class Candidates:
     """Standard deviation of the noise of a cell of a pair."""
     only: Mapping[int, Alone] = field(default_factory=dict)
     """Given columns, the last of them, that may be a parent of one column alone."""
+    hub: int | None = None
+    """The column that is placed first, if there is one; those linked to it have it as their only parent."""
+    linked: tuple[int, ...] = ()
+
+    def bins(self, place: int) -> int:
+        """How many bins a column has in a conditional: the hub and what is linked to it have one for each code."""
+        axis = self.axes[place]
+        return axis.feature.size if place == self.hub or place in self.linked else axis.size
 
     @property
     def given(self) -> range:
@@ -72,7 +80,12 @@ class Structure:
         return (*self.order, *(column for column in range(own) if column not in self.order))
 
 
-INDEPENDENT = Structure(order=(), parents={}, choices=0)
+def independent(candidates: Candidates) -> Structure:
+    """No column depends on another, but those linked to a hub."""
+    if candidates.hub is None:
+        return Structure(order=(), parents={}, choices=0)
+    parents = {column: (candidates.hub,) for column in candidates.linked}
+    return Structure(order=(candidates.hub, *candidates.linked), parents=parents, choices=0)
 
 
 def choose_structure(
@@ -101,8 +114,9 @@ class _Grower:
         self._most_choices = choices
         self._amount = amount
         self._pairs: dict[tuple[int, int], Pair] = {}
-        self._order: list[int] = []
-        self._parents: dict[int, list[int]] = {column: [] for column in range(candidates.own)}
+        start = independent(candidates)
+        self._order = list(start.order)
+        self._parents = {column: list(start.parents.get(column, ())) for column in range(candidates.own)}
         self._alone: dict[int, int] = {}
         self._choices = 0
 
@@ -114,7 +128,8 @@ class _Grower:
 
     def place(self) -> None:
         """Give columns a first parent, until none is worth it."""
-        left = [c for c in range(self._candidates.own) if self._candidates.axes[c].size > 1]
+        own = (c for c in range(self._candidates.own) if c not in self._order)
+        left = [c for c in own if self._candidates.axes[c].size > 1]
         while left:
             there = [p for p in (*self._candidates.given, *self._order) if self._candidates.axes[p].size > 1]
             chosen = self._choose([(p, c) for c in left for p in there])
@@ -142,7 +157,7 @@ class _Grower:
         """Give placed columns further parents."""
         for place, column in enumerate(self._order):
             parents_of = self._parents[column]
-            while parents_of and len(parents_of) < self._most:
+            while column not in self._candidates.linked and parents_of and len(parents_of) < self._most:
                 chosen = self._choose([(p, column) for p in self._further(column, place)])
                 if chosen is None:
                     break
@@ -164,7 +179,7 @@ class _Grower:
         axes, parents_of = self._candidates.axes, self._parents[column]
         if axes[parent].size < 2:
             return False
-        cells = self._candidates.strata * prod(axes[c].size for c in (*parents_of, parent, column))
+        cells = self._candidates.strata * prod(self._candidates.bins(c) for c in (*parents_of, parent, column))
         if cells > MOST_CELLS:
             return False
         own = {p for p in (*parents_of, parent) if p not in self._candidates.given}
