@@ -381,6 +381,14 @@ def _of_fanout(asked: _Asked) -> Feature:
     return Feature(kind="fanout")
 
 
+def _of_activity(asked: _Asked) -> Feature:
+    """How many rows the row owns at all levels: owner keys alone lead to them, so all are of the same entity."""
+    links = (asked.facts.owner_link(table) for table in asked.facts.tables)
+    if all(link is None or link.target != asked.table for link in links):
+        raise ReceiptError(f"{asked.where}: no rows are owned by rows of {shown(asked.table)}")
+    return Feature(kind="activity")
+
+
 def _of_in_degree(asked: _Asked) -> Feature:
     """How many keys reference the row: of any entity, or of its own where they stay inside."""
     link = asked.link()
@@ -432,6 +440,7 @@ _FEATURES: dict[str, tuple[tuple[str, ...], Callable[[_Asked], Feature]]] = {
     "key block": (("link",), _of_key_block),
     "key slot": (("link",), _of_key_slot),
     "fanout": (("link",), _of_fanout),
+    "activity": ((), _of_activity),
     "in-degree": (("link",), _of_in_degree),
     "public rows": (("link",), _of_public_rows),
     "owner": (("feature",), _of_owner),

@@ -61,7 +61,11 @@ def describe_feature(feature: Described) -> str:
     if "column" in feature:
         name = display_name(feature["column"])
         return name if kind == "column" else f"{kind} of {name}"
-    words: dict[str, str] = {"rank": "place among siblings", "entity rows": "rows of the entity"}
+    words: dict[str, str] = {
+        "rank": "place among siblings",
+        "entity rows": "rows of the entity",
+        "activity": "rows below it",
+    }
     return words.get(kind, str(kind))
 
 
