@@ -71,7 +71,9 @@ def describe_feature(feature: Described) -> str:
 
 def _histogram(query: Described) -> str:
     counted = {"rows": "rows", "weights": "weights", "votes": "entities"}[query["counts"]]
-    return f"{counted} by {_axes(query)}" if query["axes"] else f"number of {counted}"
+    asked = f"{counted} by {_axes(query)}" if query["axes"] else f"number of {counted}"
+    full_rows = query.get("full_rows")
+    return asked if full_rows is None else f"{asked}, entities of fewer than {full_rows} rows count in proportion"
 
 
 def describe_axes(query: Described) -> str:
