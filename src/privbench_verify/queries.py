@@ -30,6 +30,7 @@ ROW_SCORE = 1026
 """What one row can move a dependence score: 2**10, one for rounding down, one for errors of floats."""
 ROW_DISTANCE = 512
 """What one column can add to the distance of a row, in the row split as published."""
+_MAX_FULL_ROWS = 2**13
 _MAX_AXES = 64
 _ON_VALUES = ("magnitude", "step", "cell", "present")
 """Features of the values of a column whose domain is looked for."""
@@ -123,13 +124,14 @@ def read_query(value: object, facts: Facts, where: str) -> Query:
     if not isinstance(kind, str) or kind not in _KINDS:
         raise ReceiptError(f"{where}: unknown kind of query")
     names, read = _KINDS[kind]
-    query = fields_of(value, where, ("kind", "table", *names), optional=("values",) if kind == _HITTERS else ())
+    query = fields_of(value, where, ("kind", "table", *names), optional=_OPTIONAL.get(kind, ()))
     table = facts.table_of(query["table"], f"{where}.table")
     return read(_Asked(value=query, table=table, facts=facts, where=where))
 
 
 def _histogram(asked: _Asked) -> Query:
     counts = one_of(asked.value["counts"], f"{asked.where}.counts", ("rows", "weights", "votes"))
+    _check_full_rows(asked, counts)
     features, draws = _axes(asked)
     shared = [feature for feature in features if feature.in_degree is not None]
     first = "present" if counts == "votes" else None
@@ -145,6 +147,18 @@ def _histogram(asked: _Asked) -> Query:
         looks_at=frozenset(f.place for f in features if f.kind in _ON_VALUES and f.place is not None),
         compares=_mapped(features),
     )
+
+
+def _check_full_rows(asked: _Asked, counts: str) -> None:
+    """From how many rows on entities weigh the same; with fewer they weigh less, so the sensitivity is that without."""
+    if "full_rows" not in asked.value:
+        return
+    where = f"{asked.where}.full_rows"
+    rows = integer_of(asked.value["full_rows"], where, least=2, most=_MAX_FULL_ROWS)
+    if rows & (rows - 1):
+        raise ReceiptError(f"{where} is {rows}, which is no power of two")
+    if counts != "weights":
+        raise ReceiptError(f"{where}: {counts} are counted, but only weights can be in proportion to rows")
 
 
 def _mapped(features: list[Feature]) -> frozenset[tuple[Place, Equals]]:
@@ -280,6 +294,7 @@ _KINDS: dict[str, tuple[tuple[str, ...], Callable[[_Asked], Query]]] = {
     "choice of dependency": (("candidates",), _choice_by_weight),
     "published row split": (("columns", "rounds"), _published_split),
 }
+_OPTIONAL = {"histogram": ("full_rows",), _HITTERS: ("values",)}
 
 
 # -- features ----------------------------------------------------------------------------------------------------------
@@ -381,6 +396,14 @@ def _of_fanout(asked: _Asked) -> Feature:
     return Feature(kind="fanout")
 
 
+def _of_activity(asked: _Asked) -> Feature:
+    """How many rows the row owns at all levels: owner keys alone lead to them, so all are of the same entity."""
+    links = (asked.facts.owner_link(table) for table in asked.facts.tables)
+    if all(link is None or link.target != asked.table for link in links):
+        raise ReceiptError(f"{asked.where}: no rows are owned by rows of {shown(asked.table)}")
+    return Feature(kind="activity")
+
+
 def _of_in_degree(asked: _Asked) -> Feature:
     """How many keys reference the row: of any entity, or of its own where they stay inside."""
     link = asked.link()
@@ -432,6 +455,7 @@ _FEATURES: dict[str, tuple[tuple[str, ...], Callable[[_Asked], Feature]]] = {
     "key block": (("link",), _of_key_block),
     "key slot": (("link",), _of_key_slot),
     "fanout": (("link",), _of_fanout),
+    "activity": ((), _of_activity),
     "in-degree": (("link",), _of_in_degree),
     "public rows": (("link",), _of_public_rows),
     "owner": (("feature",), _of_owner),

@@ -63,9 +63,9 @@ def a_lower_threshold(patch: pytest.MonkeyPatch) -> None:
 def weights_rounded_up(patch: pytest.MonkeyPatch) -> None:
     """Without the allowance for rounding, the rows of an entity weigh more than an entity."""
 
-    def rounded(entities: Any, units: int) -> Any:
-        rows = exact.rows_of_entity(entities)
-        return None if rows.max(initial=1) == 1 else -(-units // rows)
+    def rounded(entities: Any, units: int, full_rows: int) -> Any:
+        rows = np.maximum(exact.rows_of_entity(entities), full_rows)
+        return None if rows.max(initial=full_rows) == 1 else -(-units // rows)
 
     patch.setattr(exact, "row_weights", rounded)
 

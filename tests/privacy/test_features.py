@@ -200,21 +200,28 @@ def test_rows_of_a_bin_that_is_left_out_are_not_counted() -> None:
 # -- weights -------------------------------------------------------------------------------------------------------
 
 
-@given(st.lists(st.integers(0, 6), max_size=40))
-def test_the_rows_of_an_entity_weigh_at_most_an_entity(entities: list[int]) -> None:
+FULL_ROWS = st.integers(0, 13).map(lambda exponent: 2**exponent)
+
+
+@given(st.lists(st.integers(0, 6), max_size=40), FULL_ROWS)
+def test_the_rows_of_an_entity_weigh_at_most_an_entity(entities: list[int], full_rows: int) -> None:
+    """In proportion to its rows up to `full_rows`, exactly; from there on an entity but for what is rounded down."""
     found = np.array(entities, np.int64)
-    weights = exact.row_weights(found, ENTITY_WEIGHT)
+    weights = exact.row_weights(found, ENTITY_WEIGHT, full_rows)
     if weights is None:
         weights = np.full(len(found), ENTITY_WEIGHT)
-    sums = np.bincount(found, weights=weights, minlength=1)
+    sums = np.bincount(found, weights=weights, minlength=1).astype(np.int64)
     rows = np.bincount(found, minlength=1)
     assert (sums <= ENTITY_WEIGHT).all()
-    assert (sums[rows > 0] > ENTITY_WEIGHT - rows[rows > 0]).all()
+    few = rows <= full_rows
+    assert (sums[few] * full_rows == ENTITY_WEIGHT * rows[few]).all()
+    assert (sums[~few] > ENTITY_WEIGHT - rows[~few]).all()
 
 
-def test_more_rows_than_units_weigh_nothing() -> None:
+@pytest.mark.parametrize("full_rows", [1, 2**13])
+def test_more_rows_than_units_weigh_nothing(full_rows: int) -> None:
     entities = np.zeros(ENTITY_WEIGHT + 1, np.int64)
-    weights = exact.row_weights(entities, ENTITY_WEIGHT)
+    weights = exact.row_weights(entities, ENTITY_WEIGHT, full_rows)
     assert weights is not None
     assert weights.max() == 0
 
@@ -233,7 +240,7 @@ def test_weights_are_added_up_exactly_whatever_their_sum(monkeypatch: pytest.Mon
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2), st.integers(0, 299)), max_size=30))
 def test_histograms_are_sums_over_rows(rows: list[tuple[int, int, int]]) -> None:
     entities, few, many = (np.array([r[at] for r in rows], np.int64) for at in range(3))
-    weights = exact.row_weights(entities, ENTITY_WEIGHT)
+    weights = exact.row_weights(entities, ENTITY_WEIGHT, 1)
     columns = [(few.astype(np.uint8), 3), (many.astype(np.uint16), 300), (few.astype(np.uint8), 100)]
     found = exact.weighted_histogram(columns, weights, ENTITY_WEIGHT)
     expected = np.zeros((3, 300, 100), np.int64)

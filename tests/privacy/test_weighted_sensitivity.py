@@ -213,7 +213,7 @@ def test_rows_that_all_weigh_an_entity_are_caught(monkeypatch: pytest.MonkeyPatc
 
 def test_weights_that_are_rounded_up_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A third of an entity thrice is more than an entity, if only by one unit."""
-    monkeypatch.setattr(exact, "row_weights", lambda entities, units: -(-units // exact.rows_of_entity(entities)))
+    monkeypatch.setattr(exact, "row_weights", lambda entities, units, _: -(-units // exact.rows_of_entity(entities)))
     assert caught(TOTALS)
 
 

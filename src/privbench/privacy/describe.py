@@ -61,13 +61,19 @@ def describe_feature(feature: Described) -> str:
     if "column" in feature:
         name = display_name(feature["column"])
         return name if kind == "column" else f"{kind} of {name}"
-    words: dict[str, str] = {"rank": "place among siblings", "entity rows": "rows of the entity"}
+    words: dict[str, str] = {
+        "rank": "place among siblings",
+        "entity rows": "rows of the entity",
+        "activity": "rows below it",
+    }
     return words.get(kind, str(kind))
 
 
 def _histogram(query: Described) -> str:
     counted = {"rows": "rows", "weights": "weights", "votes": "entities"}[query["counts"]]
-    return f"{counted} by {_axes(query)}" if query["axes"] else f"number of {counted}"
+    asked = f"{counted} by {_axes(query)}" if query["axes"] else f"number of {counted}"
+    full_rows = query.get("full_rows")
+    return asked if full_rows is None else f"{asked}, entities of fewer than {full_rows} rows count in proportion"
 
 
 def describe_axes(query: Described) -> str:

@@ -69,6 +69,9 @@ class ValueCounts:
     counts: Integers
 
 
+Weighed = tuple[str, int]
+"""A table, and the rows from which on its entities weigh the same."""
+
 Exact = Integers | ValueCounts
 """Counts by cell, scores by candidate, or counts by value."""
 
@@ -119,9 +122,9 @@ class NumpyEngine:
         self._data, self._raw, self._entropy = data, raw, entropy
         self._rows = KeptRows(data)
         self._features = FeatureCodes(data, raw, self._rows, entropy)
-        self._weights: dict[str, Integers | None] = {}
-        self._pairs: dict[tuple[str, Axis, Axis], Integers] = {}
-        self._scores: dict[Pair, int] = {}
+        self._weights: dict[Weighed, Integers | None] = {}
+        self._pairs: dict[tuple[Weighed, Axis, Axis], Integers] = {}
+        self._scores: dict[tuple[Weighed, Pair], int] = {}
         self._leads: dict[Dependency, int] = {}
         self._spreads: dict[tuple[str, str, Base], tuple[Integers, Integers]] = {}
         self._entropies: dict[tuple[str, tuple[tuple[int, bool], ...], frozenset[str]], float] = {}
@@ -172,7 +175,7 @@ class NumpyEngine:
     def forget(self, table: str) -> None:
         """Let go of what was counted for a table."""
         self._features.forget(table)
-        self._pairs = {key: cells for key, cells in self._pairs.items() if key[0] != table}
+        self._pairs = {key: cells for key, cells in self._pairs.items() if key[0][0] != table}
         self._scores, self._leads, self._spreads = {}, {}, {}
 
     # -- queries -----------------------------------------------------------------------------------------------
@@ -192,9 +195,8 @@ class NumpyEngine:
         if query.counts is Counts.VOTES:
             there = self._features.bins(query.table, query.axes[0]) >= 0
             return np.array([len(np.unique(self._data[query.table].entities[there]))], np.int64)
-        if len(query.axes) == 2:
-            return self._pair(query.table, *query.axes)
-        return self._weighted(query.table, query.axes)
+        rows = (query.table, query.full_rows)
+        return self._pair(rows, *query.axes) if len(query.axes) == 2 else self._weighted(rows, query.axes)
 
     @_answer.register
     def _(self, query: Sums) -> Exact:
@@ -213,7 +215,7 @@ class NumpyEngine:
 
     @_answer.register
     def _(self, query: PairChoice) -> Exact:
-        return np.array([*self._pair_scores(query.table, query.candidates), 0], np.int64)
+        return np.array([*self._pair_scores((query.table, query.full_rows), query.candidates), 0], np.int64)
 
     @_answer.register
     def _(self, query: DependencyChoice) -> Exact:
@@ -270,9 +272,11 @@ class NumpyEngine:
             weights = None if weights is None else weights[inside]
         return exact.weighted_histogram(columns, weights, unit)
 
-    def _weighted(self, table: str, axes: Sequence[Axis]) -> Integers:
+    def _weighted(self, rows: Weighed, axes: Sequence[Axis]) -> Integers:
+        table, full_rows = rows
         columns = [(self._features.bins(table, axis), axis.size) for axis in axes]
-        return self._cells(columns, self._row_weights(table), unit=ENTITY_WEIGHT, rows=self._size(table))
+        weights = self._row_weights(table, full_rows)
+        return self._cells(columns, weights, unit=ENTITY_WEIGHT, rows=self._size(table))
 
     def _lead(self, candidate: Dependency) -> int:
         """By how much the rows that agree with a candidate outweigh what counts against it; worked out once."""
@@ -309,24 +313,25 @@ class NumpyEngine:
         size = (int(entities.max(initial=-1)) + 1) * VOTE_CELLS
         return exact.sums_by_cell(self._raw_weights(table), cells, size).reshape(-1, VOTE_CELLS)
 
-    def _pair(self, table: str, first: Axis, second: Axis) -> Integers:
+    def _pair(self, rows: Weighed, first: Axis, second: Axis) -> Integers:
         """Weights by the bins of two axes, counted once for either order of them."""
-        if (table, second, first) in self._pairs:
-            return self._pairs[table, second, first].T
-        if (table, first, second) not in self._pairs:
-            self._pairs[table, first, second] = self._weighted(table, (first, second))
-        return self._pairs[table, first, second]
+        if (rows, second, first) in self._pairs:
+            return self._pairs[rows, second, first].T
+        if (rows, first, second) not in self._pairs:
+            self._pairs[rows, first, second] = self._weighted(rows, (first, second))
+        return self._pairs[rows, first, second]
 
-    def _pair_scores(self, table: str, pairs: Sequence[Pair]) -> list[int]:
+    def _pair_scores(self, rows: Weighed, pairs: Sequence[Pair]) -> list[int]:
         """How far pairs of axes are from what is expected of them; each worked out once."""
-        new = [pair for pair in pairs if pair not in self._scores]
-        self._count_pairs(table, new)
+        new = [pair for pair in pairs if (rows, pair) not in self._scores]
+        self._count_pairs(rows, new)
         for pair in new:
-            cells = self._pair(table, pair.first, pair.second)
-            self._scores[pair] = exact.distance_score(cells, pair.expected, pair.penalty, pair.sensitivity_factor)
-        return [self._scores[pair] for pair in pairs]
+            cells = self._pair(rows, pair.first, pair.second)
+            score = exact.distance_score(cells, pair.expected, pair.penalty, pair.sensitivity_factor)
+            self._scores[rows, pair] = score
+        return [self._scores[rows, pair] for pair in pairs]
 
-    def _count_pairs(self, table: str, pairs: Sequence[Pair]) -> None:
+    def _count_pairs(self, rows: Weighed, pairs: Sequence[Pair]) -> None:
         """Count the tables of pairs, in as few passes over the rows as their bins allow.
 
         Pairs with an axis in which some rows have no bin are counted alone: such rows would be missing from the tables
@@ -336,12 +341,12 @@ class NumpyEngine:
         axes = list(dict.fromkeys(axis for pair in together for axis in (pair.first, pair.second)))
         place = {axis: at for at, axis in enumerate(axes)}
         wanted = [(place[pair.first], place[pair.second]) for pair in together]
-        most = min(max(self._size(table) // ROWS_PER_CELL, 2**10), 2**16)
+        most = min(max(self._size(rows[0]) // ROWS_PER_CELL, 2**10), 2**16)
         for group in covering_groups([axis.size for axis in axes], wanted, most=most):
-            cells = self._weighted(table, [axes[at] for at in group])
+            cells = self._weighted(rows, [axes[at] for at in group])
             for (i, a), (j, b) in combinations(enumerate(group), 2):
                 others = tuple(k for k in range(len(group)) if k not in (i, j))
-                self._pairs[table, axes[a], axes[b]] = cells.sum(axis=others)
+                self._pairs[rows, axes[a], axes[b]] = cells.sum(axis=others)
 
     def _dependences(
         self, block: Block, splits: Sequence[ColumnSplit], columns: Mapping[str, ColumnFacts], most_rows: int
@@ -384,11 +389,12 @@ class NumpyEngine:
 
     # -- tables ------------------------------------------------------------------------------------------------
 
-    def _row_weights(self, table: str) -> Integers | None:
-        """What each row weighs; None if all entities have one row."""
-        if table not in self._weights:
-            self._weights[table] = exact.row_weights(self._data[table].entities, ENTITY_WEIGHT)
-        return self._weights[table]
+    def _row_weights(self, table: str, full_rows: int = 1) -> Integers | None:
+        """What each row weighs; None if all of them weigh ENTITY_WEIGHT."""
+        key = (table, full_rows)
+        if key not in self._weights:
+            self._weights[key] = exact.row_weights(self._data[table].entities, ENTITY_WEIGHT, full_rows)
+        return self._weights[key]
 
     def _raw_weights(self, table: str) -> Integers:
         weights = self._row_weights(table)

@@ -144,14 +144,19 @@ def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return x ^ (x >> np.uint64(31))
 
 
-def row_weights(entities: Integers, units: int) -> Integers | None:
-    """What each row weighs: the units of its entity over its rows, rounded down; None if all entities have one row.
+def row_weights(entities: Integers, units: int, full_rows: int) -> Integers | None:
+    """What each row weighs: the units of its entity over its rows, rounded down; None if all rows weigh all units.
 
-    >>> row_weights(np.array([0, 1, 1, 1]), 100).tolist(), row_weights(np.array([0, 1]), 100)
+    An entity of fewer than `full_rows` rows has the units of its rows in proportion. So its rows weigh at most `units`
+    together, however many they are.
+
+    >>> row_weights(np.array([0, 1, 1, 1]), 100, 1).tolist(), row_weights(np.array([0, 1]), 100, 1)
     ([100, 33, 33, 33], None)
+    >>> row_weights(np.array([0, 1, 1, 1]), 100, 2).tolist(), row_weights(np.array([0, 1]), 100, 2).tolist()
+    ([50, 33, 33, 33], [50, 50])
     """
-    rows = rows_of_entity(entities)
-    return None if rows.max(initial=1) == 1 else units // rows
+    rows = np.maximum(rows_of_entity(entities), full_rows)
+    return None if rows.max(initial=full_rows) == 1 else units // rows
 
 
 def rows_of_entity(entities: Integers) -> Integers:

@@ -18,6 +18,7 @@ from privbench.privacy.differences import Days, days_of, within
 from privbench.privacy.exact import NULL, Codes, Integers
 from privbench.privacy.facts import LinkFacts
 from privbench.privacy.features import (
+    Activity,
     Agreement,
     Axis,
     Base,
@@ -112,8 +113,8 @@ class FeatureCodes:
                 return np.append(self.codes(table, feature), feature.size)[firsts]
             case Rank(link):
                 return bin_of(exact.place_in_group(self._key(link)) + 1, RANK_EDGES)
-            case EntityRows(edges):
-                return bin_of(exact.rows_of_entity(self._data[table].entities), edges)
+            case EntityRows(edges) | Activity(_, edges):
+                return bin_of(self._number_of_rows(source, table), edges)
             case PublicRows():
                 return source.codes
             case Part(blocks):
@@ -148,6 +149,22 @@ class FeatureCodes:
                 elif isinstance(source, InDegree) and link.kind is not LinkKind.INSIDE:
                     key = exact.one_key_each(key, self._data[link.table].entities)
                 return bin_of(exact.degrees(key, self._size(table)), edges)
+
+    def _number_of_rows(self, source: EntityRows | Activity, table: str) -> Integers:
+        """For each row of a table the rows that its entity has there, or those that it owns at all levels."""
+        if isinstance(source, Activity):
+            return self._rows_below(table, source.links)
+        return exact.rows_of_entity(self._data[table].entities)
+
+    def _rows_below(self, table: str, links: Sequence[LinkFacts]) -> Integers:
+        """How many rows each row of a table owns, through a tree of owner keys; rows without owner are nobody's."""
+        rows = np.zeros(self._size(table), np.int64)
+        for link in links:
+            if link.target == table:
+                owners, below = self._key(link), self._rows_below(link.table, links)
+                owned = owners >= 0
+                rows += exact.sums_by_cell(1 + below[owned], owners[owned], len(rows))
+        return rows
 
     def _cluster(self, block: Block, source: Cluster) -> Codes:
         """Which centre each row of a block is nearer to; remembered, as a round asks for it column by column."""

@@ -23,6 +23,7 @@ from privbench.schema.types import SqlType
 from privbench.schema.unit import LinkKind
 from privbench.spn.fanouts import RANK_EDGES, Edges
 from privbench.spn.feature_names import (
+    ACTIVITY,
     FIRST,
     OWNER,
     RANK,
@@ -53,6 +54,29 @@ class Fanout:
 
     def __post_init__(self) -> None:
         _check_owner_key(self.link)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Activity:
+    """How many rows this row owns through owner keys at all levels, in bins: its child rows, theirs, and so on."""
+
+    links: tuple[LinkFacts, ...]
+    """The owner keys of the tables below, each to the table itself or to the table of another of the keys."""
+    edges: Edges
+    kind: ClassVar = "activity"
+
+    def __post_init__(self) -> None:
+        for link in self.links:
+            _check_owner_key(link)
+
+    def is_of(self, table: str) -> bool:
+        """Whether the keys are a tree below a table, so that every row below a row is counted once."""
+        owners = {link.table: link.target for link in self.links}
+        reached = {table}
+        for _ in self.links:
+            reached |= {name for name, owner in owners.items() if owner in reached}
+        is_tree = len(owners) == len(self.links) > 0 and table not in owners
+        return is_tree and owners.keys() <= reached
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -271,6 +295,7 @@ class Cluster:
 Source = (
     Own
     | Fanout
+    | Activity
     | InDegree
     | NullKey
     | KeyBlock
@@ -324,6 +349,8 @@ class Feature:
             fits = source.link.target == table
         elif isinstance(source, NullKey | KeyBlock | KeySlot | OfOwner | OfFirst | Rank | Agreement):
             fits = source.link.table == table
+        elif isinstance(source, Activity):
+            fits = source.is_of(table)
         elif isinstance(source, Nearness):
             fits = not source.base.path or source.base.path[0].table == table
         else:
@@ -369,6 +396,11 @@ def fanout(link: LinkFacts, edges: Edges, *, cap: int | None = None) -> Feature:
     """Rows that an owner has through a key."""
     name = rows_column(link.name)
     return Feature(name=name, size=len(edges) - 1, ordered=True, source=Fanout(link, edges, cap))
+
+
+def activity(links: Sequence[LinkFacts], edges: Edges) -> Feature:
+    """Rows that a row owns through owner keys, at all levels."""
+    return Feature(name=ACTIVITY, size=len(edges) - 1, ordered=True, source=Activity(tuple(links), edges))
 
 
 def in_degree(link: LinkFacts, edges: Edges, *, cap: int | None = None) -> Feature:

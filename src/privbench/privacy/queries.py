@@ -25,6 +25,9 @@ ENTITY_WEIGHT = 2**20
 ROW_SCORE: Final[int] = 2**SCORE_BITS + 2
 """What one row can move a dependence score: one unit is for rounding down, one for errors of floats."""
 
+MOST_FULL_ROWS: Final = 2**13
+"""The most rows that an entity may be asked to have to weigh ENTITY_WEIGHT."""
+
 VOTE_CELLS: Final = 3
 """Of each candidate dependency there is counted who agrees, who differs, and whom it says little about."""
 
@@ -35,7 +38,7 @@ class Counts(Enum):
     ROWS = "rows"
     """Each row counts 1, and an entity has at most so many as the cap of the table says."""
     WEIGHTS = "weights"
-    """A row weighs ENTITY_WEIGHT over the rows that its entity has in the table, rounded down."""
+    """A row weighs ENTITY_WEIGHT over the rows that its entity has in the table, rounded down; see `full_rows`."""
     VOTES = "votes"
     """Each entity counts 1: one of its rows, chosen by a public hash."""
 
@@ -54,6 +57,8 @@ class Histogram:
     counts: Counts = Counts.WEIGHTS
     block: Block | None = None
     """The rows that are counted, where rows count."""
+    full_rows: int = 1
+    """Where weights count: the rows from which on an entity weighs the same; of fewer, in proportion to them."""
     chooses: ClassVar = False
 
     def __post_init__(self) -> None:
@@ -62,6 +67,9 @@ class Histogram:
         if self.block is not None and self.block.table != self.table:
             raise ValueError(f"{self.table}: counted in a block of {self.block.table}")
         _check_axes(self.table, self.axes, by_rows=self.block is not None)
+        _check_full_rows(self.table, self.full_rows)
+        if self.full_rows > 1 and self.counts is not Counts.WEIGHTS:
+            raise ValueError(f"{self.table}: entities count in proportion to their rows only where weights count")
         if self.counts is Counts.VOTES and not (len(self.axes) == self.draws == 1 and self.additive):
             raise ValueError(f"{self.table}: votes are for one bin of one feature, which the entity's own rows decide")
         for axis in self.axes:
@@ -96,8 +104,9 @@ class Histogram:
 
     def to_json(self) -> dict[str, Any]:
         """Describe the query as the receipt does."""
-        axes = [axis.to_json() for axis in self.axes]
-        return {"kind": "histogram", "table": self.table, "counts": self.counts.value, "axes": axes}
+        axes = [(axis.size, axis.feature.to_json()) for axis in self.axes]
+        proportion = {"full_rows": self.full_rows} if self.full_rows > 1 else {}
+        return histogram_json(self.table, self.counts, axes) | proportion
 
 
 def histogram_json(table: str, counts: Counts, axes: Sequence[tuple[int, Mapping[str, Any]]] = ()) -> dict[str, Any]:
@@ -352,6 +361,8 @@ class PairChoice:
 
     table: str
     candidates: tuple[Pair, ...]
+    full_rows: int = 1
+    """The rows from which on an entity weighs the same; of fewer, in proportion to them."""
     block: ClassVar = None
     sensitivity: ClassVar = ENTITY_WEIGHT
     monotone: ClassVar = False
@@ -361,6 +372,7 @@ class PairChoice:
     kind: ClassVar = "choice of pair"
 
     def __post_init__(self) -> None:
+        _check_full_rows(self.table, self.full_rows)
         for pair in self.candidates:
             _check_axes(self.table, (pair.first, pair.second), by_rows=False)
 
@@ -475,6 +487,12 @@ def _check_axes(table: str, axes: tuple[Axis, ...], *, by_rows: bool) -> None:
         if (counted.cap is not None) != by_rows:
             wanted = "up to the cap of their table" if by_rows else "one of each entity"
             raise ValueError(f"{table}: keys of {counted.link.name} must be counted {wanted} here")
+
+
+def _check_full_rows(table: str, full_rows: int) -> None:
+    """Refuse what does not divide ENTITY_WEIGHT: rows of small entities would not all weigh what they should."""
+    if not 1 <= full_rows <= MOST_FULL_ROWS or full_rows & (full_rows - 1):
+        raise ValueError(f"{table}: full_rows is {full_rows}, but must be a power of two up to {MOST_FULL_ROWS}")
 
 
 def _cap(cap: int | None) -> int:

@@ -17,6 +17,8 @@ RANK = f"{MARK}rank"
 """A given column: the place of a row among the rows of its owner."""
 STRATUM = f"{MARK}size"
 """A given column: how many rows the entity has in the table."""
+ACTIVITY = f"{MARK}activity"
+"""A column of an owner row: how many rows it owns through owner keys, at all levels together."""
 COMPONENT = f"{MARK}part"
 """Which part of the table a row comes from, in networks that divide the rows."""
 
@@ -26,6 +28,8 @@ def shown(name: str) -> str:
 
     >>> shown(owner_column(rows_column("visit.person_id")))
     '#owner #rows visit.person_id'
+    >>> shown(ACTIVITY)
+    '#activity'
     """
     return name.replace(MARK, "#")
 

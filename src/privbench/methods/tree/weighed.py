@@ -1,7 +1,8 @@
-"""One table as method `tree` asks about it: histograms and choices of pairs in which every entity weighs the same.
+"""One table as method `tree` asks about it: histograms and choices of pairs in which no entity weighs more than one.
 
-A row weighs one over the rows that its entity has in the table. So a histogram of features moves by at most the weight
-of one entity if an entity is added or removed, however many rows it has (docs/proofs/tree.md). Nothing is cut off.
+A row weighs one over the rows that its entity has in the table, or over `full_rows` if these are more. So a histogram
+of features moves by at most the weight of one entity if an entity is added or removed, however many rows it has
+(docs/proofs/tree.md). Nothing is cut off.
 """
 
 from collections.abc import Sequence
@@ -25,6 +26,8 @@ class WeighedTable:
     vault: Vault
     table: str
     scope: Scope
+    full_rows: int = 1
+    """The rows from which on an entity weighs the same; of fewer, in proportion to them."""
 
     def noise(self, features: Sequence[Feature], amount: Fraction) -> Noise:
         """The noise of a histogram of these features for that amount, in entities."""
@@ -32,16 +35,20 @@ class WeighedTable:
 
     def measure(self, axes: Axes, amount: Fraction) -> Measured:
         """Weights by the bins of axes; the weight of all rows without any."""
-        return self.vault.measure(Histogram(table=self.table, axes=tuple(axes)), amount, self.scope)
+        return self.vault.measure(self._histogram(axes), amount, self.scope)
 
     def measure_all(self, requests: Sequence[tuple[Axes, Fraction]]) -> list[Measured]:
         """The same for several histograms at once."""
-        queries = [(Histogram(table=self.table, axes=tuple(axes)), amount) for axes, amount in requests]
+        queries = [(self._histogram(axes), amount) for axes, amount in requests]
         return self.vault.measure_all(queries, self.scope)
+
+    def _histogram(self, axes: Axes) -> Histogram:
+        return Histogram(table=self.table, axes=tuple(axes), full_rows=self.full_rows)
 
     def choose(self, pairs: Sequence[Pair], amount: Fraction) -> Pair | None:
         """Pick the pair that is farthest from what is expected of it; None stands for a distance of 0."""
-        at = self.vault.choose(PairChoice(table=self.table, candidates=tuple(pairs)), amount, self.scope)
+        query = PairChoice(table=self.table, candidates=tuple(pairs), full_rows=self.full_rows)
+        at = self.vault.choose(query, amount, self.scope)
         return pairs[at] if at < len(pairs) else None
 
 
