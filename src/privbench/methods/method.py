@@ -49,6 +49,8 @@ class Implied:
 
     queries: tuple[Mapping[str, Any], ...]
     """Noisy counts without which the model could not have come out as it did."""
+    in_any_bins: tuple[Mapping[str, Any], ...] = ()
+    """The same, where the model does not keep into how many bins each axis was divided."""
     kinds: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By kind of query and table, for choices and the like: how many there were at least."""
     partitions: Counter[str] = field(default_factory=Counter)

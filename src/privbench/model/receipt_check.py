@@ -99,9 +99,7 @@ def _unpaid(model: Model, chosen: Chosen, *, public_sizes: bool) -> Iterator[str
     for name in implied.foreign:
         yield f"{name}: the model contains parts that method {chosen.method.name} never produces"
     events = [node["query"] for node in model.receipt["ledger"]["nodes"] if node["kind"] == "event"]
-    paid = Counter(_text(_as_implied(query)) for query in events)
-    for query, times in (Counter(map(_text, (*implied.queries, *_searches(model)))) - paid).items():
-        yield f"{times} charges are missing in the receipt for: {query}"
+    yield from _missing((*implied.queries, *_searches(model)), implied.in_any_bins, events)
     yield from _heavy_hitters(model, events)
     nodes = model.receipt["ledger"]["nodes"]
     charged = Counter(n["table"] for n in nodes if n["kind"] == "partition" and n["total"] != "0/1")
@@ -110,6 +108,20 @@ def _unpaid(model: Model, chosen: Chosen, *, public_sizes: bool) -> Iterator[str
     kinds = Counter((query["kind"], query["table"]) for query in events)
     for (kind, table), times in (implied.kinds - kinds).items():
         yield f"{table}: {times} charges are missing in the receipt for: {kind}"
+
+
+def _missing(queries: Sequence[Query], in_any_bins: Sequence[Query], events: Sequence[Query]) -> Iterator[str]:
+    """Queries that no event accounts for; an event accounts for one of them."""
+    paid = Counter(_text(_as_implied(query)) for query in events)
+    exactly = Counter(map(_text, queries))
+    left = Counter(_text(_without_bins(json.loads(query))) for query in (paid - exactly).elements())
+    for query, times in (exactly - paid + (Counter(_text(_without_bins(q)) for q in in_any_bins) - left)).items():
+        yield f"{times} charges are missing in the receipt for: {query}"
+
+
+def _without_bins(query: Query) -> Query:
+    """A query without the numbers of bins of its axes."""
+    return {**query, "axes": [axis["feature"] for axis in query["axes"]]} if "axes" in query else query
 
 
 def _other_numbers(model: Model) -> Iterator[str]:

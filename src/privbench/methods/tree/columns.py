@@ -60,7 +60,9 @@ def _features(facts: Facts, table: str) -> tuple[Feature, ...]:
 def _hub(facts: Facts, table: str, linked: list[Feature]) -> list[Feature]:
     """How many rows a row owns at all levels, where several numbers of rows may depend on it."""
     several = sum(feature.size > 1 for feature in linked) >= FEWEST_LINKED
-    return [activity(below, fanout_edges(MOST_ACTIVITY))] if several and (below := owner_keys_below(facts, table)) else []
+    return (
+        [activity(below, fanout_edges(MOST_ACTIVITY))] if several and (below := owner_keys_below(facts, table)) else []
+    )
 
 
 def owner_keys_below(facts: Facts, table: str) -> tuple[LinkFacts, ...]:

@@ -80,7 +80,8 @@ def met(masses: Floats, rows: Floats, columns: Floats) -> Floats:
     for _ in range(ROUNDS):
         masses = masses * (columns / np.maximum(masses.sum(axis=0), TINY))
         masses = masses * (rows / np.maximum(masses.sum(axis=1), TINY))[:, None]
-    return np.maximum(masses, 0.0)
+    floored: Floats = np.maximum(masses, 0.0)
+    return floored
 
 
 def _expected(
@@ -92,7 +93,8 @@ def _expected(
     weights = np.exp(scores - scores.max())
     weights[weights < LEAST_WEIGHT] = 0.0
     mean: Floats = np.tensordot(weights / weights.sum(), laws, axes=1)
-    return _raked(mean[None], margin, numbers, ROUNDS)[0]
+    expected: Floats = _raked(mean[None], margin, numbers, ROUNDS)[0]
+    return expected
 
 
 def _laws(activity: Numbers, numbers: Numbers) -> Floats:

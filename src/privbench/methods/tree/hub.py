@@ -76,7 +76,7 @@ def _unevenness(single: Single, counts: Floats, exponent: float) -> float:
     if not isinstance(single.feature.source, Fanout) or some <= CLEAR_FANOUT * single.pooled_noise.scale:
         return 0.0
     means = bin_means(single.feature.source.edges, exponent)
-    return float(counts @ means**2 * some / max(counts @ means, 1e-9) ** 2)
+    return float(counts @ means**2 * some) / max(float(counts @ means), 1e-9) ** 2
 
 
 def measure_hub(table: WeighedTable, own: Sequence[Feature], singles: Singles, *, amount: Fraction) -> HubTables:
@@ -89,7 +89,9 @@ def measure_hub(table: WeighedTable, own: Sequence[Feature], singles: Singles, *
     axes = []
     for place, part in zip(places, parts, strict=True):
         least = LEAST_BIN * float(np.sqrt(table.noise([own[hub], own[place]], part).variance))
-        axes.append(tuple(_doubling(own[at], singles.counts[at], least) for at in (hub, place)))
+        axes.append(
+            (_doubling(own[hub], singles.counts[hub], least), _doubling(own[place], singles.counts[place], least))
+        )
     measured = table.measure_all(list(zip(axes, parts, strict=True)))
     return {
         place: HubTable(axes=pair, table=NoisyTable(cells=answer.counts, variance=answer.noise.variance))
@@ -109,7 +111,12 @@ def _doubling(feature: Feature, counts: Floats, least: float) -> Axis:
 
 
 def fit_hub(
-    own: Sequence[Feature], measured: Sequence[Single], singles: Singles, tables: HubTables, *, most: Mapping[str, float]
+    own: Sequence[Feature],
+    measured: Sequence[Single],
+    singles: Singles,
+    tables: HubTables,
+    *,
+    most: Mapping[str, float],
 ) -> tuple[Linked, Singles]:
     """The masses of the hub and each fanout and in-degree by single codes, and counts with ends that follow the hub.
 

@@ -13,14 +13,14 @@ from privbench.methods.tree.entities import unowned_queries
 from privbench.methods.tree.network import MOST_CONTEXTS
 from privbench.methods.tree.settings import TreeSettings
 from privbench.privacy.facts import Facts
-from privbench.privacy.features import entity_rows
+from privbench.privacy.features import Fanout, InDegree, entity_rows
 from privbench.privacy.queries import Counts, Histogram, PairChoice, histogram_json
 from privbench.schema.unit import Neighbours
 from privbench.spn.clique import CliqueTree, number_of_bins
 from privbench.spn.count_links import DegreeLink, SlotLink
 from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.fanouts import size_edges
-from privbench.spn.feature_names import COMPONENT, STRATUM
+from privbench.spn.feature_names import ACTIVITY, COMPONENT, STRATUM
 from privbench.spn.nodes import Leaf, Node, Sum, given_columns, walk
 
 Described = Mapping[str, Any]
@@ -32,6 +32,7 @@ def implied(facts: Facts, tables: Mapping[str, TableModel], _settings: TreeSetti
     if foreign:
         return Implied(queries=(), foreign=foreign)
     queries: list[Described] = []
+    in_any_bins: list[Described] = []
     unknown: list[str] = []
     kinds: Counter[tuple[str, str]] = Counter()
     own = {name: own_features(facts, name) for name in tables}
@@ -42,14 +43,13 @@ def implied(facts: Facts, tables: Mapping[str, TableModel], _settings: TreeSetti
             unknown.append(name)
             continue
         queries += _table_queries(facts, name, table, described)
-        kinds[PairChoice.kind, name] += sum(
-            parent != STRATUM
-            for node in walk(table.network)
-            if isinstance(node, CliqueTree)
-            for column in node.columns
-            for parent in column.parents
-        )
-    return Implied(queries=tuple(queries), kinds=kinds, foreign=tuple(unknown))
+        for node in walk(table.network):
+            if isinstance(node, CliqueTree):
+                exactly, fine = _pairs(name, node, described)
+                queries += exactly
+                in_any_bins += fine
+                kinds[PairChoice.kind, name] += len(_chosen(node, described))
+    return Implied(queries=tuple(queries), in_any_bins=tuple(in_any_bins), kinds=kinds, foreign=tuple(unknown))
 
 
 def _asked(table: TableModel) -> set[str]:
@@ -90,13 +90,35 @@ def _table_queries(
 
 
 def _clique_queries(name: str, tree: CliqueTree, described: Mapping[str, Described]) -> Iterator[Described]:
+    """Histograms of single columns, by stratum where they depend on it."""
     bins = {given.column: number_of_bins(given) for given in tree.given}
-    bins |= {column.column: number_of_bins(column) for column in tree.columns}
     for column in tree.columns:
         strata = [(bins[STRATUM], described[STRATUM])] if STRATUM in column.parents else []
-        single = len(column.counts), described[column.column]
-        yield histogram_json(name, Counts.WEIGHTS, [*strata, single])
+        yield histogram_json(name, Counts.WEIGHTS, [*strata, (len(column.counts), described[column.column])])
+
+
+def _pairs(name: str, tree: CliqueTree, described: Mapping[str, Described]) -> tuple[list[Described], list[Described]]:
+    """Tables of pairs; apart from others those of the hub and what is linked to it, which come by single codes."""
+    bins = {given.column: number_of_bins(given) for given in tree.given}
+    bins |= {column.column: number_of_bins(column) for column in tree.columns}
+    fine = {ACTIVITY, *_linked(tree, described)} if ACTIVITY in bins else set()
+    exactly, in_any_bins = [], []
+    for column in tree.columns:
         for parent in column.parents:
             if parent != STRATUM:
-                pair = (bins[parent], described[parent]), (bins[column.column], described[column.column])
-                yield histogram_json(name, Counts.WEIGHTS, pair)
+                pair = [(bins[place], described[place]) for place in (parent, column.column)]
+                target = in_any_bins if {parent, column.column} & fine else exactly
+                target.append(histogram_json(name, Counts.WEIGHTS, pair))
+    return exactly, in_any_bins
+
+
+def _linked(tree: CliqueTree, described: Mapping[str, Described]) -> list[str]:
+    """Fanouts and in-degrees that depend on a hub: not by choice."""
+    kinds = (Fanout.kind, InDegree.kind)
+    return [c.column for c in tree.columns if ACTIVITY in c.parents and described[c.column]["kind"] in kinds]
+
+
+def _chosen(tree: CliqueTree, described: Mapping[str, Described]) -> list[str]:
+    """The parents of columns that were chosen."""
+    linked = _linked(tree, described)
+    return [p for c in tree.columns for p in c.parents if p != STRATUM and not (p == ACTIVITY and c.column in linked)]

@@ -189,7 +189,8 @@ def _finish(
     pairs = _pairs(candidates, structure, margins_of(candidates, singles), tables)
     fine = refined(candidates)
     margins = margins_of(fine, singles)
-    pairs = {pair: expanded(masses, pair, candidates, fine, margins) for pair, masses in pairs.items()} | linked
+    pairs = {pair: expanded(masses, pair, candidates, fine, margins) for pair, masses in pairs.items()}
+    pairs |= linked
     fitted = []
     for column in structure.sequence(candidates.own):
         stratum = None
