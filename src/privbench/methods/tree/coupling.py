@@ -2,10 +2,10 @@
 
 Users with many posts have many badges, too: numbers of rows depend on each other through their tails, where noise hides
 nearly all of them. So the dependence is described by a law of three numbers: log2 of a number is normal around a line
-in log2 of the activity, and below 1 it is none. Every law is raked to what is known of the two columns; laws are averaged
-by how likely they make the noisy table, and by how few rows they take. The average replaces independence as what
-is expected of a cell, so that the noisy table corrects it where it stands out of the noise. It has a row and a column for
-each single code: inside coarse bins the tails stay coupled. All of it is post-processing.
+in log2 of the activity, and below 1 it is none. Every law is raked to what is known of the two columns; laws are
+averaged by how likely they make the noisy table, and by how few rows they take. The average replaces independence as
+what is expected of a cell, so that the noisy table corrects it where it stands out of the noise. It has a row and a
+column for each single code: inside coarse bins the tails stay coupled. All of it is post-processing.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ LEVELS = (-7.0, -5.0, -3.5, -2.5, -1.5, -0.8, 0.0)
 LAWS: Floats = np.array(list(product(SLOPES, SPREADS, LEVELS)))
 """log2 of a number is level + slope * log2 activity + spread * normal. A law of independence comes beside these."""
 BEYOND = 1e-3
-"""Numbers above the activity that contains them keep this part of what a law gives them: bins are coarse, laws rough."""
+"""Numbers above the activity that contains them keep this part of what a law gives them: laws are rough."""
 LAW_ERROR = 0.3
 """A law is off by about this share of each cell."""
 ROWS_WEIGHT = 0.5

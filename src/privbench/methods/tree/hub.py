@@ -2,8 +2,8 @@
 
 A table whose rows are owners, or referenced, through several keys gets one more column, its activity. If it pays, every
 fanout and in-degree depends on it and on nothing else, by tables of their own (`coupling.py`); other columns may
-depend on it as on any column. It pays where a key references the table, whose targets are then those that are active, and
-where the rows of few owners decide how many rows joins have.
+depend on it as on any column. It pays where a key references the table, whose targets are then those that are active,
+and where the rows of few owners decide how many rows joins have.
 """
 
 from collections.abc import Mapping, Sequence

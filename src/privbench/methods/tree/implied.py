@@ -102,7 +102,8 @@ def _pairs(name: str, tree: CliqueTree, described: Mapping[str, Described]) -> t
     bins = {given.column: number_of_bins(given) for given in tree.given}
     bins |= {column.column: number_of_bins(column) for column in tree.columns}
     fine = {ACTIVITY, *_linked(tree, described)} if ACTIVITY in bins else set()
-    exactly, in_any_bins = [], []
+    exactly: list[Described] = []
+    in_any_bins: list[Described] = []
     for column in tree.columns:
         for parent in column.parents:
             if parent != STRATUM:

@@ -84,7 +84,7 @@ def independent(candidates: Candidates) -> Structure:
     """No column depends on another, but those linked to a hub."""
     if candidates.hub is None:
         return Structure(order=(), parents={}, choices=0)
-    parents = {column: (candidates.hub,) for column in candidates.linked}
+    parents = dict.fromkeys(candidates.linked, (candidates.hub,))
     return Structure(order=(candidates.hub, *candidates.linked), parents=parents, choices=0)
 
 
