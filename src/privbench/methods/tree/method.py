@@ -27,7 +27,7 @@ from privbench.methods.tree.sampled import (
 )
 from privbench.methods.tree.settings import TreeSettings, tree_settings
 from privbench.methods.tree.siblings import Siblings
-from privbench.methods.tree.surroundings import NOTHING, Surroundings, strata_axis
+from privbench.methods.tree.surroundings import NOTHING, Surroundings, best_full_rows, strata_axis
 from privbench.methods.tree.weighed import WeighedTable
 from privbench.privacy.facts import Facts, LinkFacts
 from privbench.privacy.features import Feature
@@ -87,6 +87,7 @@ class _Database:
         if link is not None:
             self._unowned[name] = unowned_rows(self._facts, link, table, unowned, owned=self._owned(link))
             children = self._children(link, plan)
+            self._rows[name] = self._rows[link.target] * children.per_owner + self._unowned[name]
         learnt = _nothing_to_learn(self._entities) if plan is None else self._columns(plan, table, children)
         self._learnt[name] = replace(learnt, network=_with(constant_features(self._facts, name), learnt.network))
         self._take_sample(name, link, children, plan.given if plan else ())
@@ -109,7 +110,14 @@ class _Database:
 
     def _columns(self, plan: PlannedTable, table: WeighedTable, children: SampledRows | None) -> LearntTable:
         known = self._facts.tables[plan.table].rows if plan.table == self._facts.entity else None
-        given = _public_surroundings(plan.given) if children is None else _surroundings(plan, table, children)
+        if children is None:
+            given = _public_surroundings(plan.given)
+        else:
+            even = plan.amount * Fraction(plan.settings.single_share) / len(plan.own)
+            noise = table.noise(plan.own[:1], even).scale
+            full_rows = best_full_rows(children, noise, scale=self._rows[plan.table] / len(children.owners))
+            table = replace(table, full_rows=full_rows)
+            given = _surroundings(plan, children, noise, full_rows=table.full_rows)
         task = Task(
             own=plan.own,
             given=given,
@@ -118,16 +126,18 @@ class _Database:
             most=_most_in_degrees(self._facts, plan.table),
             plan=plan.settings,
         )
-        return learn_table(table, task, amount=plan.amount)
+        learnt = learn_table(table, task, amount=plan.amount)
+        if children is None:
+            return learnt
+        scale = self._rows[plan.table] / len(children.owners)
+        return replace(learnt, entities=len(children.rows_by_entity) * scale)
 
     def _take_sample(
         self, table: str, link: LinkFacts | None, children: SampledRows | None, given: tuple[Feature, ...]
     ) -> None:
         """Work out the rows of a table, and draw a sample of them if it owns others."""
         learnt = self._learnt[table]
-        if link is not None and children is not None:
-            self._rows[table] = self._rows[link.target] * children.per_owner + self._unowned[table]
-        else:
+        if link is None:
             self._rows[table] = self._lookup_rows(table) if table != self._facts.entity else learnt.entities
         if not any(link.kind is LinkKind.OWNER for link in self._facts.links_to(table)):
             return
@@ -166,14 +176,13 @@ def _public_surroundings(features: tuple[Feature, ...]) -> Surroundings:
     return Surroundings(features=features, codes=tuple(codes[f.name] for f in features), weights=weights)
 
 
-def _surroundings(plan: PlannedTable, table: WeighedTable, children: SampledRows) -> Surroundings:
+def _surroundings(plan: PlannedTable, children: SampledRows, noise: float, *, full_rows: int) -> Surroundings:
     """What is given of the rows of an owned table, in strata if these stand out of the noise."""
-    even = table.noise(plan.own[:1], plan.amount * Fraction(plan.settings.single_share) / len(plan.own)).scale
-    strata = strata_axis(children, even) if plan.strata else None
+    strata = strata_axis(children, noise, full_rows=full_rows) if plan.strata else None
     return Surroundings(
         features=plan.given,
         codes=tuple(children.given[feature.name] for feature in plan.given),
-        weights=children.weights,
+        weights=children.weights(full_rows),
         strata=strata,
         strata_codes=None if strata is None else children.entity_rows(),
         siblings=Siblings(features=plan.firsts, firsts=children.firsts) if plan.firsts else None,

@@ -35,10 +35,15 @@ class SampledRows:
     per_owner: float
     """Rows per row of the owner table."""
 
+    def weights(self, full_rows: int = 1) -> NDArray[np.float64]:
+        """One over the rows that the entity of a row has here; over `full_rows` where it has fewer."""
+        return 1 / np.maximum(np.bincount(self.entities)[self.entities], full_rows)
+
     @property
-    def weights(self) -> NDArray[np.float64]:
-        """One over the rows that the entity of a row has here."""
-        return 1 / np.bincount(self.entities)[self.entities]
+    def rows_by_entity(self) -> NDArray[np.int64]:
+        """How many rows each entity has that has any."""
+        counts = np.bincount(self.entities)
+        return counts[counts > 0]
 
     @property
     def firsts(self) -> NDArray[np.int64]:

@@ -20,14 +20,36 @@ NOISE_UNITS = 80.0
 """A stratum has at least this many times the noise that an even split gives to each column."""
 LEAST_SHARE = 0.2
 """A stratum has at least this share of all entities."""
+APART = 0.4
+"""About how far the columns of entities with few and with many rows are apart, in total variation."""
+CELLS_NOISE = 6.0
+"""How far a column is off if all its codes share noise of scale 1, for each entity that there is."""
+MOST_DOUBLINGS = 10
 NEARLY = 0.8
 """A stratum is closed only if at least this part of the least stratum is left for the next."""
 
 
-def strata_axis(rows: SampledRows, noise: float) -> Axis | None:
+def best_full_rows(rows: SampledRows, noise: float, *, scale: float) -> int:
+    """From how many rows on an entity should count fully, for noise of that scale.
+
+    The more, the nearer histograms are to those of rows, and the less the table weighs, which noise makes up for. The
+    sample stands for `scale` times as many entities.
+    """
+    each = rows.rows_by_entity
+    shares = each / each.sum()
+
+    def error(full_rows: int) -> float:
+        counted = np.minimum(each, full_rows) / full_rows
+        bias = np.abs(counted / counted.sum() - shares).sum() / 2
+        return float((APART * bias) ** 2 + (CELLS_NOISE * noise / (scale * counted.sum())) ** 2)
+
+    return min((2**power for power in range(MOST_DOUBLINGS + 1)), key=error)
+
+
+def strata_axis(rows: SampledRows, noise: float, *, full_rows: int) -> Axis | None:
     """Strata that stand out of noise of that scale, from a sample of synthetic rows; None if there is only one."""
     feature = entity_rows(size_edges())
-    masses = np.bincount(rows.entity_rows(), weights=rows.weights, minlength=feature.size)
+    masses = np.bincount(rows.entity_rows(), weights=rows.weights(full_rows), minlength=feature.size)
     least = max(FEWEST, NOISE_UNITS * noise, LEAST_SHARE * masses.sum())
     bins = np.zeros(feature.size, np.int64)
     current, gathered, left = 0, 0.0, masses.sum()
