@@ -1,13 +1,14 @@
 """Counts of tree-shaped joins without making them, and join queries drawn around rows of a database.
 
 Keys are resolved to positions of rows once. A count passes one weight per row along the tree of the join, so that
-joins of billions of rows cost a few passes over their tables. All numbers are floats with NaN for NULL; text is coded by
-the words of the real database, -1 for others.
+joins of billions of rows cost a few passes over their tables. All numbers are floats with NaN for NULL; text is coded
+by the words of the real database, -1 for others.
 """
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,8 @@ FEW = 40
 """A column of up to this many values is also asked for equality."""
 MANY_WORDS = 300
 """Text of more values is not asked for."""
+WIDE = 0.7
+"""The share of ranges that are the wider of two, as most of those that people ask for."""
 TRIES = 200
 
 
@@ -152,19 +155,31 @@ def _resolved(child: pa.Table, parent: pa.Table, key: ForeignKey) -> Positions:
     return np.where(missing, -1, at[codes[:rows]])
 
 
-def draw_queries(
+def draw_subplans(
     tables: Tables, *, joins: int, count: int, private: Sequence[str], rng: np.random.Generator, filters: int = 4
 ) -> list[Query]:
-    """Different queries that some row of the join meets: literals are those of one row, reached from a random one."""
+    """The sub-plans of queries of up to so many joins, about `count` of them, all different.
+
+    Literals of a query are those of one row of its join, reached from a random one. A sub-plan is the query over some of
+    its tables that it joins: an optimiser has to estimate each of them.
+    """
     found: dict[Query, None] = {}
     drawer = _Drawer(tables, private, rng)
     for _ in range(TRIES * count):
         if len(found) >= count:
             break
-        query = drawer.query(joins, int(rng.integers(0, filters + 1)))
+        query = drawer.query(int(rng.integers(1, joins + 1)), int(rng.integers(0, filters + 1)))
         if query is not None:
-            found.setdefault(query)
+            found.update(dict.fromkeys(_subplans(query)))
     return list(found)
+
+
+def _subplans(query: Query) -> Iterator[Query]:
+    for size in range(1, len(query.tables) + 1):
+        for tables in combinations(query.tables, size):
+            links = tuple(link for link in query.links if link[0] in tables and link[1].table in tables)
+            if len(links) == size - 1:  # of a tree: these are joined
+                yield Query(tables, links, tuple(f for f in query.filters if f.table in tables))
 
 
 class _Drawer:
@@ -224,9 +239,17 @@ class _Drawer:
         chosen = sorted(self._rng.permutation(len(places))[:count].tolist())
         found = []
         for table, column in (places[at] for at in chosen):
-            comparison = str(self._rng.choice(self._askable[table][column]))
-            found.append(Filter(table, column, comparison, float(self._tables.columns[table][column][at[table]])))
+            ways, literal = self._askable[table][column], float(self._tables.columns[table][column][at[table]])
+            comparison = str(self._rng.choice(ways))
+            if comparison != "=" and self._rng.random() < WIDE:
+                comparison = self._wider(table, column, literal)
+            found.append(Filter(table, column, comparison, literal))
         return tuple(found)
+
+    def _wider(self, table: str, column: str, literal: float) -> str:
+        """The comparison that more rows meet."""
+        values = self._tables.columns[table][column]
+        return "<=" if (values <= literal).sum() >= (values >= literal).sum() else ">="
 
     def _ways(self, table: str) -> Iterator[tuple[str, list[str]]]:
         """The comparisons of each column that is no key."""

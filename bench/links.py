@@ -24,7 +24,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from join_counts import Floats, Link, Query, Tables, Words, draw_queries, read_tables
+from join_counts import Floats, Link, Query, Tables, Words, draw_subplans, read_tables
 from privbench.evaluation.resample import Owner, Ownership, resample
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
@@ -37,8 +37,8 @@ from stats_like import write_stats
 
 Figures = dict[str, float]
 
-JOINS, QUERIES, QUERY_SEED = 5, 160, 4242
-"""Queries of each number of joins from 0."""
+JOINS, QUERIES, QUERY_SEED = 4, 900, 4242
+"""The most joins of a query, and about how many sub-plans there are."""
 BINS = 32
 TINY = 1e-10
 RESAMPLE = "resample"
@@ -101,8 +101,7 @@ def read_real(case: Case, data: Path | None, folder: Path, *, public_sizes: bool
     protection = spec.protection()
     private = [name for name in protection.order if name in tables.sizes]
     rng = np.random.default_rng(QUERY_SEED)
-    drawn = [draw_queries(tables, joins=joins, count=QUERIES, private=private, rng=rng) for joins in range(JOINS)]
-    queries = [query for some in drawn for query in some]
+    queries = draw_subplans(tables, joins=JOINS, count=QUERIES, private=private, rng=rng)
     return Real(
         folder=folder,
         spec=spec,
@@ -196,7 +195,7 @@ def query_figures(real: Real, made: Tables) -> Figures:
         "Q median": float(np.median(errors)),
         "Q p95": float(np.quantile(errors, 0.95)),
     }
-    for number in range(JOINS):
+    for number in range(JOINS + 1):
         if (joins == number).any():
             found[f"Q geometric, {number} joins"] = geometric(errors[joins == number])
     return found
