@@ -18,6 +18,7 @@ from privbench.schema.tables import Column, ForeignKey, Table
 from privbench.schema.types import parse_type
 from privbench.schema.unit import key_name
 from privbench.spn.feature_names import (
+    ACTIVITY,
     COMPONENT,
     RANK,
     STRATUM,
@@ -57,8 +58,8 @@ def test_keys_of_any_names_have_names_of_their_own() -> None:
 
 
 def test_features_have_names_that_no_column_has() -> None:
-    inner = [*AWKWARD, RANK, *(make(name) for make in MAKERS for name in AWKWARD)]
-    names = [RANK, STRATUM, COMPONENT, *(make(name) for make in MAKERS for name in inner)]
+    inner = [*AWKWARD, ACTIVITY, RANK, *(make(name) for make in MAKERS for name in AWKWARD)]
+    names = [ACTIVITY, RANK, STRATUM, COMPONENT, *(make(name) for make in MAKERS for name in inner)]
     assert len(set(names)) == len(names)
     assert all("\0" in name and "\0" not in shown(name) for name in names)
 

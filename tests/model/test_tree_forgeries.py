@@ -169,6 +169,34 @@ def _holds_all_there_is(model: Model) -> None:
     assert guide.null is not None
 
 
+def in_proportion(header: Header) -> None:
+    """Let entities of few visits have counted in proportion to them."""
+    for node in header["receipt"]["ledger"]["nodes"]:
+        if node["kind"] == "event" and node["query"]["kind"] == "histogram" and node["query"]["table"] == "visit":
+            node["query"]["full_rows"] = 8
+
+
+def test_how_entities_of_few_rows_weighed_changes_no_cost(forge: Callable[..., Path]) -> None:
+    verdict = verify(forge(in_proportion))
+    assert (verdict.status, verdict.problems) == ("conditional", ())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (instead("visit", ("column kind",), "column cost"), missing((2, "kind"))),
+        (fewer_bins("visit", "column kind"), missing((2, "kind"))),
+        (alter("visit", "column kind", sensitivity=f"{UNITS // 8}/1"), f"the query has {UNITS}/1"),
+    ],
+)
+def test_all_else_must_be_what_the_model_implies(change: Change, message: str, forge: Callable[..., Path]) -> None:
+    def both(header: Header) -> None:
+        change(header)
+        in_proportion(header)
+
+    assert_refused(forge(both), message)
+
+
 @pytest.mark.parametrize("name", FORGED)
 def test_a_receipt_that_is_not_the_models(name: str, forge: Callable[..., Path]) -> None:
     change, message = FORGED[name]

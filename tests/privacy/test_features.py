@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -11,9 +13,10 @@ from hypothesis import strategies as st
 
 from privbench.privacy import exact, features
 from privbench.privacy.features import Feature, whole_axis
-from privbench.privacy.queries import ENTITY_WEIGHT, Histogram
+from privbench.privacy.queries import ENTITY_WEIGHT, Histogram, Pair, PairChoice
 from privbench.spn.fanouts import fanout_edges
 from privbench.spn.feature_names import (
+    ACTIVITY,
     RANK,
     STRATUM,
     in_degree_column,
@@ -23,6 +26,9 @@ from privbench.spn.feature_names import (
     rows_column,
 )
 
+from .weighted_tiny import (
+    ACTIVITY as ACTIVE,
+)
 from .weighted_tiny import (
     EDGES,
     FIRSTS,
@@ -60,6 +66,8 @@ EXPECTED: dict[tuple[str, str], list[int]] = {
     ("person", null_column("person.boss")): [1, 0],
     ("person", in_degree_column("person.boss")): [1, 0],
     ("person", in_degree_column("visit.guest")): [1, 0],  # both guests are of q, of which one key counts
+    ("person", ACTIVITY): [1, 4],  # the visit that nobody owns, and its note, are nobody's
+    ("visit", owner_column(ACTIVITY)): [4, 1, 6, 4],
     ("visit", rows_column("note.visit")): [2, 0, 1, 0],
     ("visit", null_column("visit.person")): [0, 0, 1, 0],
     ("visit", key_column("visit.town")): [1, 2, 0, 2],
@@ -104,6 +112,52 @@ def test_weights_of_an_example() -> None:
     half = ENTITY_WEIGHT // 2
     assert np.asarray(visits).tolist() == [half + ENTITY_WEIGHT, ENTITY_WEIGHT + half]
     assert (np.asarray(all_visits).tolist(), np.asarray(persons).tolist()) == ([3 * ENTITY_WEIGHT], [2 * ENTITY_WEIGHT])
+
+
+def test_weights_in_proportion_of_an_example() -> None:
+    """Of one engine, so that what is remembered of one number of rows is not taken for another's."""
+    table, crossed = TOTALS["visit: all"], weights("visit", *OF_TABLE["visit"][:2])
+    person = TOTALS["person: all"]
+    engine = engine_of(EXAMPLE)
+    for full_rows, visits, persons in ((1, 12, 8), (4, 4, 2), (2, 8, 4), (8, 2, 1), (1, 12, 8)):
+        asked = [replace(query, full_rows=full_rows) for query in (table, crossed, person)]
+        one, pairs, people = (np.asarray(cells) for cells in engine.count(asked))
+        assert one.tolist() == [visits * ENTITY_WEIGHT // 4], full_rows
+        assert pairs.sum() == one.sum()
+        assert people.tolist() == [persons * ENTITY_WEIGHT // 4], full_rows
+
+
+def test_a_pair_is_scored_by_the_rows_that_count_fully() -> None:
+    first, second = (whole_axis(f) for f in OF_TABLE["visit"][:2])
+    pair = Pair(first, second, np.zeros((2, second.size), np.int64), 0)
+    engine = engine_of(EXAMPLE)
+    for full_rows, weight in ((1, 3), (2, 2), (4, 1), (1, 3)):
+        (scores,) = engine.count([PairChoice(table="visit", candidates=(pair,), full_rows=full_rows)])
+        assert np.asarray(scores).tolist() == [weight * ENTITY_WEIGHT, 0]
+
+
+def test_the_weight_of_all_rows_is_their_clipped_number() -> None:
+    for rows in all_databases(37):
+        visits = Counter(row.entity for row in rows if row.table == "visit")
+        for full_rows in (2, 4):
+            (cells,) = engine_of(rows).count([Histogram(table="visit", axes=(), full_rows=full_rows)])
+            clipped = sum(min(number, full_rows) for number in visits.values())
+            rounded = sum(visits.values())
+            assert 0 <= clipped * ENTITY_WEIGHT // full_rows - int(np.asarray(cells)[0]) < max(rounded, 1)
+
+
+def test_activity_is_the_number_of_rows_below() -> None:
+    for rows in all_databases(37):
+        owners = {row.name: row.keys.get({"visit": "person", "note": "visit"}.get(row.table, "")) for row in rows}
+        below = Counter(owner for row in rows for owner in _owners(row.name, owners))
+        wanted = {row.name: min(below[row.name], 5) for row in rows if row.table == "person"}
+        assert codes_by_row(rows, "person", ACTIVE) == wanted
+
+
+def _owners(name: str, owners: Mapping[str, str | None]) -> Iterator[str]:
+    while (owner := owners.get(name)) is not None:
+        yield owner
+        name = owner
 
 
 # -- a row's code is its own entity's affair -----------------------------------------------------------------------

@@ -59,7 +59,9 @@ KEYS = {link.name: link for link in PROTECTION.keys}
 EDGES = fanout_edges(2)
 OWN = features.own("a", ColumnFacts(size=2, ordered=True))
 VISIT = LINKS["payment.visit"]
+ACTIVITY = features.activity((LINKS["visit.person"], LINKS["call.person"], VISIT), fanout_edges(6))
 FEATURES = {
+    "person": (ACTIVITY,),
     "visit": (features.fanout(VISIT, EDGES),),
     "call": (features.in_degree(LINKS["payment.call"], EDGES),),
     "payment": (
@@ -68,6 +70,7 @@ FEATURES = {
         features.null_key(LINKS["payment.call"]),
         features.of_owner(OWN, VISIT),
         features.of_owner(features.fanout(VISIT, EDGES), VISIT),
+        features.of_owner(features.of_owner(ACTIVITY, LINKS["visit.person"]), VISIT),
         features.of_first(OWN, VISIT),
         features.rank(VISIT),
         features.entity_rows(size_edges()),

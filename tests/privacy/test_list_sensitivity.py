@@ -74,7 +74,7 @@ OWN = features.own("a", ColumnFacts(size=2, ordered=True))
 YEAR = features.own("year", ColumnFacts(size=2, ordered=True))
 TEAM = features.own("team", ColumnFacts(size=3, ordered=True, null=True))
 FEATURES = {
-    "player": (features.fanout(SEASONS, EDGES),),
+    "player": (features.fanout(SEASONS, EDGES), features.activity((SEASONS, BAT, PITCH), fanout_edges(6))),
     "season": (
         YEAR,
         TEAM,
@@ -90,6 +90,7 @@ FEATURES = {
         features.null_key(BAT),
         features.of_owner(TEAM, BAT),
         features.of_owner(features.fanout(PITCH, EDGES), BAT),
+        features.of_owner(features.activity((BAT, PITCH), EDGES), BAT),
         features.of_first(OWN, BAT),
         features.rank(BAT),
         features.entity_rows(size_edges()),

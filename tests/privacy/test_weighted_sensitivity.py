@@ -1,6 +1,6 @@
 """Counts in which every entity weighs the same: what is claimed, against all tiny databases and their neighbours."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from privbench.spn.feature_names import first_column
 
 from .brute import worst_moves
 from .weighted_tiny import (
+    ACTIVITY,
     AGREEMENTS,
     AXES,
     CANDIDATES,
@@ -38,6 +39,7 @@ from .weighted_tiny import (
     HEAVY,
     LINKS,
     NEAR,
+    NOTE_OWNER,
     OF_TABLE,
     OTHERS,
     OWNER,
@@ -56,6 +58,7 @@ from .weighted_tiny import (
     own,
     singles,
     weights,
+    with_full_rows,
     worst_scores,
 )
 
@@ -63,6 +66,11 @@ from .weighted_tiny import (
 def steps(fast: int, slow: int = 1) -> pytest.MarkDecorator:
     """Every so-manyth database: few of them fast, more or all of them slow."""
     return pytest.mark.parametrize("step", [fast, pytest.param(slow, marks=pytest.mark.slow)])
+
+
+def _is_below(feature: Feature) -> bool:
+    """Whether it is an in-degree of another row."""
+    return feature.in_degree is not None and feature.source is not feature.in_degree
 
 
 AGREEING, NEARING, RAW = singles(AGREEMENTS), singles(NEAR), singles(RAW_FEATURES)
@@ -100,6 +108,62 @@ def test_agreements_and_the_lead_of_a_dependency_move_by_an_entity(step: int) ->
 def test_columns_without_codes_move_by_an_entity_and_votes_by_one(step: int) -> None:
     assert_as_claimed({**RAW, **HEAVY, **VOTES}, step)
     assert {query.sensitivity for query in VOTES.values()} == {1}
+
+
+# -- entities of few rows in proportion ----------------------------------------------------------------------------
+
+MOST_ROWS = {"person": 1, "address": 1, "visit": 3, "note": 3}
+"""The most rows that an entity of the small databases has in a table."""
+SHARED_BELOW = {name for name, q in {**SINGLES, **PAIRS}.items() if any(_is_below(axis.feature) for axis in q.axes)}
+"""Histograms by an in-degree of the owner row: all rows below it move with one key."""
+
+
+def most_moved(query: Histogram) -> int:
+    """What an entity of the small databases can move: its own rows in proportion, and rows of others for its keys."""
+    whole = min(MOST_ROWS[query.table], query.full_rows)
+    keys = query.sensitivity // ENTITY_WEIGHT - 1
+    return (whole + keys) * ENTITY_WEIGHT // query.full_rows
+
+
+@steps(17)
+def test_histograms_in_proportion_move_by_no_more_than_is_claimed(step: int) -> None:
+    """An entity of two rows or three weighs as much as without; one of a single row half of it."""
+    asked = with_full_rows({**SINGLES, **TOTALS, **singles(FIRSTS)}, 2)
+    worst = worst_moves(families(all_databases(step)), asked)
+    expected = {name: most_moved(query) for name, query in asked.items() if name not in SHARED_BELOW}
+    assert {name: worst[name] for name in expected} == expected
+    assert ENTITY_WEIGHT in {expected[name] for name in singles(FIRSTS)}
+
+
+@steps(17)
+def test_entities_of_fewer_rows_than_count_fully_move_less(step: int) -> None:
+    asked = {name: q for name, q in with_full_rows({**SINGLES, **TOTALS}, 4).items() if q.additive}
+    worst = worst_moves(families(all_databases(step)), asked)
+    assert worst == {name: MOST_ROWS[query.table] * ENTITY_WEIGHT // 4 for name, query in asked.items()}
+
+
+def test_one_key_moves_all_rows_below_an_owner_however_few_rows_count_fully() -> None:
+    """So that an in-degree costs as much whatever `full_rows` is: rows of another entity weigh up to an entity."""
+    asked = with_full_rows({name: query for name, query in SINGLES.items() if name in SHARED_BELOW}, 2)
+    (query,) = asked.values()
+    (worst,) = worst_moves(families(all_databases(17)), asked).values()
+    assert most_moved(query) == 2 * ENTITY_WEIGHT < worst <= query.sensitivity == 3 * ENTITY_WEIGHT
+
+
+@steps(31, 5)
+def test_pairs_of_features_in_proportion_move_by_what_is_claimed(step: int) -> None:
+    asked = with_full_rows({**PAIRS, **FIRST_PAIRS}, 2)
+    worst = worst_moves(families(all_databases(step)), asked)
+    own_rows = [name for name, query in asked.items() if query.additive and MOST_ROWS[query.table] > 1]
+    assert {worst[name] for name in own_rows} == {ENTITY_WEIGHT}
+
+
+@steps(29, 11)
+def test_distances_in_proportion_move_by_an_entity(step: int) -> None:
+    asked = with_full_rows(dict(list({**PAIRS, **FIRST_PAIRS}.items())[::9]), 2)
+    worst = worst_scores(all_databases(step), asked, seed=3)
+    own_rows = [name for name, query in asked.items() if query.additive and MOST_ROWS[query.table] > 1]
+    assert {worst[name] for name in own_rows} == {ENTITY_WEIGHT}
 
 
 def test_in_degrees_are_the_only_features_that_cost_more_and_are_not_additive() -> None:
@@ -181,7 +245,31 @@ REFUSED: dict[str, Any] = {
     "votes by two bins": lambda: Histogram(table="visit", axes=(AXES[own_of("visit")],), counts=Counts.VOTES),
     "votes by nothing": lambda: Histogram(table="visit", axes=(), counts=Counts.VOTES),
     "child rows by a key that is no owner key": lambda: features.fanout(LINKS["visit.guest"], EDGES),
+    "activity by a key that is no owner key": lambda: features.activity((OWNER, LINKS["note.about"]), EDGES),
+    "activity of another table": lambda: Histogram(table="visit", axes=(whole_axis(ACTIVITY),)),
+    "activity of the owner's table": lambda: Histogram(
+        table="note", axes=(whole_axis(features.of_owner(ACTIVITY, NOTE_OWNER)),)
+    ),
+    "activity of nothing": lambda: activity_of("person"),
+    "activity of rows that are not below": lambda: activity_of("person", NOTE_OWNER),
+    "activity that counts rows twice": lambda: activity_of("person", OWNER, OWNER),
+    "activity of rows that own themselves": lambda: activity_of("person", OWNER, replace(OWNER, table="person")),
+    "activity of rows that own each other": lambda: activity_of(
+        "person", OWNER, replace(OWNER, table="a", target="b"), replace(OWNER, table="b", target="a")
+    ),
+    **{
+        f"weights from {rows} rows on": lambda rows=rows: Histogram(table="visit", axes=(), full_rows=rows)
+        for rows in (-2, 0, 3, 12, 2**14)
+    },
+    "a pair from 3 rows on": lambda: PairChoice(table="visit", candidates=(), full_rows=3),
+    "votes in proportion": lambda: Histogram(
+        table="visit", axes=(AXES[RAW_FEATURES["visit"][3]],), counts=Counts.VOTES, full_rows=2
+    ),
 }
+
+
+def activity_of(table: str, *links: LinkFacts) -> Histogram:
+    return Histogram(table=table, axes=(whole_axis(features.activity(links, EDGES)),))
 
 
 def own_of(table: str) -> Feature:
@@ -213,8 +301,59 @@ def test_rows_that_all_weigh_an_entity_are_caught(monkeypatch: pytest.MonkeyPatc
 
 def test_weights_that_are_rounded_up_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A third of an entity thrice is more than an entity, if only by one unit."""
-    monkeypatch.setattr(exact, "row_weights", lambda entities, units, _: -(-units // exact.rows_of_entity(entities)))
+
+    def rounded(entities: Integers, units: int, full_rows: int) -> Integers:
+        return -(-units // np.maximum(exact.rows_of_entity(entities), full_rows))
+
+    monkeypatch.setattr(exact, "row_weights", rounded)
     assert caught(TOTALS)
+    assert caught(with_full_rows(TOTALS, 2))
+
+
+def test_rows_in_proportion_however_many_they_are_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unlimited(entities: Integers, units: int, full_rows: int) -> Integers:
+        return np.full(len(entities), units // full_rows)
+
+    monkeypatch.setattr(exact, "row_weights", unlimited)
+    assert caught(with_full_rows(TOTALS, 2))
+    assert not caught(with_full_rows(TOTALS, 4))  # no entity of the small databases has more than three
+
+
+def test_single_rows_that_weigh_an_entity_where_all_have_one_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the last entity of two rows would halve the weights of all others."""
+    weigh = exact.row_weights
+
+    def short_cut(entities: Integers, units: int, full_rows: int) -> Integers | None:
+        alone = exact.rows_of_entity(entities).max(initial=1) == 1
+        return None if alone else weigh(entities, units, full_rows)
+
+    monkeypatch.setattr(exact, "row_weights", short_cut)
+    assert not caught(TOTALS)
+    assert caught(with_full_rows(TOTALS, 2))
+
+
+def test_an_activity_that_counts_rows_of_references_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Visits of which a person is a guest are those of others."""
+    rows_below = FeatureCodes._rows_below
+
+    def with_guests(self: FeatureCodes, table: str, links: Sequence[LinkFacts]) -> Integers:
+        guests = exact.degrees(self._key(LINKS["visit.guest"]), self._size(table)) if table == "person" else 0
+        return rows_below(self, table, links) + guests
+
+    monkeypatch.setattr(FeatureCodes, "_rows_below", with_guests)
+    assert caught({name: query for name, query in SINGLES.items() if "#activity" in name})
+
+
+def test_an_activity_that_gives_rows_without_owner_to_somebody_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NULL is -1, which as a place means the last row of the table: that of whoever stands there."""
+    key = FeatureCodes._key
+
+    def last(self: FeatureCodes, link: LinkFacts) -> Integers:
+        rows = self._size(link.target)
+        return np.where(key(self, link) < 0, rows - 1, key(self, link))
+
+    monkeypatch.setattr(FeatureCodes, "_key", last)
+    assert caught(singles({"person": [ACTIVITY]}))
 
 
 def test_in_degrees_for_the_price_of_own_features_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:

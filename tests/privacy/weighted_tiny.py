@@ -6,7 +6,7 @@ public town; a note may be about any visit. Rows may lack an owner, and two visi
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -192,6 +192,8 @@ def agreement(column: str, key: str, plain: float | None, **equals: str | int) -
 
 EDGES = fanout_edges(2)
 OWNER, NOTE_OWNER = LINKS["visit.person"], LINKS["note.visit"]
+ACTIVITY = features.activity((OWNER, NOTE_OWNER), fanout_edges(5))
+"""The visits of a person and their notes."""
 NUMBER = parse_type("INTEGER")
 GRID = Grid(type=NUMBER, step=Fraction(1))
 OF_TABLE: dict[str, tuple[Feature, ...]] = {
@@ -202,6 +204,7 @@ OF_TABLE: dict[str, tuple[Feature, ...]] = {
         features.null_key(LINKS["person.address"]),
         features.in_degree(LINKS["person.boss"], EDGES),
         features.in_degree(LINKS["visit.guest"], EDGES),
+        ACTIVITY,
     ),
     "visit": (
         own("visit"),
@@ -216,6 +219,7 @@ OF_TABLE: dict[str, tuple[Feature, ...]] = {
         features.entity_rows(size_edges()),
         features.in_degree(LINKS["visit.previous"], EDGES),
         features.in_degree(LINKS["note.about"], EDGES),
+        features.of_owner(ACTIVITY, OWNER),
     ),
     "note": (
         own("note"),
@@ -331,10 +335,16 @@ VOTING: dict[str, Query] = {
 DEPENDENCIES = {**LEADS, **VOTING}
 
 
+def with_full_rows(queries: Mapping[str, Histogram], full_rows: int) -> dict[str, Histogram]:
+    """The same histograms, in which entities of fewer rows count in proportion to them."""
+    return {name: replace(query, full_rows=full_rows) for name, query in queries.items()}
+
+
 def worst_scores(databases: Iterable[Database], queries: Mapping[str, Histogram], seed: int) -> dict[str, int]:
     """How far an entity moves the distance of each pair from public tables: none, a neighbour's own, random ones.
 
-    All pairs of a table are candidates of one choice. Asserts that none moves by more than is claimed.
+    All pairs of a table are candidates of one choice, and weigh entities as the first of them does. Asserts that none
+    moves by more than is claimed.
     """
     worst = dict.fromkeys(queries, 0)
     rng = np.random.default_rng(seed)
@@ -345,7 +355,8 @@ def worst_scores(databases: Iterable[Database], queries: Mapping[str, Histogram]
             far = [rng.integers(0, 2 * ENTITY_WEIGHT, cells.shape) for cells in near]
             for tables in ([np.zeros_like(cells) for cells in near], near, far):
                 pairs = [_pair(q, expected, rng) for q, expected in zip(asked.values(), tables, strict=True)]
-                choice = PairChoice(table=table, candidates=tuple(pairs))
+                full_rows = next((query.full_rows for query in asked.values()), 1)
+                choice = PairChoice(table=table, candidates=tuple(pairs), full_rows=full_rows)
                 before, *after = (np.asarray(engine.count([choice])[0]) for engine in family)
                 moved = np.max([np.abs(before - scores) for scores in after], axis=0)
                 assert moved[-1] == 0, "the candidate that stands for none moved"

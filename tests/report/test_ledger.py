@@ -63,6 +63,13 @@ QUERIES = {
             {"bins": 4, "feature": {"kind": "magnitude", "column": "age"}},
         ],
     },
+    "weights by number of rows owned at all levels, entities of fewer than 8 rows count in proportion": {
+        "kind": "histogram",
+        "table": "person",
+        "counts": "weights",
+        "axes": [{"bins": 4, "feature": {"kind": "activity"}}],
+        "full_rows": 8,
+    },
     "sums of cost by part": {
         "kind": "sums",
         "table": "visit",

@@ -1,6 +1,7 @@
 """Every kind of query and feature: what follows from it is exactly what must be stated and paid for."""
 
 import copy
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -39,6 +40,11 @@ def by(table: str, *axes: Json, counts: str = "weights", sensitivity: int = W, a
     return Asked(query=query, sensitivity=sensitivity, draws=draws, additive=additive)
 
 
+def from_rows(full_rows: int, asked: Asked) -> Asked:
+    """The same, with entities of fewer rows in proportion to them: it costs the same."""
+    return replace(asked, query={**asked.query, "full_rows": full_rows})
+
+
 def owner(feature: Json) -> Json:
     return {"bins": 5, "feature": {"kind": "owner", "feature": feature["feature"]}}
 
@@ -64,6 +70,18 @@ QUERIES: dict[str, Asked] = {
     "a pair": by("person", AGE, axis("column", 2, column="sex")),
     "fanout": by("person", axis("fanout", link=OWNER)),
     "fanout of an owned table": by("visit", axis("fanout", link=ITEM_OWNER)),
+    "activity": by("person", axis("activity")),
+    "activity of an owned table": by("visit", axis("activity"), COST),
+    "activity of the owner": by("visit", owner(axis("activity"))),
+    "activity of the owner's owner": by("item", owner(owner(axis("activity")))),
+    "activity of the first sibling": by("visit", first(axis("activity"))),
+    "activity and an in-degree": by("person", axis("activity"), GUESTS, sensitivity=3 * W, additive=False),
+    "rows by activity": by("visit", axis("activity"), counts="rows", sensitivity=CAP),
+    "clipped number of rows": from_rows(2**13, by("item")),
+    "a column from two rows on": from_rows(2, by("visit", COST)),
+    "in-degree from two rows on": from_rows(
+        2, by("visit", axis("in-degree", link=PREVIOUS), sensitivity=3 * W, additive=False)
+    ),
     "in-degree": by("person", GUESTS, sensitivity=3 * W, additive=False),
     "two in-degrees": by("person", AGE, GUESTS, GUESTS, sensitivity=5 * W, additive=False),
     "in-degree of a self reference": by("visit", axis("in-degree", link=PREVIOUS), sensitivity=3 * W, additive=False),
@@ -231,6 +249,28 @@ NONSENSE: dict[str, tuple[Json, str]] = {
     "fanout of a reference": (one_axis("person", {"kind": "fanout", "link": GUEST}), "is no owner key to person"),
     "fanout to another table": (one_axis("visit", {"kind": "fanout", "link": OWNER}), "is no owner key to visit"),
     "fanout of a key into a lookup": (one_axis("job", {"kind": "fanout", "link": JOB}), "is no owner key to job"),
+    "activity of a table that owns nothing": (
+        one_axis("item", {"kind": "activity"}),
+        "no rows are owned by rows of item",
+    ),
+    "activity of a lookup": (one_axis("job", {"kind": "activity"}), "no rows are owned by rows of job"),
+    "activity below a table that owns nothing": (
+        one_axis("item", {"kind": "first", "feature": {"kind": "activity"}}),
+        "no rows are owned by rows of item",
+    ),
+    "activity by a key": (one_axis("person", {"kind": "activity", "link": GUEST}), "unknown field link"),
+    "votes on activity": (votes(("person", {"kind": "activity"})), "no vote on a feature"),
+    **{
+        f"from {rows!r} rows on": (wrong("a column", full_rows=rows), "not a whole number from 2 to 8192")
+        for rows in (1, 0, -2, True, "2", None, 2**14)
+    },
+    "from 12 rows on": (wrong("a column", full_rows=12), "no power of two"),
+    "rows in proportion": (wrong("rows", full_rows=2), "only weights can be in proportion"),
+    "votes in proportion": (wrong("votes", full_rows=2), "only weights can be in proportion"),
+    **{
+        f"{name} in proportion": (wrong(name, full_rows=2), "unknown field full_rows")
+        for name in ("sums", "choice of pair", "heavy hitters by weight", "votes on dependencies")
+    },
     "in-degree of an owner key": (one_axis("person", {"kind": "in-degree", "link": OWNER}), "is no reference to"),
     "in-degree of another table": (one_axis("visit", {"kind": "in-degree", "link": GUEST}), "is no reference to"),
     "in-degree of a key that is not listed": (

@@ -64,7 +64,7 @@ def describe_feature(feature: Described) -> str:
     words: dict[str, str] = {
         "rank": "place among siblings",
         "entity rows": "rows of the entity",
-        "activity": "rows below it",
+        "activity": "number of rows owned at all levels",
     }
     return words.get(kind, str(kind))
 
