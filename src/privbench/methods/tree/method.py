@@ -119,8 +119,10 @@ class _Database:
         self, table: str, link: LinkFacts | None, children: SampledRows | None, given: tuple[Feature, ...]
     ) -> None:
         """Work out the rows of a table, and draw a sample of them if it owns others."""
-        learnt = self._learnt[table]
-        if link is not None and children is not None:
+        learnt, public = self._learnt[table], self._facts.tables[table].rows
+        if public is not None:
+            self._rows[table] = float(public)
+        elif link is not None and children is not None:
             self._rows[table] = self._rows[link.target] * children.per_owner + self._unowned[table]
         else:
             self._rows[table] = self._lookup_rows(table) if table != self._facts.entity else learnt.entities
