@@ -193,9 +193,9 @@ def tables(persons: float = 500, *, unowned: float = 40) -> dict[str, TableModel
     }
     networks = {"person": person, "visit": visit, "note": note, "passport": passport, "season": season, "game": game}
     ratio = {"person": 1.0, "visit": 5.7, "note": 4.8, "passport": 0.62, "season": 2.5, "game": 2.1}
-    return {
-        name: TableModel(network=networks[name], rows=persons * ratio[name], links=links[name]) for name in networks
-    }
+    rows = {name: persons * each for name, each in ratio.items()}
+    rows["note"] += unowned
+    return {name: TableModel(network=networks[name], rows=rows[name], links=links[name]) for name in networks}
 
 
 def made(

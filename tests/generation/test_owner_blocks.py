@@ -51,8 +51,9 @@ def test_blocks_hold_whole_entities(
     owners = carried(tmp_path_factory.mktemp("owners") / "a", fanouts, numbers)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "BLOCK_ROWS", block)
-        owner_blocks = OwnerBlocks(owners, LINK, most=most, wanted=wanted)
-        found = list(owner_blocks)
+        owner_blocks = OwnerBlocks(owners, LINK, most=most, wanted=wanted, stream=np.random.default_rng)
+        found, again = list(owner_blocks), list(owner_blocks)
+    assert all((a.fanouts == b.fanouts).all() for a, b in zip(found, again, strict=True))
     assert [b.first for b in found] == [0, *(b.last for b in found)][: len(found)]
     assert sum(b.last - b.first for b in found) == len(fanouts)
     assert all(a.entities[-1] != b.entities[0] for a, b in pairwise(found))
@@ -63,6 +64,9 @@ def test_blocks_hold_whole_entities(
         assert drawn == [min(n, most) for n in fanouts]
     else:
         assert sum(drawn) == min(wanted, most * len(fanouts))
+        owners_with_rows = sum(n > 0 for n in fanouts)
+        if owners_with_rows > 0 and wanted <= most * owners_with_rows:
+            assert all(after == 0 for before, after in zip(fanouts, drawn, strict=True) if before == 0)
     for b in found:
         before_last = b.fanouts[:-1] if b is not found[-1] else b.fanouts
         assert len(b.fanouts) <= 4 * block + 4 or before_last.sum() <= block + 4 * 6
@@ -106,5 +110,7 @@ def test_rows_referenced_once() -> None:
 
 def test_an_empty_table_carries_nothing(tmp_path: Path) -> None:
     empty = carried(tmp_path / "a", [], [])
-    assert list(OwnerBlocks(empty, LINK, most=3)) == []
-    assert OwnerBlocks(empty, LINK, most=3, wanted=5).rows == 0
+    for wanted in (None, 5):
+        blocks_of_none = OwnerBlocks(empty, LINK, most=3, wanted=wanted, stream=np.random.default_rng)
+        assert list(blocks_of_none) == []
+        assert blocks_of_none.rows == 0

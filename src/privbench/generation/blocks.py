@@ -1,13 +1,14 @@
 """How the rows of a table are divided into blocks, and what is known of a block's rows before they are drawn.
 
-A block is a range of owner rows with the rows they own. Where child rows come with their owners, a block has about as
+A block is a range of owner rows with the rows they own. Where child rows come with their owners, the numbers of rows
+that were drawn with the owners are scaled to the rows that the table is to have (`totals`). A block then has about as
 many rows as any other and is cut only between entities, so that everything about an entity's rows in the table is known
 inside its block. Otherwise rows are shared out over ranges of owners, by the counts of the owner key's link.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from privbench.errors import ModelError
 from privbench.generation.carried import ENTITY, Carried, feature, number
 from privbench.generation.sizes import Sizes
+from privbench.generation.totals import scaling, tally
 from privbench.methods.method import TableModel
 from privbench.schema.unit import Link
 from privbench.spn.fanouts import bin_of, rank_codes, size_edges
@@ -140,34 +142,39 @@ def _of_owner(name: str, owners: Carried, block: OwnerBlock) -> Codes:
     return np.repeat(owners.read(feature(name.removeprefix(OWNER)), block.first, block.last), block.fanouts)
 
 
-class _Fitting(NamedTuple):
-    """How drawn fanouts are made to add up to a number that was promised: drawn in all, and wanted."""
-
-    drawn: int
-    wanted: int
-
-
 class OwnerBlocks:
-    """The owners of one table whose rows come with them, block by block."""
+    """The owners of one table whose rows come with them, block by block; the same blocks each time."""
 
-    def __init__(self, owners: Carried, link: Link, *, most: int, wanted: int | None = None) -> None:
-        """An owner has at most `most` rows; `wanted` is how many rows there must be in all, if that was promised."""
+    def __init__(
+        self,
+        owners: Carried,
+        link: Link,
+        *,
+        most: int,
+        wanted: int | None,
+        stream: Callable[[int], np.random.Generator],
+    ) -> None:
+        """An owner has at most `most` rows.
+
+        `wanted` is how many rows there are to be in all; None: what was drawn is final. `stream` draws for the block
+        that begins with an owner.
+        """
         self._owners = owners
         self._column = number(link)
         self._most = most
-        drawn = sum(int(self._fanouts(first, last).sum()) for first, last in self._ranges())
-        self._fitting = None if wanted is None else _Fitting(drawn, min(wanted, owners.rows * most))
-        self.rows = drawn if self._fitting is None else self._fitting.wanted
+        self._stream = stream
+        drawn = sum((tally(self._fanouts(first, last)) for first, last in self._ranges()), Counter[int]())
+        total = sum(fanout * alike for fanout, alike in drawn.items())
+        self._scaling = scaling(drawn, wanted=total if wanted is None else wanted, most=most)
+        self.rows = self._scaling.rows
 
     def __iter__(self) -> Iterator[OwnerBlock]:
-        first, drawn = 0, 0
+        first, left = 0, self._scaling.start
         while first < self._owners.rows:
-            last = self._cut(first)
-            fanouts = self._fanouts(first, last)
+            last = self._cut(first, left)
+            fanouts, left = self._scaling.scaled(self._fanouts(first, last), left, rng=self._stream(first))
             entities = self._owners.read(ENTITY, first, last)
-            fitted = self._fitted(fanouts, first=first, before=drawn)
-            yield OwnerBlock(first=first, last=last, fanouts=fitted, entities=entities)
-            drawn += int(fanouts.sum())
+            yield OwnerBlock(first=first, last=last, fanouts=fanouts, entities=entities)
             first = last
 
     def _ranges(self) -> Iterator[tuple[int, int]]:
@@ -178,12 +185,12 @@ class OwnerBlocks:
     def _fanouts(self, first: int, last: int) -> Numbers:
         return np.asarray(np.minimum(self._owners.read(self._column, first, last), self._most))
 
-    def _cut(self, first: int) -> int:
+    def _cut(self, first: int, left: int) -> int:
         """Where the block that begins there ends: enough rows or owners, and the next owner is of another entity."""
         all_rows, window = self._owners.rows, MOST_OWNERS * BLOCK_ROWS
         while True:
             last = min(first + window, all_rows)
-            full = np.cumsum(self._fanouts(first, last)) >= BLOCK_ROWS
+            full = self._scaling.sums(self._fanouts(first, last), left) >= BLOCK_ROWS
             full[MOST_OWNERS * BLOCK_ROWS // 2 :] = True
             ends = np.append(np.diff(self._owners.read(ENTITY, first, last)) != 0, last == all_rows)
             cuts = np.flatnonzero(full & ends)
@@ -192,22 +199,3 @@ class OwnerBlocks:
             if last == all_rows:
                 return last
             window *= 2
-
-    def _fitted(self, fanouts: Numbers, *, first: int, before: int) -> Numbers:
-        """Fanouts that add up to what is wanted over all owners, spread evenly over rows or over room for rows."""
-        if self._fitting is None or self._fitting.drawn == self._fitting.wanted:
-            return fanouts
-        drawn, wanted = self._fitting
-        if drawn > wanted:
-            return _steps(before, fanouts, wanted / drawn, drawn, wanted)
-        most = min(self._most, wanted)
-        room, room_before = most - fanouts, first * most - before
-        all_room = self._owners.rows * most - drawn
-        return fanouts + _steps(room_before, room, (wanted - drawn) / all_room, all_room, wanted - drawn)
-
-
-def _steps(before: int, numbers: Numbers, share: float, total: int, wanted: int) -> Numbers:
-    """That share of each number, rounded so that the sums up to each are; the last sum is what is wanted."""
-    sums = np.append(before, before + np.cumsum(numbers))
-    scaled = np.where(sums >= total, wanted, np.floor(sums * share)).astype(np.int64)
-    return np.diff(np.minimum(scaled, wanted))

@@ -1,7 +1,7 @@
 """Computed columns of synthetic rows: how many rows they own, their place among their owner's, copies of the owner's.
 
-Numbers of rows are drawn here, before the row is written, and carried to the owned table, which then has them. Copies
-are looked up like one more column of the owner key.
+Numbers of rows are drawn before the row is written, scaled to the rows that the owned table is to have, and carried to
+it. Copies are looked up like one more column of the owner key.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privbench.generation.sizes import Sizes, most_rows_per_owner
+from privbench.generation.sizes import Sizes, most_rows_per_owner, rows_without_owner
 from privbench.model.model import Model
 from privbench.schema.computed import equal_columns
 from privbench.schema.tables import Table
@@ -33,21 +33,25 @@ class Counted:
     network: Node
     """Of the owner table."""
     most: int
+    wanted: int
+    """Rows that all owners are to have."""
 
     def draw(self, codes: Mapping[str, NDArray[np.uint16]], rng: np.random.Generator) -> Numbers:
-        """How many rows each owner will have."""
+        """How many rows each owner would have, before they are scaled to those wanted."""
         return np.minimum(self.children.numbers(self.network, codes, rng=rng), self.most)
 
 
-def counted_keys(model: Model, name: str, sizes: Sizes) -> tuple[Counted, ...]:
+def counted_keys(model: Model, name: str, sizes: Sizes, *, scale: float) -> tuple[Counted, ...]:
     """The owner keys into a table that its computed columns count, given the rows of all tables."""
     tables = {equals.rows for equals in equal_columns(model.protection, name).values()}
     counted = []
     for link in (model.protection.owner_link(t.name) for t in model.protection.schema.tables if t.name in tables):
         children = None if link is None else model.tables[link.table].links[link.name].with_owner
         if link is not None and children is not None:
-            most = most_rows_per_owner(model, link.table, sizes) if sizes[link.table] else 0
-            counted.append(Counted(link=link, children=children, network=model.tables[name].network, most=most))
+            rows, network = sizes[link.table], model.tables[name].network
+            most = most_rows_per_owner(model, link.table, sizes) if rows else 0
+            alone = rows_without_owner(link, children, rows=rows, owners=sizes[name], scale=scale)
+            counted.append(Counted(link=link, children=children, network=network, most=most, wanted=rows - alone))
     return tuple(counted)
 
 

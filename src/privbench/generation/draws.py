@@ -4,9 +4,12 @@ A block is a range of owner rows with the rows they own, so that rows come out g
 its own random stream. `rows` makes values of them; estimates need no values.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +18,15 @@ from privbench.generation.blocks import OwnerBlocks, Span, child_spans, given_co
 from privbench.generation.carried import ENTITY, LONE, Spools, number
 from privbench.generation.computed import counted_keys
 from privbench.generation.keys import keeps_entity_keys
-from privbench.generation.sizes import Sizes, most_rows_per_owner, planned_rows, within_reach
+from privbench.generation.sizes import (
+    Sizes,
+    is_counted,
+    most_rows_per_owner,
+    planned_rows,
+    rows_without_owner,
+    within_reach,
+)
+from privbench.generation.totals import Scaling, scaling, tally
 from privbench.model.model import Model, has_child_rows
 from privbench.model.order import generation_order, referenced_ahead
 from privbench.model.public_counts import public_counts
@@ -30,6 +41,8 @@ Codes = NDArray[np.uint16]
 
 APART = 2**31
 """The number of no block: streams of keys that go on from block to block have it."""
+ROUNDING = APART + 1
+"""The number of no block: streams that say which owners' numbers of rows are rounded up have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -59,6 +72,14 @@ class Block:
         return {name: codes[name] if kept is None else codes[name][kept] for name in names}
 
 
+class _Codes(NamedTuple):
+    """What networks say of a block's rows: codes by column, given ones, and numbers of child rows by owner key."""
+
+    codes: dict[str, Codes]
+    given: dict[str, Codes] | None
+    counts: dict[str, Rows]
+
+
 class DrawRun:
     """What all tables of one run share: the order in which they are made, their sizes, and what their rows carry."""
 
@@ -71,8 +92,8 @@ class DrawRun:
         self.spools = Spools(model, folder)
         owners_first = has_child_rows(model)
         self.order = generation_order(model.spec, model.protection, owners_first=owners_first)
-        self._promised = referenced_ahead(model.protection, self.order) if owners_first else frozenset()
-        self.planned = within_reach(model, planned_rows(model, scale), self._promised)
+        promised = referenced_ahead(model.protection, self.order) if owners_first else frozenset()
+        self.planned = within_reach(model, planned_rows(model, scale), promised)
 
     def draws(self, name: str, sizes: Sizes) -> "Draws":
         """Draw the rows of a private table; `sizes` are those of the tables so far, and planned ones."""
@@ -84,7 +105,6 @@ class DrawRun:
             sizes=sizes,
             spools=self.spools,
             seed=self._seed,
-            exact=name in self._promised,
             known=public_counts(self._model, name) if self.keeps_entity_keys else None,
         )
 
@@ -102,10 +122,9 @@ class Draws:
         sizes: Sizes,
         spools: Spools,
         seed: int,
-        exact: bool = False,
         known: Mapping[str, Codes] | None = None,
     ) -> None:
-        """`rows` are planned; `exact` says that no other number will do, since keys were drawn into the table.
+        """`rows` are planned, and `sizes` the rows of all tables, made or planned.
 
         `known` holds given columns that are public, for all rows.
         """
@@ -116,41 +135,60 @@ class Draws:
         self._spools = spools
         self._known = known or {}
         self._most = most_rows_per_owner(model, name, sizes)
-        self._counted = counted_keys(model, name, sizes)
         self._seed = (seed, [t.name for t in model.protection.schema.tables].index(name))
         self._alone = 0
-        self._owner_blocks = self._find_owner_blocks(rows, scale, exact=exact)
+        self._owner_blocks = self._find_owner_blocks(rows, scale, final=is_counted(model, name))
         self.rows = rows if self._owner_blocks is None else self._owner_blocks.rows + self._alone
         self._sizes = {**sizes, name: self.rows}
         self._targets = {link.name: self._target_rows(place, link) for place, link in enumerate(self._links)}
         self._local = frozenset(
             k.name for k in self._links if k.target == k.table and self._model.links[k.name].places_in_block
         )
+        self._counted = counted_keys(model, name, self._sizes, scale=scale)
 
     def blocks(self) -> Iterator[Block]:
         """The table, one block after the other."""
-        if self._owner_blocks is None:
-            planned = spans(self._model, self._owner, self.rows, self._sizes, most=self._most)
-        else:
-            planned = child_spans(self._owner_blocks, self._alone)
-        for place, span in enumerate(planned):
-            yield self._draw(span, _stream(*self._seed, place))
+        scalings = self._scale_counts() if self._counted else {}
+        left = {name: own.start for name, own in scalings.items()}
+        for place, span in enumerate(self._spans()):
+            rng = _stream(*self._seed, place)
+            drawn = self._draw_codes(span, rng)
+            for name, own in scalings.items():
+                drawn.counts[name], left[name] = own.scaled(drawn.counts[name], left[name], rng=rng)
+            yield self._draw(span, drawn, rng)
 
     def redraw(self, block: Block, places: Rows, columns: Collection[str] | None = None) -> dict[str, Codes]:
         """New codes for some rows of a block, of all columns or of some."""
         given = None if block.given is None else {name: codes[places] for name, codes in block.given.items()}
         return sample(self._model.network, len(places), block.rng, given=given, wanted=columns)
 
-    def _find_owner_blocks(self, rows: int, scale: float, *, exact: bool) -> OwnerBlocks | None:
+    def _find_owner_blocks(self, rows: int, scale: float, *, final: bool) -> OwnerBlocks | None:
+        """The owners of rows that come with them; `final` says that a column of theirs holds the number drawn."""
         children = None if self._owner is None else self._model.links[self._owner.name].with_owner
         if self._owner is None or children is None:
             return None
         owners = self._spools.of(self._owner.target)
-        if self._owner.nullable:
-            self._alone = round(children.unowned * scale)
-        if exact:
-            self._alone = rows if self._owner.nullable and not owners.rows else min(self._alone, rows)
-        return OwnerBlocks(owners, self._owner, most=self._most, wanted=rows - self._alone if exact else None)
+        self._alone = rows_without_owner(self._owner, children, rows=rows, owners=owners.rows, scale=scale)
+        return OwnerBlocks(
+            owners,
+            self._owner,
+            most=self._most,
+            wanted=None if final else rows - self._alone,
+            stream=partial(_stream, *self._seed, ROUNDING),
+        )
+
+    def _spans(self) -> Iterator[Span]:
+        if self._owner_blocks is None:
+            return spans(self._model, self._owner, self.rows, self._sizes, most=self._most)
+        return child_spans(self._owner_blocks, self._alone)
+
+    def _scale_counts(self) -> dict[str, Scaling]:
+        """How numbers of child rows that columns hold are scaled: all are drawn once before, since all must add up."""
+        drawn = {counted.link.name: Counter[int]() for counted in self._counted}
+        for place, span in enumerate(self._spans()):
+            for name, numbers in self._draw_codes(span, _stream(*self._seed, place)).counts.items():
+                drawn[name] += tally(numbers)
+        return {c.link.name: scaling(drawn[c.link.name], wanted=c.wanted, most=c.most) for c in self._counted}
 
     def _target_rows(self, place: int, link: Link) -> TargetRows:
         most = self._most if link.kind is LinkKind.OWNER else 1 if link.unique else None
@@ -166,13 +204,17 @@ class Draws:
             points=Points(_stream(*self._seed, APART, place).random()),
         )
 
-    def _draw(self, span: Span, rng: Rng) -> Block:
+    def _draw_codes(self, span: Span, rng: Rng) -> _Codes:
         owners = self._spools.of(self._owner.target) if self._owner and self._owner_blocks is not None else None
         given = given_codes(self._model.network, span, owners=owners, known=self._known)
         firsts = span.firsts()
         codes = sample_siblings(self._model.network, span.rows, rng, given=given, firsts=firsts)
         if given is not None:
             given |= first_codes(self._model.network, codes, firsts)
+        return _Codes(codes, given, {counted.link.name: counted.draw(codes, rng) for counted in self._counted})
+
+    def _draw(self, span: Span, drawn: _Codes, rng: Rng) -> Block:
+        codes = dict(drawn.codes)
         parts = codes.pop(COMPONENT, np.zeros(span.rows, np.uint16)).astype(np.int64)
         entities, further_up = self._entities(span), np.full(span.rows, -1)
         own = entities
@@ -184,10 +226,10 @@ class Draws:
             first_row=span.first_row,
             rows=span.rows,
             codes=codes,
-            given=given,
+            given=drawn.given,
             targets=self._draw_targets(span, codes, parts, own, rng),
             local=self._local,
-            counts={counted.link.name: counted.draw(codes, rng) for counted in self._counted},
+            counts=drawn.counts,
             entities=entities,
             further_up=further_up,
             rng=rng,

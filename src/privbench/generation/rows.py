@@ -324,17 +324,19 @@ class PrivateRows:
     ) -> dict[str, pa.Array]:
         """New values for a key's own columns: first from the network, then, if that keeps repeating, from anywhere.
 
-        A column that goes on from row to row stays as it is; what is relative to a new value is worked out again.
+        A single such column then tries one code after the other, so that a row finds a place if few are left. A column
+        that goes on from row to row stays as it is; what is relative to a new value is worked out again.
         """
         values: dict[str, pa.Array] = {}
         names = [c for c in unique.columns if c in self._codecs and not self._relative.is_sequence(c)]
-        from_network = attempt < ROUNDS // 3
+        from_network, onward = attempt < ROUNDS // 3, attempt > ROUNDS // 3 and len(names) == 1
         codes = self._draws.redraw(block, places, names) if from_network and names else {}
         for name in names:
             codec = self._codecs[name]
             if not from_network:
                 most = codec.size - (codec.null_code is not None)
-                codes[name] = block.rng.integers(0, most, len(places)).astype(np.uint16)
+                last = block.codes[name][places] if onward else block.rng.integers(0, most, len(places))
+                codes[name] = ((last + 1) % most).astype(np.uint16)
             drawn = difference(name) if name in self._relative else name
             values[drawn] = codec.decode(codes[name], block.rng, first_row=block.first_row)
             block.codes[name][places] = codes[name]

@@ -1,7 +1,7 @@
 """How many rows each table is to have at a scale, and which tables came out smaller. From the model alone.
 
-Where child rows come with their owners, the number of rows is an expectation. An owner has at most as many rows as an
-entity may have, and no more than its keys can tell apart; both are public or follow from the spec.
+An owner has at most as many rows as an entity may have, and no more than its keys can tell apart; both are public or
+follow from the spec.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -13,12 +13,10 @@ from privbench.schema.computed import equal_columns
 from privbench.schema.domain import Range, Values
 from privbench.schema.unit import Link
 from privbench.spn.fanouts import MANY
+from privbench.spn.link import WithOwner
 
 Sizes = Mapping[str, int]
 """How many rows each table has or will have."""
-
-FEW_CHILDREN = 0.8
-"""A table whose rows come with their owners is worth a warning if it has a smaller share of the rows expected."""
 
 
 def planned_rows(model: Model, scale: float) -> dict[str, int]:
@@ -60,6 +58,21 @@ def most_rows_per_owner(model: Model, name: str, sizes: Sizes) -> int:
     return max(1, min([MANY if cap is None else int(cap), *limits]))
 
 
+def rows_without_owner(link: Link, children: WithOwner, *, rows: int, owners: int, scale: float) -> int:
+    """How many of the rows of a table have no owner, where the others come with one of `owners` rows."""
+    if not link.nullable:
+        return 0
+    return min(round(children.unowned * scale), rows) if owners else rows
+
+
+def is_counted(model: Model, name: str) -> bool:
+    """Whether a computed column of its owner says how many rows of a table there are."""
+    owner = model.protection.owner_link(name)
+    return owner is not None and any(
+        equals.rows == name for equals in equal_columns(model.protection, owner.target).values()
+    )
+
+
 def lost_rows(model: Model, planned: Sizes, written: Sizes, left_out: Sizes | None = None) -> list[str]:
     """Say which private tables have fewer rows than their size asked for, with the key that is to blame.
 
@@ -70,7 +83,7 @@ def lost_rows(model: Model, planned: Sizes, written: Sizes, left_out: Sizes | No
     made = {**planned, **{name: rows + (left_out or {}).get(name, 0) for name, rows in written.items()}}
     for name in (name for name in model.protection.order if name in written):
         wanted = planned[name] or round(model.tables[name].rows)
-        if made[name] < _fewest(model, name, wanted, made):
+        if made[name] < wanted:
             why = _why_lost(model, name, wanted, made)
             lines.append(f"{name}: {made[name]:,} of {wanted:,} rows were made: {why}.")
     return lines
@@ -90,15 +103,6 @@ def _different(model: Model, name: str, column: str, sizes: Sizes) -> int:
     return codec.size - (codec.null_code is not None) if codec is not None and listed else MANY
 
 
-def _fewest(model: Model, name: str, wanted: int, written: Sizes) -> float:
-    """The fewest rows of a table of which none was lost. Where rows come with their owners, any number may be."""
-    if not any(link.with_owner is not None for link in model.tables[name].links.values()):
-        return wanted
-    links, table = model.protection.links_of(name), model.protection.schema.table(name)
-    at_risk = colliding_keys(model.spec, table) or any(_lacks_target(link, written) for link in links)
-    return FEW_CHILDREN * wanted - 3 * wanted**0.5 if at_risk else 0.0
-
-
 def _lacks_target(link: Link, written: Sizes) -> bool:
     """Whether a key must reference a row of a table that has none."""
     return written[link.target] == 0 and not link.nullable
@@ -116,7 +120,11 @@ def _why_lost(model: Model, name: str, wanted: int, written: Sizes) -> str:
         )
     table = model.protection.schema.table(name)
     keys = " and ".join(f"({_listed(key)})" for key in colliding_keys(model.spec, table))
-    return f"the others repeated the key {keys}, also when drawn again" if keys else "its target tables are too small"
+    if keys:
+        return f"the others repeated the key {keys}, also when drawn again"
+    if owner is not None and is_counted(model, name):
+        return f"the others belong to rows of {owner.target} that were left out"
+    return "its target tables are too small"
 
 
 def _listed(columns: Sequence[str]) -> str:

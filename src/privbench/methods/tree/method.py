@@ -87,7 +87,9 @@ class _Database:
         if link is not None:
             self._unowned[name] = unowned_rows(self._facts, link, table, unowned, owned=self._owned(link))
             children = self._children(link, plan)
-            self._rows[name] = self._rows[link.target] * children.per_owner + self._unowned[name]
+            public = self._facts.tables[name].rows
+            rows = self._rows[link.target] * children.per_owner + self._unowned[name]
+            self._rows[name] = rows if public is None else float(public)
         learnt = _nothing_to_learn(self._entities) if plan is None else self._columns(plan, table, children)
         self._learnt[name] = replace(learnt, network=_with(constant_features(self._facts, name), learnt.network))
         self._take_sample(name, link, children, plan.given if plan else ())
