@@ -30,7 +30,7 @@ DENSE_ROWS_WEIGHT = 0.5
 DENSE = 0.7
 """Most rows have a number if at most this share has none."""
 LEAST_STRATUM = 0.5
-POW = 2 / 3
+POW = 1 / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -22,7 +22,7 @@ LEAST_SHARE = 0.2
 """A stratum has at least this share of all entities."""
 APART = 0.4
 """About how far the columns of entities with few and with many rows are apart, in total variation."""
-CELLS_NOISE = 6.0
+CELLS_NOISE = 16.0
 """How far a column is off if all its codes share noise of scale 1, for each entity that there is."""
 MOST_DOUBLINGS = 10
 NEARLY = 0.8
@@ -43,7 +43,7 @@ def best_full_rows(rows: SampledRows, noise: float, *, scale: float) -> int:
         bias = np.abs(counted / counted.sum() - shares).sum() / 2
         return float((APART * bias) ** 2 + (CELLS_NOISE * noise / (scale * counted.sum())) ** 2)
 
-    return min((2**power for power in range(MOST_DOUBLINGS + 1)), key=error)
+    return int(min((2**power for power in range(MOST_DOUBLINGS + 1)), key=error))
 
 
 def strata_axis(rows: SampledRows, noise: float, *, full_rows: int) -> Axis | None:
