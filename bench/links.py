@@ -25,7 +25,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from join_counts import Floats, Link, Query, Tables, Words, draw_queries, read_tables
+from join_counts import MANY_WORDS, Floats, Link, Query, Tables, Words, draw_queries, read_tables
 from link_databases import CASES, Case
 from privbench.evaluation.resample import Owner, Ownership, resample
 from privbench.fitting.draft import draft
@@ -93,7 +93,7 @@ def read_real(case: Case, data: Path, folder: Path, *, public_sizes: bool, find:
     with open_source(folder) as source:
         tables, words = read_tables(folder, source.schema())
     protection = spec.protection()
-    private = [name for name in protection.order if name in tables.sizes]
+    private = [name for name in tables.sizes if name in protection.order]
     rng = np.random.default_rng(QUERY_SEED)
     drawn = [draw_queries(tables, joins=joins, count=QUERIES, private=private, rng=rng) for joins in range(JOINS)]
     queries = [query for some in drawn for query in some]
@@ -104,7 +104,7 @@ def read_real(case: Case, data: Path, folder: Path, *, public_sizes: bool, find:
         words=words,
         queries=queries,
         counts=np.array([tables.count(query) for query in queries]),
-        owners={name: owner_link(tables, protection, name) for name in private},
+        owners={name: owner_link(tables, protection, name) for name in protection.order if name in private},
     )
 
 
@@ -128,6 +128,10 @@ def measure(real: Real, methods: Sequence[str], *, epsilon: str, runs: int) -> d
         shown = [median(one.get(label, math.nan) for one in found[method]) for method in methods]
         first = "" if label not in truth or label in ONLY_SYNTHETIC or label.startswith("Q ") else f"{truth[label]:.4g}"
         print(f"{label:<58} {first:>10} " + " ".join(f"{value:>11.4g}" for value in shown))
+    for label in SPREAD if runs > 1 else ():
+        print(
+            f"{label}, each run: " + "; ".join(f"{m} {' '.join(f'{r[label]:.3g}' for r in found[m])}" for m in methods)
+        )
     print(flush=True)
     return found
 
@@ -166,14 +170,14 @@ def figures(real: Real, made: Tables) -> Figures:
     off = [abs(made.sizes[t] / real.tables.sizes[t] - 1) for t, owner in real.owners.items() if owner]
     found |= {"size off by, median": median(off or [0.0]), "size off by, worst": max(off or [0.0])}
     found |= distances(real, made)
-    for table, size in made.sizes.items():
-        found[f"rows of {table}"] = size
+    for table in real.owners:
+        found[f"rows of {table}"] = made.sizes[table]
     for link in made.links:
-        if link not in real.owners.values():
+        if link[0] in real.owners and link not in real.owners.values():
             found[f"top 10 of {named(link)}"] = top_share(made.below(link), 10)
             found[f"top 100 of {named(link)}"] = top_share(made.below(link), 100)
     for first, second in combinations(made.links, 2):
-        if first[1].table == second[1].table:
+        if first[1].table == second[1].table and {first[0], second[0]} & set(real.owners):
             found[f"lift {named(first)} x {named(second)}"] = lift(made.below(first), made.below(second))
     return found
 
@@ -205,7 +209,8 @@ def distances(real: Real, made: Tables) -> Figures:
     for table in (real.tables.schema.table(name) for name in real.owners):
         ours, theirs = real.tables.columns[table.name], made.columns[table.name]
         keys = {*table.primary_key, *(c for key in table.foreign_keys for c in key.columns)}
-        codes = [binned(ours[c.name], theirs[c.name]) for c in table.columns if c.name not in keys]
+        asked = [c.name for c in table.columns if len(real.words.get((table.name, c.name), ())) <= MANY_WORDS]
+        codes = [binned(ours[name], theirs[name]) for name in asked if name not in keys]
         there = [
             (there_codes(real.tables, link), there_codes(made, link)) for link in made.links if link[0] == table.name
         ]
@@ -264,6 +269,8 @@ def named(link: Link) -> str:
     return f"{link[0]}({', '.join(link[1].columns)})"
 
 
+SPREAD = ("Q geometric mean", "size off by, median", "KLD2")
+"""Figures that are also shown by run: noise in heavy tails moves them much."""
 ONLY_SYNTHETIC = ("KLD2", "TV2", "TV2 with NULL of a key", "size off by, median", "size off by, worst")
 
 if __name__ == "__main__":
