@@ -1,8 +1,8 @@
 """Counts of tree-shaped joins without making them, and join queries drawn around rows of a database.
 
 Keys are resolved to positions of rows once. A count passes one weight per row along the tree of the join, so that
-joins of billions of rows cost a few passes over their tables. All numbers are floats with NaN for NULL; text is coded
-by the words of the real database, -1 for others.
+joins of billions of rows cost a few passes over their tables. Numbers are floats with NaN for NULL; text is coded by
+the words of the real database, -1 for others.
 """
 
 import operator

@@ -1,12 +1,13 @@
 """How believable joins are: sizes, links and join queries, real beside synthetic.
 
-    python bench/links.py [--only stats] [--methods tree,paper,independent,resample] [--epsilon 1.6] [--runs 1]
-        [--public-sizes] [--data DIR] [--json OUT]
+    python bench/links.py [--data DIR] [--only stats] [--methods tree,paper,independent,resample] [--epsilon 1.6]
+        [--runs 1] [--public-sizes] [--no-find] [--json OUT]
 
-`stats` is made by bench/stats_like.py. Queries join 0 to 4 tables more along foreign keys, with 0 to 4 filters around a
-row of the real join; their counts are exact (bench/join_counts.py). Lift is E[xy] / (E[x] E[y]) of two numbers of rows
-that reference one row, through owner keys or others. Domains are from the data; noise is that of tests. `resample`
-draws entities with replacement, each with all rows it owns: it is not private, and shows what chance alone does.
+`stats` is made by bench/stats_like.py; bench/link_databases.py says where the others are from. Queries join 0 to 4
+tables more along foreign keys, with 0 to 4 filters around a row of the real join; their counts are exact
+(bench/join_counts.py). Lift is E[xy] / (E[x] E[y]) of two numbers of rows that reference one row, through owner keys
+or others. Domains are from the data; noise is that of tests. Figures are medians over runs. `resample` draws entities
+with replacement, each with all rows it owns: it is not private, and shows what chance alone does.
 """
 
 import argparse
@@ -15,8 +16,8 @@ import math
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from statistics import median
@@ -24,7 +25,8 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from join_counts import Floats, Link, Query, Tables, Words, draw_subplans, read_tables
+from join_counts import MANY_WORDS, Floats, Link, Query, Tables, Words, draw_subplans, read_tables
+from link_databases import CASES, Case
 from privbench.evaluation.resample import Owner, Ownership, resample
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
@@ -33,26 +35,15 @@ from privbench.io.open import open_source
 from privbench.privacy.noise import TestEntropy
 from privbench.schema.spec import Sizes, Spec
 from privbench.schema.unit import Protection
-from stats_like import write_stats
 
 Figures = dict[str, float]
+Codes = NDArray[np.int64]
 
 JOINS, QUERIES, QUERY_SEED = 4, 900, 4242
 """The most joins of a query, and about how many sub-plans there are."""
 BINS = 32
 TINY = 1e-10
 RESAMPLE = "resample"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """A database, and who is protected."""
-
-    write: Callable[[Path | None, Path], None]
-    """Write its tables into a folder, given that of the data."""
-    unit: str
-    public: Sequence[str] = ()
-    owners: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,35 +62,38 @@ class Real:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path)
+    parser.add_argument("--data", type=Path, default=Path())
     parser.add_argument("--only", default="stats")
     parser.add_argument("--methods", default="tree,paper,independent,resample")
     parser.add_argument("--epsilon", default="1.6")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--public-sizes", action="store_true")
+    parser.add_argument("--no-find", action="store_true")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     found = {}
     for name in given.only.split(","):
         with tempfile.TemporaryDirectory() as folder:
-            real = read_real(CASES[name], given.data, Path(folder) / "real", public_sizes=given.public_sizes)
-            print(f"## {name}, epsilon {given.epsilon}{', public sizes' if given.public_sizes else ''}")
+            place, find = Path(folder) / "real", not given.no_find
+            real = read_real(CASES[name], given.data, place, public_sizes=given.public_sizes, find=find)
+            settings = f"{', public sizes' if given.public_sizes else ''}{'' if find else ', nothing found'}"
+            print(f"## {name}, epsilon {given.epsilon}{settings}, {given.runs} runs, {len(real.queries)} queries")
             found[name] = measure(real, given.methods.split(","), epsilon=given.epsilon, runs=given.runs)
     if given.json is not None:
         given.json.write_text(json.dumps(found, indent=1))
 
 
-def read_real(case: Case, data: Path | None, folder: Path, *, public_sizes: bool) -> Real:
+def read_real(case: Case, data: Path, folder: Path, *, public_sizes: bool, find: bool) -> Real:
     """Write the database, draft its spec, draw its queries and answer them."""
     folder.mkdir()
     case.write(data, folder)
-    spec = draft(folder, unit=case.unit, public=case.public, owners=case.owners, domains="data")
+    spec = draft(folder, unit=case.unit, public=case.public, owners=case.owners, domains="data", find=find)
     if public_sizes:
         spec = spec.model_copy(update={"sizes": Sizes.PUBLIC})
     with open_source(folder) as source:
         tables, words = read_tables(folder, source.schema())
     protection = spec.protection()
-    private = [name for name in protection.order if name in tables.sizes]
+    private = [name for name in tables.sizes if name in protection.order]
     rng = np.random.default_rng(QUERY_SEED)
     queries = draw_subplans(tables, joins=JOINS, count=QUERIES, private=private, rng=rng)
     return Real(
@@ -109,7 +103,7 @@ def read_real(case: Case, data: Path | None, folder: Path, *, public_sizes: bool
         words=words,
         queries=queries,
         counts=np.array([tables.count(query) for query in queries]),
-        owners={name: owner_link(tables, protection, name) for name in private},
+        owners={name: owner_link(tables, protection, name) for name in protection.order if name in private},
     )
 
 
@@ -131,8 +125,12 @@ def measure(real: Real, methods: Sequence[str], *, epsilon: str, runs: int) -> d
     print(f"{'':<58} {'real':>10} " + " ".join(f"{method:>11}" for method in methods))
     for label in dict.fromkeys(label for runs_of in found.values() for label in runs_of[0]):
         shown = [median(one.get(label, math.nan) for one in found[method]) for method in methods]
-        first = "" if label not in truth or label in ONLY_SYNTHETIC else f"{truth[label]:.4g}"
+        first = "" if label not in truth or label in ONLY_SYNTHETIC or label.startswith("Q ") else f"{truth[label]:.4g}"
         print(f"{label:<58} {first:>10} " + " ".join(f"{value:>11.4g}" for value in shown))
+    for label in SPREAD if runs > 1 else ():
+        print(
+            f"{label}, each run: " + "; ".join(f"{m} {' '.join(f'{r[label]:.3g}' for r in found[m])}" for m in methods)
+        )
     print(flush=True)
     return found
 
@@ -170,15 +168,15 @@ def figures(real: Real, made: Tables) -> Figures:
     found = query_figures(real, made)
     off = [abs(made.sizes[t] / real.tables.sizes[t] - 1) for t, owner in real.owners.items() if owner]
     found |= {"size off by, median": median(off or [0.0]), "size off by, worst": max(off or [0.0])}
-    found |= distances(real.tables, made)
-    for table, size in made.sizes.items():
-        found[f"rows of {table}"] = size
+    found |= distances(real, made)
+    for table in real.owners:
+        found[f"rows of {table}"] = made.sizes[table]
     for link in made.links:
-        if link not in real.owners.values():
+        if link[0] in real.owners and link not in real.owners.values():
             found[f"top 10 of {named(link)}"] = top_share(made.below(link), 10)
             found[f"top 100 of {named(link)}"] = top_share(made.below(link), 100)
     for first, second in combinations(made.links, 2):
-        if first[1].table == second[1].table:
+        if first[1].table == second[1].table and {first[0], second[0]} & set(real.owners):
             found[f"lift {named(first)} x {named(second)}"] = lift(made.below(first), made.below(second))
     return found
 
@@ -191,7 +189,7 @@ def query_figures(real: Real, made: Tables) -> Figures:
     errors = np.maximum(larger / smaller, smaller / larger)
     found = {
         "Q geometric mean": geometric(errors),
-        "Q mean": errors.mean(),
+        "Q mean": float(errors.mean()),
         "Q median": float(np.median(errors)),
         "Q p95": float(np.quantile(errors, 0.95)),
     }
@@ -201,36 +199,47 @@ def query_figures(real: Real, made: Tables) -> Figures:
     return found
 
 
-def distances(real: Tables, made: Tables) -> Figures:
-    """Means over tables of the mean KLD and TV of pairs of columns, in bins of the real values, NULL one of them."""
-    found = []
-    for table in real.schema.tables:
+def distances(real: Real, made: Tables) -> Figures:
+    """Mean distances of pairs of columns of the private tables, in bins of the real values, NULL one of them.
+
+    Of nullable keys, whether they are NULL is compared in pairs with each column.
+    """
+    pairs, nulls = [], []
+    for table in (real.tables.schema.table(name) for name in real.owners):
+        ours, theirs = real.tables.columns[table.name], made.columns[table.name]
         keys = {*table.primary_key, *(c for key in table.foreign_keys for c in key.columns)}
-        codes = [
-            binned(real.columns[table.name][c.name], made.columns[table.name][c.name])
-            for c in table.columns
-            if c.name not in keys
+        asked = [c.name for c in table.columns if len(real.words.get((table.name, c.name), ())) <= MANY_WORDS]
+        codes = [binned(ours[name], theirs[name]) for name in asked if name not in keys]
+        there = [
+            (there_codes(real.tables, link), there_codes(made, link)) for link in made.links if link[0] == table.name
         ]
-        pairs = [_distances(first, second) for first, second in combinations(codes, 2)]
-        if pairs:
-            found.append(np.mean(pairs, axis=0))
-    kld, tv = np.mean(found, axis=0) if found else (math.nan, math.nan)
-    return {"KLD2": float(kld), "TV2": float(tv)}
+        some = [_distances(first, second) for first, second in combinations(codes, 2)]
+        pairs += [np.mean(some, axis=0)] if some else []
+        nulls += [_distances(key, column)[1] for key in there if not key[0].all() for column in codes]
+    kld, tv = np.mean(pairs, axis=0) if pairs else (math.nan, math.nan)
+    return {
+        "KLD2": float(kld),
+        "TV2": float(tv),
+        "TV2 with NULL of a key": float(np.mean(nulls)) if nulls else math.nan,
+    }
 
 
-def binned(real: Floats, made: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def there_codes(tables: Tables, link: Link) -> Codes:
+    """Whether a key is there, as 0 and 1."""
+    return (tables.links[link] >= 0).astype(np.int64)
+
+
+def binned(real: Floats, made: Floats) -> tuple[Codes, Codes]:
     """Codes of both columns: bins of about equally many real rows, NULL the last."""
     values = real[~np.isnan(real)]
     edges = np.unique(values)
     if len(edges) > BINS:
         edges = np.unique(np.quantile(values, np.arange(1, BINS) / BINS))
-    both = [np.where(np.isnan(v), BINS + 1, np.searchsorted(edges, np.nan_to_num(v))) for v in (real, made)]
+    both = [np.where(np.isnan(v), BINS + 1, np.searchsorted(edges, np.nan_to_num(v), "right")) for v in (real, made)]
     return both[0], both[1]
 
 
-def _distances(
-    first: tuple[NDArray[np.int64], NDArray[np.int64]], second: tuple[NDArray[np.int64], NDArray[np.int64]]
-) -> tuple[float, float]:
+def _distances(first: tuple[Codes, Codes], second: tuple[Codes, Codes]) -> tuple[float, float]:
     size = BINS + 2
     p, q = (
         np.bincount(a * size + b, minlength=size * size) / max(len(a), 1) for a, b in zip(first, second, strict=True)
@@ -259,21 +268,9 @@ def named(link: Link) -> str:
     return f"{link[0]}({', '.join(link[1].columns)})"
 
 
-ONLY_SYNTHETIC = ("KLD2", "TV2", "size off by, median", "size off by, worst")
-
-CASES = {
-    "stats": Case(
-        write=lambda _, folder: write_stats(folder),
-        unit="users",
-        owners={
-            "posts": ("owner_user_id",),
-            "badges": ("user_id",),
-            "votes": ("post_id",),
-            "comments": ("post_id",),
-            "post_links": ("post_id",),
-        },
-    ),
-}
+SPREAD = ("Q geometric mean", "size off by, median", "KLD2")
+"""Figures that are also shown by run: noise in heavy tails moves them much."""
+ONLY_SYNTHETIC = ("KLD2", "TV2", "TV2 with NULL of a key", "size off by, median", "size off by, worst")
 
 if __name__ == "__main__":
     main()
