@@ -160,8 +160,8 @@ def draw_subplans(
 ) -> list[Query]:
     """The sub-plans of queries of up to so many joins, about `count` of them, all different.
 
-    Literals of a query are those of one row of its join, reached from a random one. A sub-plan is the query over some of
-    its tables that it joins: an optimiser has to estimate each of them.
+    Literals of a query are those of one row of its join, reached from a random one. A sub-plan is the query over some
+    of its tables that it joins: an optimiser has to estimate each of them.
     """
     found: dict[Query, None] = {}
     drawer = _Drawer(tables, private, rng)
