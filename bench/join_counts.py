@@ -34,6 +34,8 @@ MANY_WORDS = 300
 """Text of more values is not asked for."""
 WIDE = 0.7
 """The share of ranges that are the wider of two, as most of those that people ask for."""
+COMMON = 0.01
+"""A number is asked for by equality if at least this share of the rows has it."""
 TRIES = 200
 
 
@@ -241,10 +243,15 @@ class _Drawer:
         for table, column in (places[at] for at in chosen):
             ways, literal = self._askable[table][column], float(self._tables.columns[table][column][at[table]])
             comparison = str(self._rng.choice(ways))
+            if comparison == "=" and not self._is_common(table, column, literal):
+                comparison = str(self._rng.choice(ways[1:] or ways))
             if comparison != "=" and self._rng.random() < WIDE:
                 comparison = self._wider(table, column, literal)
             found.append(Filter(table, column, comparison, literal))
         return tuple(found)
+
+    def _is_common(self, table: str, column: str, literal: float) -> bool:
+        return bool((self._tables.columns[table][column] == literal).mean() >= COMMON)
 
     def _wider(self, table: str, column: str, literal: float) -> str:
         """The comparison that more rows meet."""
