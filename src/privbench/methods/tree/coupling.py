@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privbench.methods.tree.pair_shrinkage import shrink
 from privbench.methods.tree.pairs import NoisyTable
-from privbench.privacy.features import Axis
+from privbench.privacy.features import Activity, Axis, Fanout, Feature, InDegree
 from privbench.spn.fanouts import Edges, bin_means
 
 Floats = NDArray[np.float64]
@@ -36,9 +36,19 @@ INSIDE = 2.0
 """Exponent of the density inside a bin."""
 LEAST_WEIGHT = 1e-3
 """Laws that weigh less than this part of the best are left out of the average."""
+FROM = 4
+"""Laws are judged by rows of at least this activity: below, a number is most of the activity or none of it."""
 LAW_ROUNDS = 6
 ROUNDS = 30
 TINY = 1e-12
+
+
+def edges_of(feature: Feature) -> Edges:
+    """The edges of the bins of a feature that is a number of rows."""
+    source = feature.source
+    if not isinstance(source, Fanout | InDegree | Activity):
+        raise ValueError(f"{feature.name}: has no numbers of rows")
+    return source.edges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -51,8 +61,6 @@ class Numbers:
     noisy: Floats
     scale: float
     """Noise scale of the noisy counts."""
-    most: float | None = None
-    """The largest mean that is possible, if that is known."""
     within: bool = True
     """Whether the activity contains the number."""
 
@@ -99,11 +107,9 @@ def _expected(
 
 def _laws(activity: Numbers, numbers: Numbers) -> Floats:
     """The share of each number given each activity, by law: (laws, activity, numbers). The first is independence."""
-    low, high = np.maximum(activity.edges[:-1], 0.5), np.maximum(activity.edges[1:] - 1, 0.5)
-    middles = np.log2(np.sqrt(low * high))
     cuts = np.log2(np.maximum(numbers.edges[1:-1], 1))
     slopes, spreads, levels = LAWS.T[:, :, None, None]
-    above = _normal((levels + slopes * middles[:, None] - cuts) / spreads)
+    above = normal((levels + slopes * middles(activity.edges)[:, None] - cuts) / spreads)
     ends = np.ones((*above.shape[:2], 1))
     shares = np.maximum(-np.diff(np.concatenate([ends, above, 0 * ends], axis=2), axis=2), TINY)
     alone = np.broadcast_to(numbers.counts / numbers.counts.sum(), shares.shape[1:])[None]
@@ -118,16 +124,20 @@ def _scores(laws: Floats, numbers: Numbers, axes: tuple[Axis, Axis], table: Nois
     """How well each law agrees with the noisy table and the noisy hidden codes; the more rows, the less."""
     means = _grouped(laws, axes)
     wide = table.variance + means + (LAW_ERROR * means) ** 2
-    scores = -((table.cells - means) ** 2 / (2 * wide) + np.log(wide) / 2).sum(axis=(1, 2))
+    heavy = np.array([bin_low >= FROM for bin_low in _lows(axes[0])])
+    scores = -((table.cells - means) ** 2 / (2 * wide) + np.log(wide) / 2)[:, heavy].sum(axis=(1, 2))
     margins = laws.sum(axis=1)
     mean_number = margins @ bin_means(numbers.edges, INSIDE) / numbers.counts.sum()
     scores -= ROWS_WEIGHT * np.log(np.maximum(mean_number, 1e-9))
     hidden = numbers.groups[-1]
     scores -= np.abs(numbers.noisy - margins)[:, hidden:].sum(axis=1) / numbers.scale
-    if numbers.most is not None and (mean_number <= numbers.most).any():
-        scores[mean_number > numbers.most] = -np.inf
     found: Floats = scores
     return found
+
+
+def _lows(axis: Axis) -> Floats:
+    """The smallest number of each bin."""
+    return np.array([edges_of(axis.feature)[np.flatnonzero(axis.bins == place)[0]] for place in range(axis.size)])
 
 
 def _raked(masses: Floats, rows: Floats, numbers: Numbers, rounds: int) -> Floats:
@@ -149,6 +159,13 @@ def _grouped(masses: Floats, axes: tuple[Axis, Axis]) -> Floats:
     return grouped
 
 
-def _normal(x: Floats) -> Floats:
+def middles(edges: Edges) -> Floats:
+    """log2 of a number in the middle of each bin; of none, -1."""
+    low, high = np.maximum(edges[:-1], 0.5), np.maximum(edges[1:] - 1, 0.5)
+    logs: Floats = np.log2(np.sqrt(low * high))
+    return logs
+
+
+def normal(x: Floats) -> Floats:
     """The normal distribution function, to three digits (Page's approximation)."""
     return 1 / (1 + np.exp(-np.clip(1.5976 * x + 0.070566 * x**3, -60, 60)))

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.methods.tree.coarse import bin_masses
-from privbench.methods.tree.coupling import Numbers, couple, met
+from privbench.methods.tree.coupling import Numbers, couple, edges_of, met
 from privbench.methods.tree.pairs import NoisyTable
 from privbench.methods.tree.plan import divided
+from privbench.methods.tree.reference_rates import rates_given_activity
 from privbench.methods.tree.single import Single, Singles
 from privbench.methods.tree.structure import Candidates
 from privbench.methods.tree.weighed import WeighedTable
@@ -45,10 +46,17 @@ class HubTable:
     table: NoisyTable
 
 
-HubTables = Mapping[int, HubTable]
-"""By place of the fanout or in-degree."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class HubTables:
+    """Tables of the hub with fanouts and the like, by their places, and with the keys that reference the rows."""
+
+    linked: Mapping[int, HubTable]
+    references: tuple[HubTable, ...] = ()
+
+
+NO_HUB = HubTables(linked={})
 Linked = Mapping[tuple[int, int], Floats]
-"""The masses of the hub and a fanout or in-degree by single codes, by their places."""
+"""The masses of the hub and a fanout by single codes, by their places."""
 
 
 def hub_place(own: Sequence[Feature]) -> int | None:
@@ -57,8 +65,13 @@ def hub_place(own: Sequence[Feature]) -> int | None:
 
 
 def linked_places(own: Sequence[Feature]) -> list[int]:
-    """The fanouts and in-degrees."""
+    """The fanouts, and in-degrees of which all keys count or a row has at most one."""
     return [place for place, feature in enumerate(own) if isinstance(feature.source, Fanout | InDegree)]
+
+
+def is_reference(feature: Feature) -> bool:
+    """Whether it counts one key of each entity, so that counts say little of a row."""
+    return feature.in_degree is not None and feature.size > 2
 
 
 def pays(fanouts: Sequence[Single], singles: Singles, own: Sequence[Feature]) -> bool:
@@ -79,29 +92,42 @@ def _unevenness(single: Single, counts: Floats, exponent: float) -> float:
     return float(counts @ means**2 * some) / max(float(counts @ means), 1e-9) ** 2
 
 
-def measure_hub(table: WeighedTable, own: Sequence[Feature], singles: Singles, *, amount: Fraction) -> HubTables:
-    """Noisy tables of the hub with each fanout and in-degree, all with about the same noise."""
+def measure_hub(
+    table: WeighedTable, own: Sequence[Feature], references: Sequence[Feature], singles: Singles, *, amount: Fraction
+) -> HubTables:
+    """Noisy tables of the hub with each fanout and reference, all with about the same noise."""
     hub = hub_place(own)
     if hub is None:
-        return {}
+        return NO_HUB
     places = linked_places(own)
-    parts = divided(amount, [float(own[place].sensitivity_factor) for place in places])
+    features = [*(own[place] for place in places), *references]
+    parts = divided(amount, [float(feature.sensitivity_factor) for feature in features])
     axes = []
-    for place, part in zip(places, parts, strict=True):
-        least = LEAST_BIN * float(np.sqrt(table.noise([own[hub], own[place]], part).variance))
+    for feature, part in zip(features, parts, strict=True):
+        least = LEAST_BIN * float(np.sqrt(table.noise([own[hub], feature], part).variance))
         axes.append(
-            (_doubling(own[hub], singles.counts[hub], least), _doubling(own[place], singles.counts[place], least))
+            (_doubling(own[hub], singles.counts[hub], least), _doubling(feature, _counts(feature, own, singles), least))
         )
     measured = table.measure_all(list(zip(axes, parts, strict=True)))
-    return {
-        place: HubTable(axes=pair, table=NoisyTable(cells=answer.counts, variance=answer.noise.variance))
-        for place, pair, answer in zip(places, axes, measured, strict=True)
-    }
+    tables = [
+        HubTable(axes=pair, table=NoisyTable(cells=answer.counts, variance=answer.noise.variance))
+        for pair, answer in zip(axes, measured, strict=True)
+    ]
+    linked = dict(zip(places, tables, strict=False))
+    return HubTables(linked=linked, references=tuple(tables[len(places) :]))
+
+
+def _counts(feature: Feature, own: Sequence[Feature], singles: Singles) -> Floats:
+    """The counts of a column by code; of keys that were not counted yet, as if half of all rows had twice as many."""
+    if feature in own:
+        return singles.counts[own.index(feature)]
+    halves = np.asarray(singles.total * 0.5 ** np.arange(feature.size), np.float64)
+    return halves
 
 
 def _doubling(feature: Feature, counts: Floats, least: float) -> Axis:
     """Bins that double, the last one heavy enough."""
-    low = _edges(feature)[:-1]
+    low = edges_of(feature)[:-1]
     bins = np.where(low == 0, 0, 1 + np.floor(np.log2(np.maximum(low, 1))).astype(np.int64))
     last = int(bins.max())
     while last > 2 and counts[bins >= last].sum() < least:
@@ -115,13 +141,8 @@ def fit_hub(
     measured: Sequence[Single],
     singles: Singles,
     tables: HubTables,
-    *,
-    most: Mapping[str, float],
 ) -> tuple[Linked, Singles]:
-    """The masses of the hub and each fanout and in-degree by single codes, and counts with ends that follow the hub.
-
-    `most` are the largest possible means, by name.
-    """
+    """The masses of the hub and each fanout by single codes, and counts with ends that follow the hub."""
     hub = hub_place(own)
     if hub is None:
         return {}, singles
@@ -129,10 +150,9 @@ def fit_hub(
     counts[hub] = _trimmed(counts[hub], singles.clear[own[hub].name])
     activity = _numbers(measured[hub], counts[hub], singles)
     linked = {}
-    for place, noisy in tables.items():
-        name = own[place].name
+    for place, noisy in tables.linked.items():
         within = not isinstance(own[place].source, InDegree)
-        numbers = replace(_numbers(measured[place], counts[place], singles), most=most.get(name), within=within)
+        numbers = replace(_numbers(measured[place], counts[place], singles), within=within)
         masses = couple(activity, numbers, noisy.axes, noisy.table)
         end = _end(masses.sum(axis=0), numbers, own=within)
         masses = met(masses, masses.sum(axis=1), _trimmed(end, numbers.clear))
@@ -141,9 +161,34 @@ def fit_hub(
     return linked, replace(singles, counts=tuple(counts))
 
 
+def fit_references(
+    own: Sequence[Feature], singles: Singles, tables: HubTables, *, most: Mapping[str, float]
+) -> list[tuple[Axis, Floats]]:
+    """For each reference its rates, as an axis of their bins, and the masses of the hub and these.
+
+    `most` are the largest possible means of counted keys, by name.
+    """
+    hub = hub_place(own)
+    if hub is None:
+        return []
+    fitted = []
+    for noisy in tables.references:
+        feature = noisy.axes[1].feature
+        masses = rates_given_activity(
+            edges_of(own[hub]),
+            singles.counts[hub],
+            noisy.axes,
+            noisy.table,
+            edges_of(feature),
+            most=most.get(feature.name),
+        )
+        fitted.append((whole_axis(replace(feature, size=masses.shape[1])), masses))
+    return fitted
+
+
 def _numbers(single: Single, counts: Floats, singles: Singles) -> Numbers:
     return Numbers(
-        edges=_edges(single.feature),
+        edges=edges_of(single.feature),
         counts=counts,
         clear=singles.clear[single.feature.name],
         noisy=single.noisy.sum(axis=0),
@@ -188,10 +233,3 @@ def expanded(
             share = margins[place] / np.maximum(bin_masses(coarse.axes[place], margins[place]), 1e-300)[bins]
             masses = np.take(masses, bins, axis=side) * (share[:, None] if side == 0 else share)
     return masses
-
-
-def _edges(feature: Feature) -> NDArray[np.int64]:
-    source = feature.source
-    if not isinstance(source, Fanout | InDegree | Activity):
-        raise ValueError(f"{feature.name}: has no numbers of rows")
-    return source.edges

@@ -13,6 +13,7 @@ import numpy as np
 
 from privbench.methods.tree.columns import blocks_of, draws_targets, in_degree_edges, rows_edges
 from privbench.methods.tree.learner import LearntTable
+from privbench.methods.tree.reference_rates import RATE_EDGES, RATE_EXPONENT
 from privbench.privacy.facts import Facts, LinkFacts
 from privbench.schema.unit import LinkKind
 from privbench.spn.block_link import BlockLink
@@ -92,6 +93,8 @@ def _link(
     edges = in_degree_edges(link)
     if link.kind is LinkKind.INSIDE:
         return InsideLink(column=column, edges=edges, exponent=learnt[link.target].exponents[column], null=null)
+    if column in learnt[link.target].rates:
+        return ReferenceLink(column=column, edges=RATE_EDGES, exponent=RATE_EXPONENT, null=null)
     reference = ReferenceLink(column=column, edges=edges, exponent=learnt[link.target].exponents[column], null=null)
     return reference if link.unique else replace(reference, uncounted=_uncounted(link, reference, learnt, rows))
 

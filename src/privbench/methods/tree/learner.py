@@ -4,7 +4,7 @@ The same for the entity table and for tables that others own; what differs is wh
 the owner row in a fixed sample of synthetic rows.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 from privbench.methods.tree.coarse import bin_masses, coarse_axis
 from privbench.methods.tree.hub import (
     HUB_SHARE,
+    HubTables,
     Linked,
     expanded,
     fit_hub,
+    fit_references,
     hub_place,
+    is_reference,
     measure_hub,
     pays,
     refined,
@@ -37,7 +40,7 @@ from privbench.methods.tree.single import Single, Singles, averaged, column_part
 from privbench.methods.tree.structure import Candidates, Structure, choose_structure, independent
 from privbench.methods.tree.surroundings import Surroundings
 from privbench.methods.tree.weighed import WeighedTable
-from privbench.privacy.features import Activity, Fanout, Feature
+from privbench.privacy.features import Activity, Axis, Fanout, Feature
 from privbench.spn.nodes import Node
 
 Floats = NDArray[np.float64]
@@ -58,6 +61,8 @@ class LearntTable:
     exponents: Mapping[str, float]
     deviations: Mapping[str, float]
     entities: float
+    rates: frozenset[str] = frozenset()
+    """In-degrees by name of which the network holds rates, not counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,6 +70,8 @@ class Task:
     """A table to learn: its columns, what is given, what is public of it, and how."""
 
     own: tuple[Feature, ...]
+    references: tuple[Feature, ...] = ()
+    """Keys that reference the rows, where these depend on a hub alone."""
     given: Surroundings
     entities: float | None
     means: Mapping[str, float]
@@ -85,11 +92,11 @@ def learn_table(table: WeighedTable, task: Task, *, amount: Fraction) -> LearntT
     measured = _measure_rest(table, task, before, amount=ones - spent)
     singles = estimate(measured, entities=task.entities, means=task.means)
     candidates = _candidates(table, task, singles, noise=(amount - ones or ones) / max(plan.pairs, len(task.own)))
-    hub = measure_hub(table, task.own, singles, amount=hubs)
-    linked, singles = fit_hub(task.own, measured, singles, hub, most=task.most)
-    candidates = replace(candidates, hub=hub_place(task.own), linked=tuple(hub))
+    hub = measure_hub(table, task.own, task.references, singles, amount=hubs)
+    linked, singles = fit_hub(task.own, measured, singles, hub)
+    candidates = replace(candidates, hub=hub_place(task.own), linked=tuple(hub.linked))
     if not plan.pairs:
-        return _finish(task, candidates, independent(candidates), measured, singles, {}, linked)
+        return _finish(task, candidates, independent(candidates), measured, singles, {}, linked, hub)
     candidates = _with_firsts(table, task.given, candidates, singles, amount=amount * FIRST_SHARE)
     firsts = amount * FIRST_SHARE if candidates.only else Fraction(0)
     each = amount * Fraction(plan.choice_share) / (plan.pairs + len(candidates.only))
@@ -102,8 +109,8 @@ def learn_table(table: WeighedTable, task: Task, *, amount: Fraction) -> LearntT
         again = measure_singles(table, task.own, strata, amount=left * (1 - part), paired=True)
         measured = averaged(measured, again)
         singles = estimate(measured, entities=task.entities, means=task.means)
-        linked, singles = fit_hub(task.own, measured, singles, hub, most=task.most)
-    return _finish(task, candidates, structure, measured, singles, tables, linked)
+        linked, singles = fit_hub(task.own, measured, singles, hub)
+    return _finish(task, candidates, structure, measured, singles, tables, linked, hub)
 
 
 def _look_for_hub(table: WeighedTable, task: Task, *, amount: Fraction) -> tuple[Task, list[Single], Fraction]:
@@ -121,8 +128,10 @@ def _look_for_hub(table: WeighedTable, task: Task, *, amount: Fraction) -> tuple
     measured = measure_singles(table, features, task.given.strata, amount=spent, paired=task.plan.pairs > 0)
     singles = estimate(measured, entities=task.entities, means=task.means)
     if not pays(measured, singles, task.own):
-        task = replace(task, own=plain)
-    return task, measured, spent
+        return replace(task, own=plain), measured, spent
+    references = tuple(f for f in task.own if is_reference(f))
+    own = tuple(f for f in task.own if f not in references)
+    return replace(task, own=own, references=references), measured, spent
 
 
 def _measure_rest(table: WeighedTable, task: Task, before: list[Single], *, amount: Fraction) -> list[Single]:
@@ -178,6 +187,7 @@ def _finish(
     singles: Singles,
     tables: Tables,
     linked: Linked,
+    hub: HubTables,
 ) -> LearntTable:
     counts = tuple(
         consolidated(axis, place, single, c, tables)
@@ -206,10 +216,25 @@ def _finish(
                 stratum=stratum,
             )
         )
+    references = fit_references(task.own, singles, hub, most=task.most)
+    fitted += _reference_columns(references, candidates.hub, place=len(fine.axes))
+    fine = replace(fine, axes=(*fine.axes, *(axis for axis, _ in references)))
     network = make_network(fitted, fine, task.given)
     return LearntTable(
-        network=network, exponents=singles.exponents, deviations=singles.deviations, entities=singles.total
+        network=network,
+        exponents=singles.exponents,
+        deviations=singles.deviations,
+        rates=frozenset(axis.feature.name for axis, _ in references),
+        entities=singles.total,
     )
+
+
+def _reference_columns(references: Sequence[tuple[Axis, Floats]], hub: int | None, *, place: int) -> Iterator[Fitted]:
+    """Columns of the rates at which rows are referenced, which depend on the hub alone, from that place on."""
+    for at, (axis, masses) in enumerate(references):
+        counts = masses.sum(axis=0)
+        parents = [] if hub is None else [Parent(place=hub, masses=masses)]
+        yield Fitted(place=place + at, axis=axis, counts=counts, masses=counts, parents=parents, stratum=None)
 
 
 def _pairs(
