@@ -24,6 +24,7 @@ from privbench.methods.tree.pairs import (
 from privbench.methods.tree.plan import TablePlan
 from privbench.methods.tree.siblings import FIRST_SHARE, Column, measure_firsts
 from privbench.methods.tree.single import Single, Singles, averaged, estimate, measure_singles
+from privbench.methods.tree.sizes import Size
 from privbench.methods.tree.structure import INDEPENDENT, Candidates, Structure, choose_structure
 from privbench.methods.tree.surroundings import Surroundings
 from privbench.methods.tree.weighed import WeighedTable
@@ -45,7 +46,8 @@ class LearntTable:
     network: Node
     exponents: Mapping[str, float]
     deviations: Mapping[str, float]
-    entities: float
+    entities: Size
+    """Those that have rows in the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -153,7 +155,10 @@ def _finish(
         )
     network = make_network(fitted, candidates, task.given)
     return LearntTable(
-        network=network, exponents=singles.exponents, deviations=singles.deviations, entities=singles.total
+        network=network,
+        exponents=singles.exponents,
+        deviations=singles.deviations,
+        entities=Size(singles.total, singles.error),
     )
 
 

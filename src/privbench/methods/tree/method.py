@@ -27,6 +27,7 @@ from privbench.methods.tree.sampled import (
 )
 from privbench.methods.tree.settings import TreeSettings, tree_settings
 from privbench.methods.tree.siblings import Siblings
+from privbench.methods.tree.sizes import NoisyFanouts, Size, size_error, together
 from privbench.methods.tree.surroundings import NOTHING, Surroundings, strata_axis
 from privbench.methods.tree.weighed import WeighedTable
 from privbench.privacy.facts import Facts, LinkFacts
@@ -44,9 +45,10 @@ def learn(vault: Vault, facts: Facts, settings: TreeSettings, progress: Progress
     ledger = vault.ledger
     entities = count_entities(vault, facts)
     budget = ledger.budget - ledger.total
-    plans = plan_database(facts, entities=entities, budget=budget, measure=ledger.measure, settings=settings)
-    check_plans(plans, facts.entity, entities)
-    unowned = {t: plan.unowned for t, plan in plans.items()} | unowned_alone(facts, entities=entities, budget=budget)
+    plans = plan_database(facts, entities=entities.rows, budget=budget, measure=ledger.measure, settings=settings)
+    check_plans(plans, facts.entity, entities.rows)
+    alone = unowned_alone(facts, entities=entities.rows, budget=budget)
+    unowned = {t: plan.unowned for t, plan in plans.items()} | alone
     database = _Database(facts, entities)
     for at, name in enumerate(facts.tables):
         progress(f"learning {name}", at, len(facts.tables))
@@ -59,23 +61,24 @@ def learn(vault: Vault, facts: Facts, settings: TreeSettings, progress: Progress
 class _Database:
     """The tables learnt so far, owners first: their networks, and a sample of synthetic rows of each."""
 
-    def __init__(self, facts: Facts, entities: float) -> None:
+    def __init__(self, facts: Facts, entities: Size) -> None:
         self._facts = facts
         self._entities = entities
         self._learnt: dict[str, LearntTable] = {}
         self._samples: dict[str, SampledTable] = {}
-        self._rows: dict[str, float] = {}
-        self._unowned: dict[str, float] = {}
+        self._sizes: dict[str, Size] = {}
+        self._unowned: dict[str, Size] = {}
 
     def models(self) -> dict[str, TableModel]:
         """What is released of each table."""
+        rows = {table: size.rows for table, size in self._sizes.items()}
+        unowned = {table: size.rows for table, size in self._unowned.items()}
         return {
             table: TableModel(
                 network=learnt.network,
-                rows=self._rows[table],
-                links=link_table(
-                    self._facts, table, self._learnt, rows=self._rows, unowned=self._unowned.get(table, 0.0)
-                ),
+                rows=rows[table],
+                rows_error=self._sizes[table].error,
+                links=link_table(self._facts, table, self._learnt, rows=rows, unowned=unowned.get(table, 0.0)),
             )
             for table, learnt in self._learnt.items()
         }
@@ -91,20 +94,29 @@ class _Database:
         self._learnt[name] = replace(learnt, network=_with(constant_features(self._facts, name), learnt.network))
         self._take_sample(name, link, children, plan.given if plan else ())
 
+    def _fanouts(self, link: LinkFacts) -> NoisyFanouts:
+        """How many rows of a table its owners have."""
+        owner = self._learnt[link.target]
+        fanouts = owner_fanouts(self._facts, link, owner, unowned=0.0)
+        return NoisyFanouts(
+            shares=marginal(owner.network, fanouts.column),
+            means=bin_means(fanouts.edges, fanouts.exponent),
+            deviation=owner.deviations[fanouts.column],
+        )
+
     def _owned(self, link: LinkFacts) -> float:
         """About how many rows of a table have an owner."""
-        fanouts = owner_fanouts(self._facts, link, self._learnt[link.target], unowned=0.0)
-        shares = marginal(self._learnt[link.target].network, fanouts.column)
-        return self._rows[link.target] * float(shares @ bin_means(fanouts.edges, fanouts.exponent))
+        fanouts = self._fanouts(link)
+        return self._sizes[link.target].rows * float(fanouts.shares @ fanouts.means)
 
     def _children(self, link: LinkFacts, plan: PlannedTable | None) -> SampledRows:
         """Rows of an owned table in the sample."""
-        fanouts = owner_fanouts(self._facts, link, self._learnt[link.target], unowned=self._unowned[link.table])
+        unowned = self._unowned[link.table].rows
         return child_rows(
             self._samples[link.target],
-            fanouts,
+            owner_fanouts(self._facts, link, self._learnt[link.target], unowned=unowned),
             plan.given if plan else (),
-            unowned=self._unowned[link.table] / max(self._rows[link.target], 1.0),
+            unowned=unowned / max(self._sizes[link.target].rows, 1.0),
         )
 
     def _columns(self, plan: PlannedTable, table: WeighedTable, children: SampledRows | None) -> LearntTable:
@@ -119,29 +131,35 @@ class _Database:
         self, table: str, link: LinkFacts | None, children: SampledRows | None, given: tuple[Feature, ...]
     ) -> None:
         """Work out the rows of a table, and draw a sample of them if it owns others."""
-        learnt, public = self._learnt[table], self._facts.tables[table].rows
-        if public is not None:
-            self._rows[table] = float(public)
-        elif link is not None and children is not None:
-            self._rows[table] = self._rows[link.target] * children.per_owner + self._unowned[table]
-        else:
-            self._rows[table] = self._lookup_rows(table) if table != self._facts.entity else learnt.entities
+        learnt = self._learnt[table]
+        self._sizes[table] = self._size(table, link, children)
         if not any(link.kind is LinkKind.OWNER for link in self._facts.links_to(table)):
             return
         if children is not None:
             self._samples[table] = sample_table(learnt.network, children)
         else:
-            self._samples[table] = sample_entities(learnt.network, learnt.entities, given)
+            self._samples[table] = sample_entities(learnt.network, learnt.entities.rows, given)
 
-    def _lookup_rows(self, table: str) -> float:
+    def _size(self, table: str, link: LinkFacts | None, children: SampledRows | None) -> Size:
+        """How many rows a table has: public, or what the tables say that its rows come from."""
+        public = self._facts.tables[table].rows
+        if public is not None:
+            return Size(float(public), 0.0)
+        if link is not None and children is not None:
+            owners = self._sizes[link.target]
+            error = size_error(self._fanouts(link), owners=owners.error)
+            return together(Size(owners.rows * children.per_owner, error), self._unowned[table])
+        return self._learnt[table].entities if table == self._facts.entity else self._lookup_size(table)
+
+    def _lookup_size(self, table: str) -> Size:
         """The rows of a lookup: one for each row of its owner table whose key into it is not NULL."""
         link = next(k for k in self._facts.links_to(table) if not draws_targets(self._facts, k))
-        network = self._learnt[link.table].network
+        network, owners = self._learnt[link.table].network, self._sizes[link.table]
         nulls = float(marginal(network, null_column(link.name))[1]) if link.nullable else 0.0
-        return self._rows[link.table] * (1 - nulls)
+        return Size(owners.rows * (1 - nulls), owners.error)
 
 
-def _nothing_to_learn(entities: float) -> LearntTable:
+def _nothing_to_learn(entities: Size) -> LearntTable:
     """A table whose columns are all keys that need no learning."""
     return LearntTable(
         network=Leaf(column=COMPONENT, counts=np.ones(1)), exponents={}, deviations={}, entities=entities
