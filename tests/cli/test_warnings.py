@@ -56,6 +56,42 @@ def test_no_warning_where_noise_is_small(shop: Path, run: Run, tmp_path: Path) -
     assert (made.code, made.err) == (0, "")
 
 
+def test_how_sure_sizes_are(spec: Path, run: Run, tmp_path: Path) -> None:
+    """In the table of fit and show, in their JSON, in the README of a bundle, and as a warning with what helps."""
+    fitted = run("fit", spec, "--epsilon", "0.5", "-o", tmp_path / "m")
+    assert re.search(r"person +entity +60 +public", fitted.out)
+    assert re.search(r"visit +owned +[\d,]+ +\+- \d+ %", fitted.out)
+    (said,) = (line for line in fitted.err.splitlines() if "its size was learnt with much noise" in line)
+    assert said.startswith("warning: visit: ")
+    assert "`sizes: public` in the spec, if the sizes of all tables are public; or a larger epsilon" in said
+    tables = json.loads(run("show", tmp_path / "m", "--json").out)["tables"]
+    assert tables[0]["rows_error"] == 0
+    assert f"+- {100 * tables[1]['rows_error']:.0f} %" in said
+    run("generate", tmp_path / "m", "-o", tmp_path / "b", "--seed", "1")
+    readme = (tmp_path / "b" / "README.md").read_text()
+    assert "| person | entity | 60 | public |" in readme
+    assert re.search(r"\| visit \| owned \| \d+ \| \\?\+- \d+ % \|", readme)
+
+
+def test_public_sizes_are_met_and_said_to_be(spec: Path, run: Run, tmp_path: Path) -> None:
+    spec.write_text(spec.read_text().replace("sizes: measured", "sizes: public"))
+    fitted = run("fit", spec, "--epsilon", "0.5", "-o", tmp_path / "m")
+    assert re.search(r"visit +owned +150 +public", fitted.out)
+    assert "its size was learnt" not in fitted.err
+    run("generate", tmp_path / "m", "-o", tmp_path / "b", "--seed", "1")
+    readme = (tmp_path / "b" / "README.md").read_text()
+    assert "| visit | owned | 150 | public |" in readme
+    assert "learnt with noise" not in readme
+
+
+def test_where_sizes_cannot_be_public_that_is_no_remedy(spec: Path, run: Run, tmp_path: Path) -> None:
+    spec.write_text(spec.read_text().replace("neighbours: replace", "neighbours: add-remove"))
+    fitted = run("fit", spec, "--epsilon", "0.5", "-o", tmp_path / "m")
+    said = [line for line in fitted.err.splitlines() if "its size was learnt with much noise" in line]
+    assert said
+    assert all("sizes: public" not in line and "a larger epsilon" in line for line in said)
+
+
 def test_synth_warns_like_fit(shop: Path, run: Run, tmp_path: Path) -> None:
     common = ("synth", shop, *DRAFT, "--epsilon", "0.1", "-o", tmp_path / "b")
     assert "warning: person: its columns are mostly noise" in run(*common).err

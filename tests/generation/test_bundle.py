@@ -64,7 +64,7 @@ def test_no_name_adds_markup(bundle: Path) -> None:
     ]
     assert "\r" not in text
     assert "<script>" not in text.replace("\\<script\\>", "")
-    assert all(line.replace("\\|", "").count("|") == 4 for line in lines if line.startswith("|"))
+    assert all(line.replace("\\|", "").count("|") == 5 for line in lines if line.startswith("|"))
     assert "[x]" not in text
 
 

@@ -17,6 +17,7 @@ from privbench.generation.generate import generate
 from privbench.generation.sizes import planned_rows
 from privbench.generation.totals import scaling, tally
 from privbench.methods.method import TableModel
+from privbench.model.file import load_model, save_model
 from privbench.model.model import Model
 from privbench.schema.computed import ComputedOrigin
 from privbench.schema.expression import Expression
@@ -26,6 +27,7 @@ from privbench.spn.fanouts import fanout_edges
 from privbench.spn.feature_names import rows_column
 
 from ..computed_shop import COMPUTED, check, rows_of, write_source
+from ..forging import assert_refused, forged
 from ..seeded import SeededEntropy
 from ..tree_models import made, network, tables
 from .test_tree_rows import number, opened
@@ -202,3 +204,12 @@ def test_sizes_that_are_public_or_learnt(
     for scale in SCALES:
         check_sizes(model, generate(model, tmp_path / f"{scale}", scale=scale, seed=1), scale)
         check(rows_of(tmp_path / f"{scale}"))
+
+
+@pytest.mark.parametrize("method", ["tree", "paper", "independent"])
+def test_a_model_with_other_sizes_than_the_public_ones_is_refused(method: str, source: Path, tmp_path: Path) -> None:
+    spec = draft(source, unit="shop", domains="data").model_copy(update={"sizes": Sizes.PUBLIC})
+    save_model(fit(spec, epsilon="20", method=method, entropy=SeededEntropy()), tmp_path / "model")
+    load_model(tmp_path / "model")
+    other = forged(tmp_path / "model", tmp_path / "forged", lambda h: h["tables"]["visit"].update(rows=7.0))
+    assert_refused(other, "visit: the model has another number of rows than the receipt")

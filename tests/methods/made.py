@@ -175,7 +175,13 @@ def released(models: Mapping[str, TableModel]) -> dict[str, object]:
     for name, model in models.items():
         header, arrays = pack(model.network)
         links = {key: plain(link) for key, link in model.links.items()}
-        out[name] = (json.dumps(header), {k: a.tobytes() for k, a in arrays.items()}, model.rows, links)
+        out[name] = (
+            json.dumps(header),
+            {k: a.tobytes() for k, a in arrays.items()},
+            model.rows,
+            model.rows_error,
+            links,
+        )
     return out
 
 

@@ -174,7 +174,7 @@ def show_model(model: "Model", *, as_json: bool) -> None:
     if promise["condition"]:
         echo(shortened(promise["condition"]))
     click.echo()
-    print_table(("table", "role", "rows", "per entity", "columns", "keys", "network"), map(_cells, tables))
+    print_table(("table", "role", "rows", "size", "per entity", "columns", "keys", "network"), map(_cells, tables))
     if model.public:
         echo(f"public, copied: {listed(model.public)}")
     if redrawn:
@@ -291,10 +291,13 @@ def _spending(nodes: list[dict[str, Any]], measure: str, budget: Fraction) -> It
 
 
 def _cells(summary: Mapping[str, Any]) -> tuple[object, ...]:
-    """A line of the table: counts of nodes in words."""
+    """A line of the table: how sure its size is, and counts of nodes, in words."""
+    from privbench.model.notes import size_words
+
     network = ", ".join(f"{name.replace('_', ' ')} {summary[name]}" for name in NODES if summary[name])
     limit = "any" if summary["per_entity"] is None else summary["per_entity"]
-    return (*(summary[name] for name in ("table", "role", "rows")), limit, summary["columns"], summary["keys"], network)
+    start = *(summary[name] for name in ("table", "role", "rows")), size_words(summary["rows_error"])
+    return (*start, limit, summary["columns"], summary["keys"], network)
 
 
 def _summary(model: "Model", name: str) -> dict[str, Any]:
@@ -307,6 +310,7 @@ def _summary(model: "Model", name: str) -> dict[str, Any]:
     return {
         "role": unit["role"],
         "rows": round(model.tables[name].rows),
+        "rows_error": model.tables[name].rows_error,
         "per_entity": unit["rows_per_entity"],
         "columns": len(model.codecs[name]),
         "sums": sum(isinstance(n, Sum) for n in nodes),

@@ -14,7 +14,7 @@ from privbench.fitting.plan import forecast_of
 from privbench.methods.domains.budget import POOR, SEEN, poor_domains_line
 from privbench.methods.forecast import remedies_line
 from privbench.model.model import Model
-from privbench.model.notes import list_warnings
+from privbench.model.notes import list_warnings, size_warnings
 from privbench.privacy.features import Fanout, InDegree, KeySlot, Magnitude, NullKey, Own
 from privbench.privacy.queries import Counts
 from privbench.privacy.receipt import display_name, link_json
@@ -30,13 +30,14 @@ SMALL_SHARE = 0.01
 
 
 def fit_warnings(model: Model) -> list[str]:
-    """Say which tables and keys are in good part noise, with the remedies; and if epsilon protects little."""
+    """Say which tables, keys and sizes are in good part noise, with the remedies; and if epsilon protects little."""
     noise = _row_noise(model.receipt)
     forecast = forecast_of(model)
     lines = [line for name in model.protection.order for line in _of_table(model, name, noise)]
     lines += forecast.warnings if forecast is not None else ()
     if lines:
         lines.append(remedies_line(*_more_remedies(model)))
+    lines += size_warnings(model)
     lines += _of_domains(model)
     lines += list_warnings(model)
     epsilon = Fraction(model.receipt["epsilon"])

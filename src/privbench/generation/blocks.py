@@ -187,7 +187,8 @@ class OwnerBlocks:
 
     def _cut(self, first: int, left: int) -> int:
         """Where the block that begins there ends: enough rows or owners, and the next owner is of another entity."""
-        all_rows, window = self._owners.rows, MOST_OWNERS * BLOCK_ROWS
+        all_rows = self._owners.rows
+        window = min(MOST_OWNERS, 2 * all_rows // max(self.rows, 1) + 1) * BLOCK_ROWS
         while True:
             last = min(first + window, all_rows)
             full = self._scaling.sums(self._fanouts(first, last), left) >= BLOCK_ROWS

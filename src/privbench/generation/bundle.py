@@ -20,7 +20,7 @@ from privbench.io.sinks import sink_kind
 from privbench.io.staging import is_bundle
 from privbench.model.file import model_digest
 from privbench.model.model import Model
-from privbench.model.notes import change_lines, found_lists, unkept_checks
+from privbench.model.notes import change_lines, found_lists, size_words, unkept_checks
 from privbench.model.order import redrawn_links
 from privbench.schema.tables import Schema
 from privbench.schema.unit import LinkKind
@@ -164,9 +164,16 @@ def _readme(
     yield from ("## Load it", "", sink_kind(form).loading.format(table=stems[next(iter(rows))]), "")
     if omitted := [markdown(f"{t} {k}") for t, k in omitted_keys(protection.schema.published(), Dialect.DUCKDB)]:
         yield from (f"DuckDB goes without these keys, which it cannot hold: {'; '.join(omitted)}.", "")
-    yield from (f"## Tables (scale factor {scale:g}, seed {seed})", "", "| table | role | rows |", "|---|---|---|")
-    yield from (f"| {markdown(name)} | {protection.roles[name].value} | {count} |" for name, count in rows.items())
+    yield from (f"## Tables (scale factor {scale:g}, seed {seed})", "")
+    yield from ("| table | role | rows | size in the source |", "|---|---|---|---|")
+    for name, count in rows.items():
+        sure = size_words(model.tables[name].rows_error) if name in model.tables else "copied"
+        yield f"| {markdown(name)} | {protection.roles[name].value} | {count} | {sure} |"
     yield ""
+    if any(table.rows_error for table in model.tables.values()):
+        yield "Private sizes are learnt with noise. `+-` is how far the rows, divided by the scale factor, are expected"
+        yield "to be from the size of the table in the source (standard error)."
+        yield ""
     if redrawn := redrawn_keys(model, scale):
         yield "Public tables are copied as they are, but for these keys, which are drawn again since the rows that they"
         yield f"reference are made anew: {', '.join(map(markdown, redrawn))}."

@@ -6,6 +6,7 @@ differ in how they learn one table. Links are the paper's PrivFanout: counts per
 reference are public (the entity table under `replace`, and public tables), else a histogram of degrees.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -54,6 +55,11 @@ class Size:
 
     rows: float
     variance: float
+
+    @property
+    def error(self) -> float:
+        """The relative standard error; rows above the cap of their entity are not counted."""
+        return math.sqrt(self.variance) / max(self.rows, 1.0)
 
 
 def pooled(sizes: list[Size]) -> Size:
@@ -207,7 +213,12 @@ def link_all(
             share = budget * vault.cap(table) / total
             targets = learnt[link.target].size.rows if link.target in learnt else 0.0
             links[link.name] = learn_link(vault, facts, link, table_learnt, targets=targets, scope=scope, amount=share)
-        models[table] = TableModel(network=table_learnt.network, rows=max(table_learnt.size.rows, 0.0), links=links)
+        models[table] = TableModel(
+            network=table_learnt.network,
+            rows=max(table_learnt.size.rows, 0.0),
+            rows_error=0.0 if facts.tables[table].rows is not None else table_learnt.size.error,
+            links=links,
+        )
     return models
 
 

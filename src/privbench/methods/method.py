@@ -29,6 +29,8 @@ class TableModel:
 
     network: Node
     rows: float
+    rows_error: float | None = None
+    """The expected relative standard error of `rows`: 0 where the size is public, None where it is not known."""
     links: Mapping[str, LinkModel] = field(default_factory=dict)
 
 

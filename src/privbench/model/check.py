@@ -6,6 +6,7 @@ each of a million. What `fit` writes is not compressed (the file is, as a whole)
 """
 
 import io
+import math
 from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
@@ -50,6 +51,8 @@ def _check_table(model: Model, name: str) -> None:
     sizes.pop(COMPONENT, None)
     if not 0 <= table.rows <= SIZE_LIMIT:
         raise ModelError(f"{name}: has an impossible number of rows.")
+    if table.rows_error is not None and not 0 <= table.rows_error < math.inf:  # written so that NaN fails
+        raise ModelError(f"{name}: has an impossible error of its number of rows.")
     _check_links(model, name)
     _check_counted(model, name)
     if sizes != {column: codec.size for column, codec in model.codecs[name].items()} | _feature_sizes(model, name):

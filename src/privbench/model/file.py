@@ -36,7 +36,7 @@ from privbench.spn.links import pack_link, read_link
 from privbench.spn.store import pack, unpack
 from privbench_verify.strict_json import read_json
 
-FORMAT, VERSION = "privbench-model", 2
+FORMAT, VERSION = "privbench-model", 3
 MAX_HEADER = 2**28
 MAX_CONTENT = 2**35
 FREE_CONTENT, MAX_RATIO = 2**26, 100
@@ -246,6 +246,7 @@ def _table_header(prefix: str, table: TableModel, arrays: dict[str, NDArray[Any]
         "network": network,
         "arrays": {name: f"{prefix}.{name}" for name in parts},
         "rows": table.rows,
+        "rows_error": table.rows_error,
         "links": links,
     }
 
@@ -253,7 +254,8 @@ def _table_header(prefix: str, table: TableModel, arrays: dict[str, NDArray[Any]
 def _read_table(entries: _Entries, header: dict[str, Any]) -> TableModel:
     network = unpack(header["network"], {n: _array(entries, where) for n, where in header["arrays"].items()})
     links = {name: read_link(link, partial(_array, entries)) for name, link in header["links"].items()}
-    return TableModel(network=network, rows=float(header["rows"]), links=links)
+    error = None if header["rows_error"] is None else float(header["rows_error"])
+    return TableModel(network=network, rows=float(header["rows"]), rows_error=error, links=links)
 
 
 def _array(entries: _Entries, array: str) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""What to tell of a model: columns that are not as in the source, and lists of strings that are published.
+"""What to tell of a model: how sure sizes are, columns that are not as in the source, lists of strings.
 
 Columns change where their type has no codec or becomes another one, or where a key may be NULL since some reference no
 row. Commands and the README of a bundle list them. What the publisher dropped is not among them: only the publisher is
@@ -9,14 +9,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from privbench.methods.domains.budget import STRING_REMEDIES
+from privbench.model.facts import tables_of_known_size
 from privbench.model.model import Model
 from privbench.schema.domain import Domain, Origin, Values
 from privbench.schema.spec import Spec
 from privbench.schema.types import Kind
+from privbench.schema.unit import Neighbours
 from privbench.spn.infer import marginal
 
 MISSED = 0.1
 """A list is worth a warning if a larger share of the strings is not in it."""
+UNSURE = 0.2
+"""A size is worth a warning if it is expected to be further off than this share of itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +89,34 @@ def list_warnings(model: Model) -> list[str]:
     if poor:
         lines.append(f"Lists that were found leave out a good part, for which texts are made up: {', '.join(poor)}.")
     return [*lines, STRING_REMEDIES] if lines else []
+
+
+def size_words(error: float | None) -> str:
+    """How sure a size is, by its expected relative standard error.
+
+    >>> [size_words(error) for error in (0.0, 0.0004, 0.123, None)]
+    ['public', '+- 0.04 %', '+- 12 %', 'not known']
+    """
+    if error is None:
+        return "not known"
+    if error == 0:
+        return "public"
+    return f"+- {100 * error:.2g} %" if error < 1 else f"+- {100 * error:.0f} %"
+
+
+def size_warnings(model: Model) -> list[str]:
+    """Say which sizes are expected to be far off, and what helps."""
+    allowed = model.protection.neighbours is Neighbours.REPLACE
+    could_be_public = tables_of_known_size(model.protection, public_sizes=True) if allowed else ()
+    lines = []
+    for name in model.protection.order:
+        rows, error = model.tables[name].rows, model.tables[name].rows_error
+        if error is not None and error > UNSURE:
+            declare = "`sizes: public` in the spec, if the sizes of all tables are public; or "
+            remedies = f"{declare if name in could_be_public else ''}a larger epsilon"
+            size = f"{round(rows):,} rows {size_words(error)} (standard error)"
+            lines.append(f"{name}: its size was learnt with much noise: {size}. What helps: {remedies}.")
+    return lines
 
 
 def _searched_strings(model: Model) -> Iterator[tuple[str, str, Domain]]:

@@ -125,16 +125,15 @@ def _without_bins(query: Query) -> Query:
 
 
 def _other_numbers(model: Model) -> Iterator[str]:
-    """Numbers that follow from others: limits of rows said to be derived, and the size of the entity table."""
+    """Numbers that follow from others: limits of rows said to be derived, and sizes that are public."""
     for name, stated in model.receipt["unit"]["tables"].items():
         link = model.protection.owner_link(name)
         shared = name in model.protection.lookups or (link is not None and link.unique)
         if stated["rows_per_entity_from"] == "derived" and name != model.protection.entity and not shared:
             yield f"{name}: rows_per_entity is said to be its owner's, but an owner may have several rows there"
-    entity = model.protection.entity
-    public = model.receipt["public"]["sizes"].get(entity)
-    if public is not None and round(model.tables[entity].rows) != public:
-        yield f"{entity}: the model has another number of rows than the receipt"
+    for name, public in model.receipt["public"]["sizes"].items():
+        if name in model.tables and round(model.tables[name].rows) != public:
+            yield f"{name}: the model has another number of rows than the receipt"
 
 
 def _heavy_hitters(model: Model, events: Sequence[Query]) -> Iterator[str]:

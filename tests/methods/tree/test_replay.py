@@ -11,6 +11,7 @@ import pytest
 from privbench.errors import BudgetError
 from privbench.methods.tree import method
 from privbench.methods.tree.settings import TreeSettings
+from privbench.methods.tree.sizes import Size
 from privbench.privacy.facts import Facts, PublicCounts
 from privbench.privacy.queries import ENTITY_WEIGHT, Histogram
 from privbench.privacy.vault import Vault
@@ -103,10 +104,10 @@ def test_runs_differ_where_the_answers_do() -> None:
 def test_a_learner_that_looks_at_the_data_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A leak built in on purpose: the plan reads how many entities have visits."""
 
-    def leaky(vault: Vault, _: Facts) -> float:
+    def leaky(vault: Vault, _: Facts) -> Size:
         assert vault._engine is not None
         (total,) = vault._engine.count([Histogram(table="visit", axes=())])
-        return float(np.asarray(total)[0]) / ENTITY_WEIGHT
+        return Size(float(np.asarray(total)[0]) / ENTITY_WEIGHT, 0.0)
 
     monkeypatch.setattr(method, "count_entities", leaky)
     first = vault_of(database(5))

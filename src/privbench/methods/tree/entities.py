@@ -1,10 +1,12 @@
 """How many entities there are, where that is private, and how many rows have no owner."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
 
 from privbench.methods.tree.fanout import fanout_shares
+from privbench.methods.tree.sizes import Size
 from privbench.methods.tree.weighed import WeighedTable
 from privbench.privacy.facts import Facts, LinkFacts
 from privbench.privacy.features import Axis, entity_rows, null_key, whole_axis
@@ -21,14 +23,16 @@ ORPHAN_EDGES: Edges = np.array([1, 2, 3, 5, 9, 17, 65, 257, 1025, 4097])
 """Bins of how many rows reference the same missing owner; more than the last are counted with it."""
 
 
-def count_entities(vault: Vault, facts: Facts) -> float:
+def count_entities(vault: Vault, facts: Facts) -> Size:
     """The number of entities: public under `replace`, else measured."""
     known = facts.tables[facts.entity].rows
     if known is not None:
-        return float(known)
+        return Size(float(known), 0.0)
     amount = (vault.ledger.budget - vault.ledger.total) * COUNT_SHARE
     table = WeighedTable(vault=vault, table=facts.entity, scope=vault.ledger.root.sequential("number of entities"))
-    return max(table.measure([], amount).total, 1.0)
+    measured = table.measure([], amount)
+    entities = max(measured.total, 1.0)
+    return Size(entities, math.sqrt(measured.noise.variance) / entities)
 
 
 def unowned_queries(facts: Facts, link: LinkFacts) -> list[tuple[Axis, ...]]:
@@ -43,21 +47,22 @@ def unowned_queries(facts: Facts, link: LinkFacts) -> list[tuple[Axis, ...]]:
     return [(null,), (null, whole_axis(entity_rows(ORPHAN_EDGES)))] if several else [(null,)]
 
 
-def unowned_rows(facts: Facts, link: LinkFacts, table: WeighedTable, amount: Fraction, *, owned: float) -> float:
+def unowned_rows(facts: Facts, link: LinkFacts, table: WeighedTable, amount: Fraction, *, owned: float) -> Size:
     """About how many rows have no owner, where `owned` rows have one; nothing is measured for no amount."""
     if not amount:
-        return 0.0
+        return Size(0.0, 0.0)
     queries = unowned_queries(facts, link)
     counted, *by_rows = table.measure_all([(axes, amount / len(queries)) for axes in queries])
     entities = float(counted.counts[1])
     if entities <= CLEAR_UNOWNED * counted.noise.scale:
-        return 0.0
+        return Size(0.0, 0.0)
+    error = math.sqrt(counted.noise.variance) / entities
     if link.shared:
         share = min(entities / max(float(counted.counts.sum()), entities), MOST_UNOWNED)
-        return max(owned * share / (1 - share), entities)
+        return Size(max(owned * share / (1 - share), entities), error)
     if not by_rows:
-        return entities
+        return Size(entities, error)
     edges = np.append(0, ORPHAN_EDGES)  # an entity without rows is not there
     noisy = np.append(0.0, by_rows[0].counts[1])
     fanouts = fanout_shares(noisy, by_rows[0].noise, edges, total=entities, mean=None)
-    return entities * max(float(fanouts.shares @ bin_means(edges, fanouts.exponent)), 1.0)
+    return Size(entities * max(float(fanouts.shares @ bin_means(edges, fanouts.exponent)), 1.0), error)

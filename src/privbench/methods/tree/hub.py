@@ -121,8 +121,7 @@ def _counts(feature: Feature, own: Sequence[Feature], singles: Singles) -> Float
     """The counts of a column by code; of keys that were not counted yet, as if half of all rows had twice as many."""
     if feature in own:
         return singles.counts[own.index(feature)]
-    halves = np.asarray(singles.total * 0.5 ** np.arange(feature.size), np.float64)
-    return halves
+    return np.asarray(singles.total * 0.5 ** np.arange(feature.size), np.float64)
 
 
 def _doubling(feature: Feature, counts: Floats, least: float) -> Axis:

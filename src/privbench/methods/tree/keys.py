@@ -113,5 +113,5 @@ def _uncounted(
         none=float(shares[0]),
         deviation=target.deviations[in_degree_column(link.name)],
         keys=keys,
-        counted=counted_keys(mean * rows[link.target], keys=keys, entities=holder.entities, valid_share=1 - nulls),
+        counted=counted_keys(mean * rows[link.target], keys=keys, entities=holder.entities.rows, valid_share=1 - nulls),
     )

@@ -37,6 +37,7 @@ from privbench.methods.tree.pairs import (
 from privbench.methods.tree.plan import TablePlan
 from privbench.methods.tree.siblings import FIRST_SHARE, Column, measure_firsts
 from privbench.methods.tree.single import Single, Singles, averaged, column_parts, estimate, measure_singles
+from privbench.methods.tree.sizes import Size
 from privbench.methods.tree.structure import Candidates, Structure, choose_structure, independent
 from privbench.methods.tree.surroundings import Surroundings
 from privbench.methods.tree.weighed import WeighedTable
@@ -60,7 +61,8 @@ class LearntTable:
     network: Node
     exponents: Mapping[str, float]
     deviations: Mapping[str, float]
-    entities: float
+    entities: Size
+    """Those that have rows in the table."""
     rates: frozenset[str] = frozenset()
     """In-degrees by name of which the network holds rates, not counts."""
 
@@ -225,7 +227,7 @@ def _finish(
         exponents=singles.exponents,
         deviations=singles.deviations,
         rates=frozenset(axis.feature.name for axis, _ in references),
-        entities=singles.total,
+        entities=Size(singles.total, singles.error),
     )
 
 

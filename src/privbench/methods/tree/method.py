@@ -4,6 +4,7 @@ No row is cut off and no size is measured by itself: a row weighs one over the r
 owner has is a column of the owner, and the size of an owned table follows from it.
 """
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -16,7 +17,7 @@ from privbench.methods.tree.forecast import check_plans, forecast
 from privbench.methods.tree.implied import implied
 from privbench.methods.tree.keys import link_table, owner_fanouts
 from privbench.methods.tree.learner import LearntTable, Task, learn_table
-from privbench.methods.tree.plan import PlannedTable, plan_database, unowned_alone
+from privbench.methods.tree.plan import PlannedTable, plan_database, total_amounts, unowned_alone
 from privbench.methods.tree.sampled import (
     SampledRows,
     SampledTable,
@@ -27,6 +28,16 @@ from privbench.methods.tree.sampled import (
 )
 from privbench.methods.tree.settings import TreeSettings, tree_settings
 from privbench.methods.tree.siblings import Siblings
+from privbench.methods.tree.sizes import (
+    NoisyFanouts,
+    Size,
+    best_limit,
+    pooled,
+    size_error,
+    tilt,
+    tilted,
+    together,
+)
 from privbench.methods.tree.surroundings import NOTHING, Surroundings, best_full_rows, strata_axis
 from privbench.methods.tree.weighed import WeighedTable
 from privbench.privacy.facts import Facts, LinkFacts
@@ -38,20 +49,29 @@ from privbench.spn.feature_names import COMPONENT, in_degree_column, null_column
 from privbench.spn.infer import marginal
 from privbench.spn.nodes import Leaf, Node, Product
 
+SURE = 0.03
+"""The rows of a table are counted where fanouts do not tell them up to this relative error."""
+NEARLY = 0.01
+"""Fanouts are tilted if they give more or fewer rows than they should by more than this share."""
+
 
 def learn(vault: Vault, facts: Facts, settings: TreeSettings, progress: Progress) -> dict[str, TableModel]:
     """Learn every private table, spending at most the ledger's budget."""
     ledger = vault.ledger
     entities = count_entities(vault, facts)
     budget = ledger.budget - ledger.total
-    plans = plan_database(facts, entities=entities, budget=budget, measure=ledger.measure, settings=settings)
-    check_plans(plans, facts.entity, entities)
-    unowned = {t: plan.unowned for t, plan in plans.items()} | unowned_alone(facts, entities=entities, budget=budget)
+    totals = total_amounts(facts, budget=budget)
+    budget -= sum(totals.values())
+    plans = plan_database(facts, entities=entities.rows, budget=budget, measure=ledger.measure, settings=settings)
+    check_plans(plans, facts.entity, entities.rows)
+    alone = unowned_alone(facts, entities=entities.rows, budget=budget)
+    unowned = {t: plan.unowned for t, plan in plans.items()} | alone
     database = _Database(facts, entities)
     for at, name in enumerate(facts.tables):
         progress(f"learning {name}", at, len(facts.tables))
         table = WeighedTable(vault=vault, table=name, scope=ledger.root.sequential(f"table {name}"))
-        database.learn(table, plans.get(name), unowned=unowned.get(name, Fraction(0)))
+        none = Fraction(0)
+        database.learn(table, plans.get(name), unowned=unowned.get(name, none), total=totals.get(name, none))
         vault.forget(name)
     return database.models()
 
@@ -59,55 +79,111 @@ def learn(vault: Vault, facts: Facts, settings: TreeSettings, progress: Progress
 class _Database:
     """The tables learnt so far, owners first: their networks, and a sample of synthetic rows of each."""
 
-    def __init__(self, facts: Facts, entities: float) -> None:
+    def __init__(self, facts: Facts, entities: Size) -> None:
         self._facts = facts
         self._entities = entities
         self._learnt: dict[str, LearntTable] = {}
         self._samples: dict[str, SampledTable] = {}
-        self._rows: dict[str, float] = {}
-        self._unowned: dict[str, float] = {}
+        self._sizes: dict[str, Size] = {}
+        self._unowned: dict[str, Size] = {}
+        self._drawn: dict[str, SampledRows] = {}
+        """Of owned tables: whose the rows of the sample are, and what is given of them."""
+        self._given: dict[str, tuple[Feature, ...]] = {}
+        """Of tables without owner: what is public of their rows."""
 
     def models(self) -> dict[str, TableModel]:
         """What is released of each table."""
+        rows = {table: size.rows for table, size in self._sizes.items()}
+        unowned = {table: size.rows for table, size in self._unowned.items()}
         return {
             table: TableModel(
                 network=learnt.network,
-                rows=self._rows[table],
-                links=link_table(
-                    self._facts, table, self._learnt, rows=self._rows, unowned=self._unowned.get(table, 0.0)
-                ),
+                rows=rows[table],
+                rows_error=self._sizes[table].error,
+                links=link_table(self._facts, table, self._learnt, rows=rows, unowned=unowned.get(table, 0.0)),
             )
             for table, learnt in self._learnt.items()
         }
 
-    def learn(self, table: WeighedTable, plan: PlannedTable | None, *, unowned: Fraction) -> None:
-        """Learn a table whose owner table is learnt; one without columns has no plan, but may have unowned rows."""
+    def learn(self, table: WeighedTable, plan: PlannedTable | None, *, unowned: Fraction, total: Fraction) -> None:
+        """Learn a table whose owner table is learnt; one without columns has no plan, but may have unowned rows.
+
+        `unowned` is to count these, `total` all rows of the table, if that is worth it; else it goes to the columns.
+        """
         name = table.table
         link, children = self._facts.owner_link(name), None
         if link is not None:
             self._unowned[name] = unowned_rows(self._facts, link, table, unowned, owned=self._owned(link))
             children = self._children(link, plan)
-            public = self._facts.tables[name].rows
-            rows = self._rows[link.target] * children.per_owner + self._unowned[name]
-            self._rows[name] = rows if public is None else float(public)
+            spent = self._meet_size(table, link, children, total)
+            children = self._drawn[name] = self._children(link, plan)
+            plan = plan and replace(plan, amount=plan.amount + total - spent)
         learnt = _nothing_to_learn(self._entities) if plan is None else self._columns(plan, table, children)
         self._learnt[name] = replace(learnt, network=_with(constant_features(self._facts, name), learnt.network))
-        self._take_sample(name, link, children, plan.given if plan else ())
+        if link is None:
+            self._sizes[name] = self._own_size(name)
+            self._given[name] = plan.given if plan else ()
+        self._draw(name)
+
+    def _fanouts(self, link: LinkFacts) -> NoisyFanouts:
+        """How many rows of a table its owners have."""
+        owner = self._learnt[link.target]
+        fanouts = owner_fanouts(self._facts, link, owner, unowned=0.0)
+        return NoisyFanouts(
+            shares=marginal(owner.network, fanouts.column),
+            means=bin_means(fanouts.edges, fanouts.exponent),
+            deviation=owner.deviations[fanouts.column],
+        )
+
+    def _meet_size(self, table: WeighedTable, link: LinkFacts, children: SampledRows, amount: Fraction) -> Fraction:
+        """Work out how many rows a table has, and tilt the fanouts of its owners to it; returns what was spent.
+
+        Where fanouts alone do not tell, the rows of all entities are counted, each up to a limit.
+        """
+        predicted, ratio, spent = self._predicted(link, children), 1.0, Fraction(0)
+        public = self._facts.tables[link.table].rows
+        if public is not None:
+            ratio = max(public - self._unowned[link.table].rows, 1.0) / max(predicted.rows, 1.0)
+            predicted = Size(max(public - self._unowned[link.table].rows, 0.0), 0.0)
+        elif amount and predicted.error > SURE:
+            scale = (predicted.rows + self._unowned[link.table].rows) / len(children.owners)
+            deviation = math.sqrt(table.noise([], amount).variance)
+            limit = best_limit(children.rows_by_entity, scale=scale, deviation=deviation)
+            if limit.error < predicted.error:
+                counted = replace(table, full_rows=limit.rows).measure([], amount).total
+                expected = scale * float(np.minimum(children.rows_by_entity, limit.rows).sum()) / limit.rows
+                ratio, error = pooled(math.log(max(counted, 0.1 * expected) / expected), limit.error, predicted.error)
+                predicted, spent = Size(predicted.rows * ratio, error), amount
+        self._sizes[link.table] = together(predicted, self._unowned[link.table])
+        if abs(math.log(ratio)) > NEARLY:
+            self._tilt(link, ratio)
+        return spent
+
+    def _predicted(self, link: LinkFacts, children: SampledRows) -> Size:
+        """The rows that come with their owners, as these say."""
+        owners = self._sizes[link.target]
+        return Size(owners.rows * children.per_owner, size_error(self._fanouts(link), owners=owners.error))
+
+    def _tilt(self, link: LinkFacts, ratio: float) -> None:
+        """Make owners have so many times the rows, those with many more so, and draw their sample again."""
+        owner, fanouts = self._learnt[link.target], self._fanouts(link)
+        network = tilted(owner.network, rows_column(link.name), tilt(fanouts.shares, fanouts.means, ratio))
+        self._learnt[link.target] = replace(owner, network=network)
+        self._draw(link.target)
 
     def _owned(self, link: LinkFacts) -> float:
         """About how many rows of a table have an owner."""
-        fanouts = owner_fanouts(self._facts, link, self._learnt[link.target], unowned=0.0)
-        shares = marginal(self._learnt[link.target].network, fanouts.column)
-        return self._rows[link.target] * float(shares @ bin_means(fanouts.edges, fanouts.exponent))
+        fanouts = self._fanouts(link)
+        return self._sizes[link.target].rows * float(fanouts.shares @ fanouts.means)
 
     def _children(self, link: LinkFacts, plan: PlannedTable | None) -> SampledRows:
         """Rows of an owned table in the sample."""
-        fanouts = owner_fanouts(self._facts, link, self._learnt[link.target], unowned=self._unowned[link.table])
+        unowned = self._unowned[link.table].rows
         return child_rows(
             self._samples[link.target],
-            fanouts,
+            owner_fanouts(self._facts, link, self._learnt[link.target], unowned=unowned),
             plan.given if plan else (),
-            unowned=self._unowned[link.table] / max(self._rows[link.target], 1.0),
+            unowned=unowned / max(self._sizes[link.target].rows, 1.0),
         )
 
     def _columns(self, plan: PlannedTable, table: WeighedTable, children: SampledRows | None) -> LearntTable:
@@ -117,7 +193,7 @@ class _Database:
         else:
             even = plan.amount * Fraction(plan.settings.single_share) / len(plan.own)
             noise = table.noise(plan.own[:1], even).scale
-            full_rows = best_full_rows(children, noise, scale=self._rows[plan.table] / len(children.owners))
+            full_rows = best_full_rows(children, noise, scale=self._scale(plan.table, children))
             table = replace(table, full_rows=full_rows)
             given = _surroundings(plan, children, noise, full_rows=table.full_rows)
         task = Task(
@@ -131,32 +207,39 @@ class _Database:
         learnt = learn_table(table, task, amount=plan.amount)
         if children is None:
             return learnt
-        scale = self._rows[plan.table] / len(children.owners)
-        return replace(learnt, entities=len(children.rows_by_entity) * scale)
+        entities = len(children.rows_by_entity) * self._scale(plan.table, children)
+        return replace(learnt, entities=Size(entities, self._sizes[plan.table].error))
 
-    def _take_sample(
-        self, table: str, link: LinkFacts | None, children: SampledRows | None, given: tuple[Feature, ...]
-    ) -> None:
-        """Work out the rows of a table, and draw a sample of them if it owns others."""
-        learnt = self._learnt[table]
-        if link is None:
-            self._rows[table] = self._lookup_rows(table) if table != self._facts.entity else learnt.entities
+    def _scale(self, table: str, children: SampledRows) -> float:
+        """How many rows of a table each row of its sample stands for."""
+        return self._sizes[table].rows / len(children.owners)
+
+    def _draw(self, table: str) -> None:
+        """Draw a sample of the rows of a table, if it owns others."""
         if not any(link.kind is LinkKind.OWNER for link in self._facts.links_to(table)):
             return
-        if children is not None:
-            self._samples[table] = sample_table(learnt.network, children)
+        learnt = self._learnt[table]
+        if table in self._drawn:
+            self._samples[table] = sample_table(learnt.network, self._drawn[table])
         else:
-            self._samples[table] = sample_entities(learnt.network, learnt.entities, given)
+            self._samples[table] = sample_entities(learnt.network, learnt.entities.rows, self._given.get(table, ()))
 
-    def _lookup_rows(self, table: str) -> float:
+    def _own_size(self, table: str) -> Size:
+        """The rows of the entity table or of a lookup."""
+        public = self._facts.tables[table].rows
+        if public is not None:
+            return Size(float(public), 0.0)
+        return self._learnt[table].entities if table == self._facts.entity else self._lookup_size(table)
+
+    def _lookup_size(self, table: str) -> Size:
         """The rows of a lookup: one for each row of its owner table whose key into it is not NULL."""
         link = next(k for k in self._facts.links_to(table) if not draws_targets(self._facts, k))
-        network = self._learnt[link.table].network
+        network, owners = self._learnt[link.table].network, self._sizes[link.table]
         nulls = float(marginal(network, null_column(link.name))[1]) if link.nullable else 0.0
-        return self._rows[link.table] * (1 - nulls)
+        return Size(owners.rows * (1 - nulls), owners.error)
 
 
-def _nothing_to_learn(entities: float) -> LearntTable:
+def _nothing_to_learn(entities: Size) -> LearntTable:
     """A table whose columns are all keys that need no learning."""
     return LearntTable(
         network=Leaf(column=COMPONENT, counts=np.ones(1)), exponents={}, deviations={}, entities=entities
@@ -192,7 +275,12 @@ def _surroundings(plan: PlannedTable, children: SampledRows, noise: float, *, fu
 
 
 def _public_means(facts: Facts, table: str) -> dict[str, float]:
-    """The means of fanouts whose both tables have public sizes, by name of the feature."""
+    """The means of fanouts of the entity table, if both tables have public sizes, by name of the feature.
+
+    Rows of owned tables are weighed by their entities, so that means of rows say nothing of their histograms.
+    """
+    if table != facts.entity:
+        return {}
     owners = facts.tables[table].rows
     owned = {k.name: facts.tables[k.table].rows for k in facts.links_to(table) if k.kind is LinkKind.OWNER}
     return {rows_column(name): rows / owners for name, rows in owned.items() if owners and rows is not None}

@@ -24,6 +24,10 @@ MOST_NOISE = 3000.0
 """With more noise than this, in entities, the smallest queries of pairs could not be drawn, so there are none."""
 FEWEST_CHOICES = 5
 """No pairs are looked for if fewer than this are affordable: all of the budget then serves single columns."""
+TOTALS_SHARE = Fraction(12, 100)
+"""The largest part of the budget that goes to counting the rows of all tables."""
+TOTAL_SHARE = Fraction(3, 100)
+"""The largest part for one table."""
 UNOWNED_SHARE = Fraction(1, 5)
 """The largest part of a table's budget that goes to counting rows without owner."""
 UNOWNED_ENOUGH = Fraction(100)
@@ -143,6 +147,14 @@ def plan_database(
         table: _planned(facts, table, own, amount, entities=entities, measure=measure, settings=settings)
         for table, amount in amounts.items()
     }
+
+
+def total_amounts(facts: Facts, *, budget: Fraction) -> dict[str, Fraction]:
+    """What may count the rows of each owned table, where that is private and an owner may have several."""
+    tables = [
+        t for t in facts.tables if (link := facts.owner_link(t)) and not link.unique and facts.tables[t].rows is None
+    ]
+    return {table: budget * min(TOTALS_SHARE / len(tables), TOTAL_SHARE) for table in tables}
 
 
 def unowned_alone(facts: Facts, *, entities: float, budget: Fraction) -> dict[str, Fraction]:

@@ -1,5 +1,6 @@
 """Histograms of single columns: measured by stratum, pooled to a total, denoised."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -52,6 +53,8 @@ class Singles:
     """All columns of a table: entities by stratum, counts by code that add up to their number, exponents of fanouts."""
 
     strata: Floats
+    error: float
+    """The expected relative standard error of their sum: 0 where that is public."""
     counts: tuple[Floats, ...]
     exponents: Mapping[str, float]
     deviations: Mapping[str, float]
@@ -97,10 +100,11 @@ def averaged(first: Sequence[Single], second: Sequence[Single]) -> list[Single]:
 
 def estimate(singles: Sequence[Single], *, entities: float | None, means: Mapping[str, float]) -> Singles:
     """Denoised counts. `entities` is their public number, if any; `means` the public means of fanouts by name."""
-    strata = _strata_totals(singles)
+    strata, variance = _strata_totals(singles)
     if entities is not None:
         strata *= entities / strata.sum()
     total = float(strata.sum())
+    error = math.sqrt(variance * len(strata)) / total if entities is None else 0.0
     counts, exponents, deviations, clear = [], {}, {}, {}
     hub = any(isinstance(single.feature.source, Activity) for single in singles)
     for single in singles:
@@ -115,7 +119,9 @@ def estimate(singles: Sequence[Single], *, entities: float | None, means: Mappin
             counts.append(_one_by_one(feature, noisy, noise, fitted.shares * total))
         else:
             counts.append(_denoised(feature, noisy, noise, total))
-    return Singles(strata=strata, counts=tuple(counts), exponents=exponents, deviations=deviations, clear=clear)
+    return Singles(
+        strata=strata, error=error, counts=tuple(counts), exponents=exponents, deviations=deviations, clear=clear
+    )
 
 
 def _rows_weight(feature: Feature, noisy: Floats, total: float, *, hub: bool) -> float:
@@ -150,9 +156,9 @@ def _importance(feature: Feature, *, hub: bool) -> float:
     return LINKED_PART * float(feature.sensitivity_factor) ** 0.25 if hub else FANOUT_PART
 
 
-def _strata_totals(singles: Sequence[Single]) -> Floats:
-    """Entities by stratum: the mean over columns, weighted by the precision of their totals."""
+def _strata_totals(singles: Sequence[Single]) -> tuple[Floats, float]:
+    """Entities by stratum, and the variance of each: the mean over columns, by the precision of their totals."""
     precision = np.array([1 / (single.noisy.shape[1] * single.noise.variance) for single in singles])
     totals = np.stack([single.noisy.sum(axis=1) for single in singles])
     pooled: Floats = np.maximum(precision @ totals / precision.sum(), LEAST_STRATUM)
-    return pooled
+    return pooled, float(1 / precision.sum())

@@ -1,0 +1,158 @@
+"""How far off the size of a table is expected to be: from the noise of the histogram of fanouts that it follows from.
+
+A function of released numbers, so it may be published. The noise is that of the histogram; what strata and the fixed
+sample of owners add, and what fanouts lose whose density does not fall, is not counted (docs/method-tree.md).
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.spn.clique import CliqueTree, Conditional
+from privbench.spn.nodes import Leaf, Node, Product
+
+Floats = NDArray[np.float64]
+
+CLEAR = 4.0
+"""A bin of fanouts stands out if its share is this many standard deviations of the noise."""
+HIDDEN_ERROR = 0.5
+"""The error of the rows of bins that do not stand out, as a share of these rows."""
+
+BEYOND_ERROR = 0.3
+"""The error of the rows beyond the limit of a direct count, as a share of these rows."""
+MOST_DOUBLINGS = 13
+"""The highest limit of a direct count is 2 to the power of this."""
+MOST_POWER = 3.0
+"""The steepest tilt of fanouts."""
+ROUNDS = 40
+
+
+class Size(NamedTuple):
+    """A number of rows or entities, and its expected relative standard error: 0 where the number is public."""
+
+    rows: float
+    error: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NoisyFanouts:
+    """The fanouts of a table's owners, in bins, with the noise of each bin."""
+
+    shares: Floats  # (bins,)
+    means: Floats  # (bins,): child rows of an owner
+    deviation: float
+    """The standard deviation of the noise of a share."""
+
+
+def size_error(fanouts: NoisyFanouts, *, owners: float) -> float:
+    """The expected relative standard error of the rows that come with owners; `owners` is that of their number.
+
+    Bins that stand out have the noise of their shares. What is in others was made up from the laws of tails: half of
+    their rows count as error, or more where most of all rows are such.
+
+    >>> fanouts = NoisyFanouts(shares=np.array([0.5, 0.5]), means=np.array([0.0, 2.0]), deviation=0.03)
+    >>> round(size_error(fanouts, owners=0.08), 9)
+    0.1
+    """
+    rows = fanouts.shares * fanouts.means
+    mean = float(rows.sum())
+    if mean == 0:
+        return owners
+    clear = fanouts.shares >= CLEAR * fanouts.deviation
+    noise = fanouts.deviation * math.hypot(*fanouts.means[clear]) / mean
+    hidden = float(rows[~clear].sum()) / mean
+    return math.hypot(owners, noise, hidden * max(hidden, HIDDEN_ERROR))
+
+
+def together(*sizes: Size) -> Size:
+    """The size of rows of several kinds, whose errors have nothing to do with each other.
+
+    >>> together(Size(60, 0.1), Size(40, 0.2))
+    Size(rows=100, error=0.1)
+    """
+    rows = sum(size.rows for size in sizes)
+    if rows == 0:
+        return Size(rows, max(size.error for size in sizes))
+    return Size(rows, math.hypot(*(size.rows * size.error for size in sizes)) / rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowLimit:
+    """Up to how many rows of an entity a direct count of a table's rows goes, and the error of what follows from it."""
+
+    rows: int
+    error: float
+
+
+def best_limit(by_entity: NDArray[np.int64], *, scale: float, deviation: float) -> RowLimit:
+    """The limit at which noise and what lies beyond it cost the least together.
+
+    `by_entity` are the rows of entities in a sample that stands for `scale` times as many; `deviation` is that of the
+    noise in entities, each of which counts as many rows as the limit.
+    """
+    rows = float(by_entity.sum()) * scale
+
+    def limit(power: int) -> RowLimit:
+        counted = float(np.minimum(by_entity, 2**power).sum()) * scale
+        noise = deviation * 2**power / max(counted, 1e-9)
+        return RowLimit(rows=2**power, error=math.hypot(noise, BEYOND_ERROR * (1 - counted / max(rows, 1e-9))))
+
+    return min((limit(power) for power in range(MOST_DOUBLINGS + 1)), key=lambda found: found.error)
+
+
+def pooled(log_ratio: float, measured: float, expected: float) -> tuple[float, float]:
+    """A ratio of sizes and its error, from a measured one with its error and the error of what was expected.
+
+    >>> ratio, error = pooled(0.2, 0.1, 0.1)
+    >>> round(math.log(ratio), 3), round(error, 3)
+    (0.1, 0.071)
+    """
+    trust = expected**2 / (expected**2 + measured**2)
+    return math.exp(trust * log_ratio), measured * math.sqrt(trust)
+
+
+def tilt(shares: Floats, means: Floats, ratio: float) -> Floats:
+    """A factor for each bin of fanouts that gives so many times the rows: a power of the number of rows.
+
+    As many owners have none as before.
+    """
+    some = means > 0
+    total = float(shares[some].sum())
+
+    def factors(power: float) -> Floats:
+        raised = np.where(some, np.maximum(means, 1e-9) ** power, 1.0)
+        raised[some] *= total / max(float(shares[some] @ raised[some]), 1e-300)
+        return raised
+
+    low, high = -MOST_POWER, MOST_POWER
+    wanted = ratio * float(shares @ means)
+    for _ in range(ROUNDS):
+        middle = (low + high) / 2
+        if float(shares * factors(middle) @ means) < wanted:
+            low = middle
+        else:
+            high = middle
+    return factors((low + high) / 2)
+
+
+def tilted(node: Node, column: str, factors: Floats) -> Node:
+    """A network in which the codes of one column are so many times as likely."""
+    if isinstance(node, Leaf) and node.column == column:
+        return Leaf(column=column, counts=node.counts * factors)
+    if isinstance(node, Product):
+        return Product(children=tuple(tilted(child, column, factors) for child in node.children))
+    if isinstance(node, CliqueTree):
+        columns = tuple(_tilted(c, factors) if c.column == column else c for c in node.columns)
+        return replace(node, columns=columns)
+    return node
+
+
+def _tilted(conditional: Conditional, factors: Floats) -> Conditional:
+    bins, counts = conditional.bins, conditional.counts * factors
+    before, after = (np.bincount(bins, weights=c, minlength=int(bins.max()) + 1) for c in (conditional.counts, counts))
+    by_bin = np.divide(after, before, out=np.ones_like(after), where=before > 0)
+    first = (conditional.factors[0] * by_bin,) if conditional.factors else ()
+    return replace(conditional, counts=counts, factors=(*first, *conditional.factors[1:]))
