@@ -17,7 +17,7 @@ from privbench.methods.tree.forecast import check_plans, forecast
 from privbench.methods.tree.implied import implied
 from privbench.methods.tree.keys import link_table, owner_fanouts
 from privbench.methods.tree.learner import LearntTable, Task, learn_table
-from privbench.methods.tree.plan import PlannedTable, plan_database, total_amounts, unowned_alone
+from privbench.methods.tree.plan import PlannedTable, plan_database, planned_for, total_amounts, unowned_alone
 from privbench.methods.tree.sampled import (
     SampledRows,
     SampledTable,
@@ -66,7 +66,7 @@ def learn(vault: Vault, facts: Facts, settings: TreeSettings, progress: Progress
     check_plans(plans, facts.entity, entities.rows)
     alone = unowned_alone(facts, entities=entities.rows, budget=budget)
     unowned = {t: plan.unowned for t, plan in plans.items()} | alone
-    database = _Database(facts, entities)
+    database = _Database(facts, entities, settings)
     for at, name in enumerate(facts.tables):
         progress(f"learning {name}", at, len(facts.tables))
         table = WeighedTable(vault=vault, table=name, scope=ledger.root.sequential(f"table {name}"))
@@ -79,8 +79,9 @@ def learn(vault: Vault, facts: Facts, settings: TreeSettings, progress: Progress
 class _Database:
     """The tables learnt so far, owners first: their networks, and a sample of synthetic rows of each."""
 
-    def __init__(self, facts: Facts, entities: Size) -> None:
+    def __init__(self, facts: Facts, entities: Size, settings: TreeSettings) -> None:
         self._facts = facts
+        self._settings = settings
         self._entities = entities
         self._learnt: dict[str, LearntTable] = {}
         self._samples: dict[str, SampledTable] = {}
@@ -193,8 +194,9 @@ class _Database:
         else:
             even = plan.amount * Fraction(plan.settings.single_share) / len(plan.own)
             noise = table.noise(plan.own[:1], even).scale
-            full_rows = best_full_rows(children, noise, scale=self._scale(plan.table, children))
-            table = replace(table, full_rows=full_rows)
+            scale = self._scale(plan.table, children)
+            table = replace(table, full_rows=best_full_rows(children, noise, scale=scale))
+            plan = planned_for(plan, scale * float(children.weights(table.full_rows).sum()), self._settings)
             given = _surroundings(plan, children, noise, full_rows=table.full_rows)
         task = Task(
             own=plan.own,

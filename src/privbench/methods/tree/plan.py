@@ -4,7 +4,7 @@ A function of public numbers alone, so that it can be shown before a fit and is 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor, log2, sqrt
 
@@ -23,7 +23,12 @@ PER_CHOICE = 40.0
 MOST_NOISE = 3000.0
 """With more noise than this, in entities, the smallest queries of pairs could not be drawn, so there are none."""
 FEWEST_CHOICES = 5
-"""No pairs are looked for if fewer than this are affordable: all of the budget then serves single columns."""
+"""No pairs are looked for if fewer than this are affordable, or than there are further columns: all of the budget then
+serves single columns."""
+MANY_COLUMNS = 12
+"""With fewer columns than this a larger share goes to choices: what each of them needs does not depend on columns."""
+MOST_CHOICES = 3.0
+"""So many times the usual share at most."""
 TOTALS_SHARE = Fraction(12, 100)
 """The largest part of the budget that goes to counting the rows of all tables."""
 TOTAL_SHARE = Fraction(3, 100)
@@ -84,11 +89,12 @@ def plan_table(
     """
     r = max(entities / noise, 1e-3)
     doublings = log2(PLENTY / r)
-    choice_share = choice_share or CHOICES
+    choice_share = choice_share or CHOICES * _clip(MANY_COLUMNS / columns, 1, MOST_CHOICES)
     most_single = 1 - LEAST_FOR_PAIRS - choice_share
     single_share = single_share or _clip(0.45 + (0.09 if doublings > 0 else 0.03) * doublings, 0.3, most_single)
     affordable = int(r / PER_CHOICE) if noise <= MOST_NOISE else 0
-    pairs = min(most_choices(columns, given, parents or _parents(r)), affordable) if affordable >= FEWEST_CHOICES else 0
+    enough = affordable >= min(FEWEST_CHOICES, max(columns - 1, 1))
+    pairs = min(most_choices(columns, given, parents or _parents(r)), affordable) if enough else 0
     if not pairs or single_share == 1:
         pairs, single_share = 0, 1.0
     return TablePlan(
@@ -184,6 +190,26 @@ def _amounts(facts: Facts, own: Mapping[str, tuple[Feature, ...]], budget: Fract
     )
 
 
+def planned_for(plan: PlannedTable, mass: float, settings: TreeSettings) -> PlannedTable:
+    """The plan of a table of which so many entities have turned out to count."""
+    return replace(plan, settings=_settings(plan.own, plan.given, plan.noise, mass, settings))
+
+
+def _settings(
+    own: Sequence[Feature], given: Sequence[Feature], noise: Noise, entities: float, settings: TreeSettings
+) -> TablePlan:
+    return plan_table(
+        entities,
+        noise.scale,
+        columns=len(own),
+        given=len(given),
+        parents=settings.parents,
+        bins=settings.bins,
+        single_share=float(settings.single_share),
+        choice_share=float(settings.choice_share),
+    )
+
+
 def _planned(
     facts: Facts,
     table: str,
@@ -199,16 +225,6 @@ def _planned(
     columns, given = own[table], given_features(facts, table, own)
     firsts = first_features(facts, table, columns) if settings.siblings else ()
     noise = noise_of(measure, amount / len(columns))
-    plan = plan_table(
-        entities,
-        noise.scale,
-        columns=len(columns),
-        given=len(given),
-        parents=settings.parents,
-        bins=settings.bins,
-        single_share=float(settings.single_share),
-        choice_share=float(settings.choice_share),
-    )
     return PlannedTable(
         table=table,
         own=columns,
@@ -216,7 +232,7 @@ def _planned(
         unowned=unowned,
         amount=amount,
         noise=noise,
-        settings=plan,
+        settings=_settings(columns, given, noise, entities, settings),
         strata=settings.strata,
         firsts=firsts,
     )
