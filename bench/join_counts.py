@@ -36,6 +36,8 @@ WIDE = 0.7
 """The share of ranges that are the wider of two, as most of those that people ask for."""
 COMMON = 0.01
 """A number is asked for by equality if at least this share of the rows has it."""
+NARROWEST = 0.001
+"""A range keeps at least this share of the rows: it does not single out one of them."""
 TRIES = 200
 
 
@@ -243,20 +245,22 @@ class _Drawer:
         for table, column in (places[at] for at in chosen):
             ways, literal = self._askable[table][column], float(self._tables.columns[table][column][at[table]])
             comparison = str(self._rng.choice(ways))
-            if comparison == "=" and not self._is_common(table, column, literal):
+            if comparison == "=" and self._share(table, column, "=", literal) < COMMON:
                 comparison = str(self._rng.choice(ways[1:] or ways))
-            if comparison != "=" and self._rng.random() < WIDE:
+            if comparison != "=" and (
+                self._rng.random() < WIDE or self._share(table, column, comparison, literal) < NARROWEST
+            ):
                 comparison = self._wider(table, column, literal)
             found.append(Filter(table, column, comparison, literal))
         return tuple(found)
 
-    def _is_common(self, table: str, column: str, literal: float) -> bool:
-        return bool((self._tables.columns[table][column] == literal).mean() >= COMMON)
+    def _share(self, table: str, column: str, comparison: str, literal: float) -> float:
+        """The share of rows that a filter keeps."""
+        return float(COMPARISONS[comparison](self._tables.columns[table][column], literal).mean())
 
     def _wider(self, table: str, column: str, literal: float) -> str:
         """The comparison that more rows meet."""
-        values = self._tables.columns[table][column]
-        return "<=" if (values <= literal).sum() >= (values >= literal).sum() else ">="
+        return max(("<=", ">="), key=lambda way: self._share(table, column, way, literal))
 
     def _ways(self, table: str) -> Iterator[tuple[str, list[str]]]:
         """The comparisons of each column that is no key."""

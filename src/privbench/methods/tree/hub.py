@@ -6,6 +6,7 @@ depend on it as on any column. It pays where a key references the table, whose t
 and where the rows of few owners decide how many rows joins have.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -17,7 +18,7 @@ from privbench.methods.tree.coarse import bin_masses
 from privbench.methods.tree.coupling import Numbers, couple, edges_of, met
 from privbench.methods.tree.pairs import NoisyTable
 from privbench.methods.tree.plan import divided
-from privbench.methods.tree.reference_rates import rates_given_activity
+from privbench.methods.tree.reference_rates import MeanKeys, rates_given_activity
 from privbench.methods.tree.single import Single, Singles
 from privbench.methods.tree.structure import Candidates
 from privbench.methods.tree.weighed import WeighedTable
@@ -28,6 +29,9 @@ Floats = NDArray[np.float64]
 
 HUB_SHARE = Fraction(3, 10)
 """Share of a table's budget, after its fanouts, for tables of the hub with each fanout and in-degree."""
+KEYS_PART = Fraction(1, 40)
+"""Of that, what counts the entities that have a key, for each reference."""
+FEWEST_KEYS = 1.0
 LEAST_BIN = 3.0
 """The last bin of a column in such a table has at least this many standard deviations of its noise."""
 UNEVEN = 8.0
@@ -36,6 +40,16 @@ CLEAR_FANOUT = 20.0
 """A fanout counts as uneven only if so many noise scales of entities have any row."""
 LEAST_CODE = 0.7
 """The last code of a hidden tail has at least this many entities."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class References:
+    """In-degrees that depend on a hub alone, and how many rows there are to be referenced."""
+
+    features: tuple[Feature, ...] = ()
+    rows: float = 0.0
+    error: float = 0.0
+    """How far means over rows may be from those in which entities weigh the same, as a share of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,6 +66,8 @@ class HubTables:
 
     linked: Mapping[int, HubTable]
     references: tuple[HubTable, ...] = ()
+    keys: tuple[MeanKeys, ...] = ()
+    """Of each reference the mean number of counted keys."""
 
 
 NO_HUB = HubTables(linked={})
@@ -93,14 +109,17 @@ def _unevenness(single: Single, counts: Floats, exponent: float) -> float:
 
 
 def measure_hub(
-    table: WeighedTable, own: Sequence[Feature], references: Sequence[Feature], singles: Singles, *, amount: Fraction
+    table: WeighedTable, own: Sequence[Feature], references: References, singles: Singles, *, amount: Fraction
 ) -> HubTables:
     """Noisy tables of the hub with each fanout and reference, all with about the same noise."""
     hub = hub_place(own)
     if hub is None:
         return NO_HUB
+    counting = amount * KEYS_PART
+    keys = tuple(_mean_keys(table, feature, references, counting) for feature in references.features)
+    amount -= counting * len(keys)
     places = linked_places(own)
-    features = [*(own[place] for place in places), *references]
+    features = [*(own[place] for place in places), *references.features]
     parts = divided(amount, [float(feature.sensitivity_factor) for feature in features])
     axes = []
     for feature, part in zip(features, parts, strict=True):
@@ -114,7 +133,17 @@ def measure_hub(
         for pair, answer in zip(axes, measured, strict=True)
     ]
     linked = dict(zip(places, tables, strict=False))
-    return HubTables(linked=linked, references=tuple(tables[len(places) :]))
+    return HubTables(linked=linked, references=tuple(tables[len(places) :]), keys=keys)
+
+
+def _mean_keys(table: WeighedTable, feature: Feature, references: References, amount: Fraction) -> MeanKeys:
+    """Of each entity that has a key one is counted: so many keys for each row."""
+    if feature.in_degree is None:
+        raise ValueError(f"{feature.name}: counts no keys of other entities")
+    counted = table.entities_with_key(feature.in_degree.link, amount)
+    keys = max(counted.total, FEWEST_KEYS)
+    noise = float(np.sqrt(counted.noise.variance)) / keys
+    return MeanKeys(mean=keys / max(references.rows, 1.0), error=math.hypot(noise, references.error))
 
 
 def _counts(feature: Feature, own: Sequence[Feature], singles: Singles) -> Floats:
@@ -160,18 +189,13 @@ def fit_hub(
     return linked, replace(singles, counts=tuple(counts))
 
 
-def fit_references(
-    own: Sequence[Feature], singles: Singles, tables: HubTables, *, most: Mapping[str, float]
-) -> list[tuple[Axis, Floats]]:
-    """For each reference its rates, as an axis of their bins, and the masses of the hub and these.
-
-    `most` are the largest possible means of counted keys, by name.
-    """
+def fit_references(own: Sequence[Feature], singles: Singles, tables: HubTables) -> list[tuple[Axis, Floats]]:
+    """For each reference its rates, as an axis of their bins, and the masses of the hub and these."""
     hub = hub_place(own)
     if hub is None:
         return []
     fitted = []
-    for noisy in tables.references:
+    for noisy, keys in zip(tables.references, tables.keys, strict=True):
         feature = noisy.axes[1].feature
         masses = rates_given_activity(
             edges_of(own[hub]),
@@ -179,7 +203,7 @@ def fit_references(
             noisy.axes,
             noisy.table,
             edges_of(feature),
-            most=most.get(feature.name),
+            keys=keys,
         )
         fitted.append((whole_axis(replace(feature, size=masses.shape[1])), masses))
     return fitted

@@ -16,6 +16,7 @@ from privbench.methods.tree.hub import (
     HUB_SHARE,
     HubTables,
     Linked,
+    References,
     expanded,
     fit_hub,
     fit_references,
@@ -72,14 +73,12 @@ class Task:
     """A table to learn: its columns, what is given, what is public of it, and how."""
 
     own: tuple[Feature, ...]
-    references: tuple[Feature, ...] = ()
-    """Keys that reference the rows, where these depend on a hub alone."""
+    references: References
+    """Keys that reference the rows, once it is known that there is a hub."""
     given: Surroundings
     entities: float | None
     means: Mapping[str, float]
     """Of fanouts by name, where they are public."""
-    most: Mapping[str, float]
-    """The largest means that in-degrees can have, by name, where that is known."""
     plan: TablePlan
 
 
@@ -131,9 +130,9 @@ def _look_for_hub(table: WeighedTable, task: Task, *, amount: Fraction) -> tuple
     singles = estimate(measured, entities=task.entities, means=task.means)
     if not pays(measured, singles, task.own):
         return replace(task, own=plain), measured, spent
-    references = tuple(f for f in task.own if is_reference(f))
-    own = tuple(f for f in task.own if f not in references)
-    return replace(task, own=own, references=references), measured, spent
+    features = tuple(f for f in task.own if is_reference(f))
+    own = tuple(f for f in task.own if f not in features)
+    return replace(task, own=own, references=replace(task.references, features=features)), measured, spent
 
 
 def _measure_rest(table: WeighedTable, task: Task, before: list[Single], *, amount: Fraction) -> list[Single]:
@@ -218,7 +217,7 @@ def _finish(
                 stratum=stratum,
             )
         )
-    references = fit_references(task.own, singles, hub, most=task.most)
+    references = fit_references(task.own, singles, hub)
     fitted += _reference_columns(references, candidates.hub, place=len(fine.axes))
     fine = replace(fine, axes=(*fine.axes, *(axis for axis, _ in references)))
     network = make_network(fitted, fine, task.given)

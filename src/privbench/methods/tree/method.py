@@ -14,6 +14,7 @@ from privbench.methods.method import Method, Progress, TableModel
 from privbench.methods.tree.columns import constant_features, draws_targets
 from privbench.methods.tree.entities import count_entities, unowned_rows
 from privbench.methods.tree.forecast import check_plans, forecast
+from privbench.methods.tree.hub import References
 from privbench.methods.tree.implied import implied
 from privbench.methods.tree.keys import link_table, owner_fanouts
 from privbench.methods.tree.learner import LearntTable, Task, learn_table
@@ -45,12 +46,14 @@ from privbench.privacy.features import Feature
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import LinkKind
 from privbench.spn.fanouts import bin_means
-from privbench.spn.feature_names import COMPONENT, in_degree_column, null_column, rows_column
+from privbench.spn.feature_names import COMPONENT, null_column, rows_column
 from privbench.spn.infer import marginal
 from privbench.spn.nodes import Leaf, Node, Product
 
 SURE = 0.03
 """The rows of a table are counted where fanouts do not tell them up to this relative error."""
+ROW_MEANS_ERROR, ENTITY_MEANS_ERROR = 0.15, 0.5
+"""How far a law of in-degrees may be off in its mean: of the entity table, and of tables whose rows entities weigh."""
 NEARLY = 0.01
 """Fanouts are tilted if they give more or fewer rows than they should by more than this share."""
 
@@ -203,7 +206,7 @@ class _Database:
             given=given,
             entities=known,
             means=_public_means(self._facts, plan.table),
-            most=_most_in_degrees(self._facts, plan.table),
+            references=self._references(plan.table, known),
             plan=plan.settings,
         )
         learnt = learn_table(table, task, amount=plan.amount)
@@ -211,6 +214,11 @@ class _Database:
             return learnt
         entities = len(children.rows_by_entity) * self._scale(plan.table, children)
         return replace(learnt, entities=Size(entities, self._sizes[plan.table].error))
+
+    def _references(self, table: str, known: int | None) -> References:
+        """How many rows of a table there are to be referenced."""
+        rows = float(known or self._entities.rows) if table == self._facts.entity else self._sizes[table].rows
+        return References(rows=rows, error=ROW_MEANS_ERROR if table == self._facts.entity else ENTITY_MEANS_ERROR)
 
     def _scale(self, table: str, children: SampledRows) -> float:
         """How many rows of a table each row of its sample stands for."""
@@ -286,13 +294,6 @@ def _public_means(facts: Facts, table: str) -> dict[str, float]:
     owners = facts.tables[table].rows
     owned = {k.name: facts.tables[k.table].rows for k in facts.links_to(table) if k.kind is LinkKind.OWNER}
     return {rows_column(name): rows / owners for name, rows in owned.items() if owners and rows is not None}
-
-
-def _most_in_degrees(facts: Facts, table: str) -> dict[str, float]:
-    """The largest mean in-degrees of the entity table: of each entity one key counts."""
-    if table != facts.entity:
-        return {}
-    return {in_degree_column(k.name): 1.0 for k in facts.links_to(table) if k.kind is LinkKind.REFERENCE}
 
 
 TREE = Method(

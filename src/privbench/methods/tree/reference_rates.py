@@ -8,6 +8,7 @@ the average. Targets are drawn in proportion to rates, so that keys that were no
 that were. All of it is post-processing.
 """
 
+from dataclasses import dataclass
 from itertools import product
 from math import lgamma
 
@@ -30,6 +31,8 @@ SPREAD_WEIGHT = 0.15
 """A law counts by exp(-spread^2 times this): rates that noise could have made uneven are even."""
 LAW_ERROR = 0.2
 """A law is off by about this share of each cell."""
+LEAST_DOUBT = 0.02
+"""The share of rows without a count is off by at least this much."""
 LEAST_WEIGHT = 1e-4
 """Laws that weigh less than this part of the best are left out of the average."""
 STEP = 0.5
@@ -46,13 +49,20 @@ MOST_COUNTS = 2**13
 """Larger counts than this are not told apart."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanKeys:
+    """About how many keys were counted for each row, and the error of that as a share of it."""
+
+    mean: float
+    error: float
+
+
 def rates_given_activity(
-    edges: Edges, counts: Floats, axes: tuple[Axis, Axis], table: NoisyTable, in_degrees: Edges, *, most: float | None
+    edges: Edges, counts: Floats, axes: tuple[Axis, Axis], table: NoisyTable, in_degrees: Edges, *, keys: MeanKeys
 ) -> Floats:
     """The masses of activity, of which `counts` are given, and of bins of rates: (activity, rates).
 
-    `in_degrees` are the edges of the counted keys, the second axis of the table; `most` is the largest mean number of
-    counted keys, if that is known.
+    `in_degrees` are the edges of the counted keys, the second axis of the table.
     """
     levels = middles(edges)
     seen = _seen(axes[1], in_degrees)  # (rates, bins)
@@ -61,8 +71,7 @@ def rates_given_activity(
     cells = np.einsum("ab,lar->lbr", rows, shares) @ seen
     scores = _scores(cells, table)
     means = np.einsum("a,lar,r->l", counts, shares, _rates()) / counts.sum()
-    if most is not None and (means <= most).any():
-        scores[means > most] = -np.inf
+    scores -= (np.log(means / keys.mean) / keys.error) ** 2 / 2
     weights = np.exp(scores - scores.max())
     weights[weights < LEAST_WEIGHT] = 0.0
     mean = np.tensordot(weights / weights.sum(), shares, axes=1)
@@ -109,7 +118,8 @@ def _corrected(shares: Floats, counts: Floats, axis: Axis, none: Floats, table: 
     expected = 1 - np.bincount(axis.bins, counts * (shares @ none), minlength=axis.size) / np.maximum(rows, 1e-9)
     seen = table.cells.sum(axis=1) - table.cells[:, 0]
     spread = table.variance * (table.cells.shape[1] - 1) / np.maximum(rows, 1e-9) ** 2
-    trust = (LAW_ERROR * expected) ** 2 / ((LAW_ERROR * expected) ** 2 + spread)
+    doubt = np.maximum(LAW_ERROR * expected, LEAST_DOUBT) ** 2
+    trust = doubt / (doubt + spread)
     wanted = np.clip(expected + trust * (seen / np.maximum(rows, 1e-9) - expected), 0.2 * expected, 0.98)
     factor = np.log1p(-wanted) / np.log1p(-np.clip(expected, 1e-9, 0.98))
     return _shifted(shares, np.log2(np.maximum(factor, 1e-3))[axis.bins])

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.methods.tree.weighed import WeighedTable
-from privbench.privacy.features import Axis
+from privbench.privacy.features import Axis, NullKey, Own
 from privbench.privacy.queries import ENTITY_WEIGHT, Pair, sensitivity_factor
 
 Floats = NDArray[np.float64]
@@ -96,6 +96,7 @@ def choose_structure(
     Parents of one column alone come on top, with a choice for each.
     """
     grower = _Grower(table, candidates, parents, choices + len(candidates.only), amount)
+    grower.place_null_keys()
     grower.place()
     grower.join_siblings()
     grower.extend()
@@ -125,6 +126,20 @@ class _Grower:
         for column, parent in self._alone.items():
             parents[column] = (*parents.get(column, ()), parent)
         return Structure(order=tuple(self._order), parents=parents, choices=self._choices)
+
+    def place_null_keys(self) -> None:
+        """Give columns that say whether a key is NULL a parent in the same row, if one is worth it.
+
+        Joins through the key depend on it, and there are few columns to choose among.
+        """
+        axes = self._candidates.axes[: self._candidates.own]
+        null_keys = [c for c, axis in enumerate(axes) if isinstance(axis.feature.source, NullKey)]
+        columns = [c for c, axis in enumerate(axes) if isinstance(axis.feature.source, Own) and axis.size > 1]
+        for null_key in null_keys:
+            chosen = self._choose([(column, null_key) for column in columns])
+            if chosen is not None:
+                self._order += [column for column in chosen if column not in self._order]
+                self._parents[null_key].append(chosen[0])
 
     def place(self) -> None:
         """Give columns a first parent, until none is worth it."""

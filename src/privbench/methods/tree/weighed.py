@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from privbench.privacy.calibrate import Noise, noise_of
 from privbench.privacy.events import PrivacyMeasure
-from privbench.privacy.features import Axis, Feature
+from privbench.privacy.facts import LinkFacts
+from privbench.privacy.features import Axis, Feature, null_key
 from privbench.privacy.ledger import Scope
-from privbench.privacy.queries import ENTITY_WEIGHT, Histogram, Pair, PairChoice, sensitivity_factor
+from privbench.privacy.queries import ENTITY_WEIGHT, Counts, Histogram, Pair, PairChoice, sensitivity_factor
 from privbench.privacy.vault import Measured, Vault
 
 Axes = Sequence[Axis]
@@ -44,6 +47,12 @@ class WeighedTable:
 
     def _histogram(self, axes: Axes) -> Histogram:
         return Histogram(table=self.table, axes=tuple(axes), full_rows=self.full_rows)
+
+    def entities_with_key(self, link: LinkFacts, amount: Fraction) -> Measured:
+        """How many entities have a key of another table that is not NULL."""
+        there = Axis(null_key(link), np.array([0, -1]))
+        query = Histogram(table=link.table, axes=(there,), counts=Counts.VOTES)
+        return self.vault.measure(query, amount, self.scope)
 
     def choose(self, pairs: Sequence[Pair], amount: Fraction) -> Pair | None:
         """Pick the pair that is farthest from what is expected of it; None stands for a distance of 0."""
