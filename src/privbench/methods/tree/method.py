@@ -54,6 +54,8 @@ SURE = 0.03
 """The rows of a table are counted where fanouts do not tell them up to this relative error."""
 ROW_MEANS_ERROR, ENTITY_MEANS_ERROR = 0.15, 0.5
 """How far a law of in-degrees may be off in its mean: of the entity table, and of tables whose rows entities weigh."""
+CHAIN_ERROR = 0.3
+"""How far fanouts of owned tables, in which entities weigh the same, may be off in their mean over rows."""
 NEARLY = 0.01
 """Fanouts are tilted if they give more or fewer rows than they should by more than this share."""
 
@@ -166,7 +168,9 @@ class _Database:
     def _predicted(self, link: LinkFacts, children: SampledRows) -> Size:
         """The rows that come with their owners, as these say."""
         owners = self._sizes[link.target]
-        return Size(owners.rows * children.per_owner, size_error(self._fanouts(link), owners=owners.error))
+        bias = 0.0 if link.target == self._facts.entity else CHAIN_ERROR
+        error = size_error(self._fanouts(link), owners=math.hypot(owners.error, bias))
+        return Size(owners.rows * children.per_owner, error)
 
     def _tilt(self, link: LinkFacts, ratio: float) -> None:
         """Make owners have so many times the rows, those with many more so, and draw their sample again."""

@@ -29,7 +29,7 @@ MANY_COLUMNS = 12
 """With fewer columns than this a larger share goes to choices: what each of them needs does not depend on columns."""
 MOST_CHOICES = 3.0
 """So many times the usual share at most."""
-TOTALS_SHARE = Fraction(12, 100)
+TOTALS_SHARE = Fraction(15, 100)
 """The largest part of the budget that goes to counting the rows of all tables."""
 TOTAL_SHARE = Fraction(3, 100)
 """The largest part for one table."""

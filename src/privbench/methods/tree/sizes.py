@@ -21,7 +21,7 @@ CLEAR = 4.0
 HIDDEN_ERROR = 0.5
 """The error of the rows of bins that do not stand out, as a share of these rows."""
 
-BEYOND_ERROR = 0.3
+BEYOND_ERROR = 0.7
 """The error of the rows beyond the limit of a direct count, as a share of these rows."""
 MOST_DOUBLINGS = 13
 """The highest limit of a direct count is 2 to the power of this."""
