@@ -21,6 +21,11 @@ CLEAR = 4.0
 HIDDEN_ERROR = 0.5
 """The error of the rows of bins that do not stand out, as a share of these rows."""
 
+FALLING_ERROR = 0.15
+"""The error of the rows of owners with many, as a share of these rows: that densities fall beyond their mode is only
+assumed."""
+FEW_ROWS = 6
+"""Up to so many rows, numbers have bins of their own."""
 BEYOND_ERROR = 0.7
 """The error of the rows beyond the limit of a direct count, as a share of these rows."""
 MOST_DOUBLINGS = 13
@@ -50,8 +55,8 @@ class NoisyFanouts:
 def size_error(fanouts: NoisyFanouts, *, owners: float) -> float:
     """The expected relative standard error of the rows that come with owners; `owners` is that of their number.
 
-    Bins that stand out have the noise of their shares. What is in others was made up from the laws of tails: half of
-    their rows count as error, or more where most of all rows are such.
+    Bins that stand out have the noise of their shares, and wide ones the error of their shape. What is in others was made
+    up from the laws of tails: half of their rows count as error, or more where most of all rows are such.
 
     >>> fanouts = NoisyFanouts(shares=np.array([0.5, 0.5]), means=np.array([0.0, 2.0]), deviation=0.03)
     >>> round(size_error(fanouts, owners=0.08), 9)
@@ -64,7 +69,8 @@ def size_error(fanouts: NoisyFanouts, *, owners: float) -> float:
     clear = fanouts.shares >= CLEAR * fanouts.deviation
     noise = fanouts.deviation * math.hypot(*fanouts.means[clear]) / mean
     hidden = float(rows[~clear].sum()) / mean
-    return math.hypot(owners, noise, hidden * max(hidden, HIDDEN_ERROR))
+    shape = FALLING_ERROR * float(rows[fanouts.means > FEW_ROWS].sum()) / mean
+    return math.hypot(owners, noise, shape, hidden * max(hidden, HIDDEN_ERROR))
 
 
 def together(*sizes: Size) -> Size:
