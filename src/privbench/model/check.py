@@ -20,7 +20,7 @@ from privbench.privacy.facts import SIZE_LIMIT
 from privbench.schema.computed import equal_columns
 from privbench.schema.unit import Link, Protection, Role
 from privbench.spn.fanouts import RANK_EDGES, size_edges
-from privbench.spn.feature_names import COMPONENT, RANK, STRATUM, first_column, owner_column, shown
+from privbench.spn.feature_names import ACTIVITY, COMPONENT, RANK, STRATUM, first_column, owner_column, shown
 from privbench.spn.link import LinkColumn
 from privbench.spn.nodes import given_columns
 
@@ -48,7 +48,8 @@ def check_model(model: Model, *, public_rows: Mapping[str, int] | None = None) -
 
 def _check_table(model: Model, name: str) -> None:
     table, sizes = model.tables[name], dict(model.tables[name].network.sizes)
-    sizes.pop(COMPONENT, None)
+    for beside in (COMPONENT, ACTIVITY):  # of no column and no link; what they cost is checked with the receipt
+        sizes.pop(beside, None)
     if not 0 <= table.rows <= SIZE_LIMIT:
         raise ModelError(f"{name}: has an impossible number of rows.")
     if table.rows_error is not None and not 0 <= table.rows_error < math.inf:  # written so that NaN fails

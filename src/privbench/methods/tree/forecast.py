@@ -13,7 +13,14 @@ from privbench.errors import BudgetError
 from privbench.methods.forecast import ColumnForecast, Forecast, Outlook, PairForecast, PlanInput, TableForecast
 from privbench.methods.tree.entities import COUNT_SHARE
 from privbench.methods.tree.learner import LIGHTEST_BIN
-from privbench.methods.tree.plan import FEWEST_CHOICES, PER_CHOICE, PlannedTable, divided, plan_database
+from privbench.methods.tree.plan import (
+    FEWEST_CHOICES,
+    PER_CHOICE,
+    PlannedTable,
+    divided,
+    plan_database,
+    total_amounts,
+)
 from privbench.methods.tree.settings import TreeSettings
 from privbench.methods.tree.single import column_parts
 from privbench.methods.tree.structure import MOST_CELLS
@@ -88,6 +95,7 @@ def forecast(plan_input: PlanInput, settings: TreeSettings) -> Forecast:
     facts, entities = plan_input.facts, plan_input.entities
     counted = facts.tables[facts.entity].rows is None
     budget = plan_input.budget * (1 - COUNT_SHARE) if counted else plan_input.budget
+    budget -= sum(total_amounts(facts, budget=budget).values())
     plans = plan_database(facts, entities=float(entities), budget=budget, measure=plan_input.measure, settings=settings)
     tables = tuple(_table(plan, plan_input) for plan in plans.values())
     return Forecast(

@@ -49,8 +49,6 @@ Floats = NDArray[np.float64]
 
 LIGHTEST_BIN = 4.0
 """A bin weighs at least this many standard deviations of the noise of a pair's cell."""
-LEAST_REST = Fraction(1, 4)
-"""Columns that are not measured first get at least this part of what is for single columns, where there is a hub."""
 ENOUGH_PAIRS = 0.5
 """With fewer pairs per column than this, a part of the pairs' budget measures single columns again."""
 
@@ -86,11 +84,13 @@ def learn_table(table: WeighedTable, task: Task, *, amount: Fraction) -> LearntT
     """Learn a table for that amount."""
     task, before, spent = _look_for_hub(table, task, amount=amount * Fraction(task.plan.single_share))
     plan, strata = task.plan, task.given.strata
-    hubs = (amount - spent) * HUB_SHARE if hub_place(task.own) is not None else Fraction(0)
-    amount -= hubs
-    ones = amount * Fraction(plan.single_share)
-    ones = max(ones, spent + ones * LEAST_REST) if hubs else ones
-    measured = _measure_rest(table, task, before, amount=ones - spent)
+    ones, hubs = amount * Fraction(plan.single_share) - spent, Fraction(0)
+    amount -= spent
+    if hub_place(task.own) is not None:
+        hubs = amount * HUB_SHARE
+        amount -= hubs
+        ones = amount * Fraction(plan.single_share)
+    measured = _measure_rest(table, task, before, amount=ones)
     singles = estimate(measured, entities=task.entities, means=task.means)
     candidates = _candidates(table, task, singles, noise=(amount - ones or ones) / max(plan.pairs, len(task.own)))
     hub = measure_hub(table, task.own, task.references, singles, amount=hubs)

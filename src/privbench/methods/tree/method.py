@@ -94,8 +94,8 @@ class _Database:
         self._unowned: dict[str, Size] = {}
         self._drawn: dict[str, SampledRows] = {}
         """Of owned tables: whose the rows of the sample are, and what is given of them."""
-        self._given: dict[str, tuple[Feature, ...]] = {}
-        """Of tables without owner: what is public of their rows."""
+        self._given: tuple[Feature, ...] = ()
+        """What is public of entities."""
 
     def models(self) -> dict[str, TableModel]:
         """What is released of each table."""
@@ -124,11 +124,13 @@ class _Database:
             spent = self._meet_size(table, link, children, total)
             children = self._drawn[name] = self._children(link, plan)
             plan = plan and replace(plan, amount=plan.amount + total - spent)
+        elif name != self._facts.entity:
+            self._sizes[name] = self._lookup_size(name)
         learnt = _nothing_to_learn(self._entities) if plan is None else self._columns(plan, table, children)
         self._learnt[name] = replace(learnt, network=_with(constant_features(self._facts, name), learnt.network))
-        if link is None:
-            self._sizes[name] = self._own_size(name)
-            self._given[name] = plan.given if plan else ()
+        if name == self._facts.entity:
+            self._sizes[name] = learnt.entities
+            self._given = plan.given if plan else ()
         self._draw(name)
 
     def _fanouts(self, link: LinkFacts) -> NoisyFanouts:
@@ -236,17 +238,14 @@ class _Database:
         if table in self._drawn:
             self._samples[table] = sample_table(learnt.network, self._drawn[table])
         else:
-            self._samples[table] = sample_entities(learnt.network, learnt.entities.rows, self._given.get(table, ()))
+            given = self._given if table == self._facts.entity else ()
+            self._samples[table] = sample_entities(learnt.network, learnt.entities.rows, given)
 
-    def _own_size(self, table: str) -> Size:
-        """The rows of the entity table or of a lookup."""
+    def _lookup_size(self, table: str) -> Size:
+        """The rows of a lookup: public, or one for each row of its owner table whose key into it is not NULL."""
         public = self._facts.tables[table].rows
         if public is not None:
             return Size(float(public), 0.0)
-        return self._learnt[table].entities if table == self._facts.entity else self._lookup_size(table)
-
-    def _lookup_size(self, table: str) -> Size:
-        """The rows of a lookup: one for each row of its owner table whose key into it is not NULL."""
         link = next(k for k in self._facts.links_to(table) if not draws_targets(self._facts, k))
         network, owners = self._learnt[link.table].network, self._sizes[link.table]
         nulls = float(marginal(network, null_column(link.name))[1]) if link.nullable else 0.0

@@ -31,7 +31,6 @@ DENSE_ROWS_WEIGHT = 0.5
 DENSE = 0.7
 """Most rows have a number if at most this share has none."""
 LEAST_STRATUM = 0.5
-POW = 1 / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,10 +70,10 @@ class Singles:
 def column_parts(features: Sequence[Feature], *, paired: bool) -> list[float]:
     """What the budgets of columns are in proportion to, by their numbers of codes.
 
-    2/3 is best for the sum of divergences where codes stand out of the noise. Where there is too little even for pairs,
+    1/2 is best for the sum of distances where codes stand out of the noise. Where there is too little even for pairs,
     columns of many codes are made of what neighbours share anyway, and those of few gain more.
     """
-    power = POW if paired else 1 / 3
+    power = 1 / 2 if paired else 1 / 3
     hub = any(isinstance(f.source, Activity) for f in features)
     return [min(f.size, MOST_CODES) ** power * _importance(f, hub=hub) for f in features]
 

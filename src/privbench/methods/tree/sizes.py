@@ -55,8 +55,8 @@ class NoisyFanouts:
 def size_error(fanouts: NoisyFanouts, *, owners: float) -> float:
     """The expected relative standard error of the rows that come with owners; `owners` is that of their number.
 
-    Bins that stand out have the noise of their shares, and wide ones the error of their shape. What is in others was made
-    up from the laws of tails: half of their rows count as error, or more where most of all rows are such.
+    Bins that stand out have the noise of their shares, and wide ones the error of their shape. What is in others was
+    made up from the laws of tails: half of their rows count as error, or more where most of all rows are such.
 
     >>> fanouts = NoisyFanouts(shares=np.array([0.5, 0.5]), means=np.array([0.0, 2.0]), deviation=0.03)
     >>> round(size_error(fanouts, owners=0.08), 9)

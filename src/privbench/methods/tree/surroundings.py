@@ -41,7 +41,7 @@ def best_full_rows(rows: SampledRows, noise: float, *, scale: float) -> int:
     def error(full_rows: int) -> float:
         counted = np.minimum(each, full_rows) / full_rows
         bias = np.abs(counted / counted.sum() - shares).sum() / 2
-        return float((APART * bias) ** 2 + (CELLS_NOISE * noise / (scale * counted.sum())) ** 2)
+        return float((APART * bias) ** 2 + (CELLS_NOISE * noise / max(scale * counted.sum(), 1.0)) ** 2)
 
     return int(min((2**power for power in range(MOST_DOUBLINGS + 1)), key=error))
 
