@@ -127,6 +127,7 @@ class _Database:
             means=_public_means(self._facts, plan.table),
             most=_most_in_degrees(self._facts, plan.table),
             plan=plan.settings,
+            possible=self._facts.possible_in(plan.table),
         )
         learnt = learn_table(table, task, amount=plan.amount)
         if children is None:
