@@ -33,7 +33,7 @@ from privbench.model.public_counts import public_counts
 from privbench.schema.unit import Link, LinkKind
 from privbench.spn.feature_names import COMPONENT
 from privbench.spn.link import Points, RowBlock, TargetRows
-from privbench.spn.sample import first_codes, sample, sample_siblings
+from privbench.spn.sample import draw_within_bins, first_codes, sample, sample_siblings
 
 Rng = np.random.Generator
 Rows = NDArray[np.int64]
@@ -161,6 +161,11 @@ class Draws:
         """New codes for some rows of a block, of all columns or of some."""
         given = None if block.given is None else {name: codes[places] for name, codes in block.given.items()}
         return sample(self._model.network, len(places), block.rng, given=given, wanted=columns)
+
+    def redraw_within(self, block: Block, places: Rows, columns: Collection[str]) -> dict[str, Codes]:
+        """Other codes for some columns of some rows of a block, of the bins that they are in, where these have any."""
+        known = {name: block.codes[name][places] for name in columns}
+        return draw_within_bins(self._model.network, known, block.rng)
 
     def _find_owner_blocks(self, rows: int, scale: float, *, final: bool) -> OwnerBlocks | None:
         """The owners of rows that come with them; `final` says that a column of theirs holds the number drawn."""

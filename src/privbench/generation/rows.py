@@ -159,6 +159,7 @@ class PrivateRows:
         return self._rules.repaired(
             values,
             {name: self._above(block, name.table, name.column) for name in names if name.table is not None},
+            within=partial(self._redraw_within, block),
             redraw=partial(self._redraw_rows, block),
             copy=partial(self._copy_columns, block),
             rng=block.rng,
@@ -172,6 +173,15 @@ class PrivateRows:
         names = block.codes.keys() - self._fixed if columns is None else columns
         for name in names:
             block.codes[name][places] = codes[name]
+        return self._of_codes(block, places, names, now)
+
+    def _redraw_within(
+        self, block: Block, places: Places, columns: Collection[str] | None, now: Mapping[str, pa.Array]
+    ) -> dict[str, pa.Array]:
+        """Other codes of the same bins for some rows, in some columns, and the values of the columns."""
+        names = self._codecs.keys() if columns is None else columns
+        for name, codes in self._draws.redraw_within(block, places, names).items():
+            block.codes[name][places] = codes
         return self._of_codes(block, places, names, now)
 
     def _copy_columns(

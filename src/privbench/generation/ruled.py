@@ -1,8 +1,9 @@
 """Rows that keep the rules of their table: those that break one are drawn again from the network, as often as helps.
 
-First whole rows are drawn again, given what their owners are like: that is the model, given the rules. Where this does
-not end, only the columns of the rules that are still broken are, and then they are copied from a row of the block that
-keeps these rules. A row for which none of it helps is left out.
+First the columns of broken rules get other values of the same bins, as long as that helps: a network that knows the
+rule says in which bins it holds. Then whole rows are drawn again, given what their owners are like: that is the model,
+given the rules. Where this does not end, only the columns of the rules that are still broken are, and then they are
+copied from a row of the block that keeps these rules. A row for which none of it helps is left out.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -22,6 +23,8 @@ from privbench.schema.tables import Schema, Table
 
 ROUNDS = 6
 """How often rows are drawn again as a whole, and then only the columns of rules that are broken."""
+INSIDE, WORTH_IT = 16, 0.05
+"""How often columns get other values of the same bins, as long as that mends this share of the rows that are left."""
 COPIES = 4
 """How often columns are copied from another row: a rule over rows above may hold there and not here."""
 
@@ -75,17 +78,34 @@ class KeptRules:
         values: Values,
         above: Mapping[ColumnName, pa.Array],
         *,
+        within: Redraw,
         redraw: Redraw,
         copy: Copy,
         rng: np.random.Generator,
     ) -> tuple[Values, NDArray[np.bool_]]:
-        """Values of which nearly all rows keep all rules, and which rows do not. `above` are columns of rows above."""
+        """Values of which nearly all rows keep all rules, and which rows do not. `above` are columns of rows above.
+
+        `within` draws values of the same bins.
+        """
         work = _Work(self._rules, values, above)
         self.counts.drawn_again += len(work.places())
+        self._draw_within(work, within)
         self._draw_again(work, redraw)
         for group in self._groups:
             self._copy(work, group, copy, rng)
         return work.values, work.rows_broken()
+
+    def _draw_within(self, work: "_Work", within: Redraw) -> None:
+        for group in (g for g in self._groups if g.columns):
+            places = work.places(group.rules)
+            for _ in range(INSIDE):
+                before = len(places)
+                if not before:
+                    break
+                work.replace(places, within(places, group.columns, work.at(places)))
+                places = work.places(group.rules)
+                if len(places) > (1 - WORTH_IT) * before:
+                    break
 
     def _draw_again(self, work: "_Work", redraw: Redraw) -> None:
         for _ in range(ROUNDS):

@@ -1,16 +1,22 @@
 """What a method may know of a database for free: shapes, links, and the sizes that are public."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from privbench.encode.codec import Codec, Codecs
+from privbench.encode.possible import possible_codes
 from privbench.errors import SpecError
 from privbench.methods.method import Settings
 from privbench.model.order import ids_are_public
-from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, PublicCounts, TableFacts
+from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, PossiblePairs, PublicCounts, TableFacts
+from privbench.rules.orders import orders_in
 from privbench.schema.computed import ComputedOrigin, equal_columns
 from privbench.schema.domain import Origin
+from privbench.schema.expression import ColumnName
 from privbench.schema.lists import lists_of
 from privbench.schema.relative import base_of
 from privbench.schema.spec import Orphans, Sizes, Spec
@@ -84,7 +90,41 @@ def public_facts(
         public_ids=ids_are_public(protection),
         public_counts=public_counts,
         orphans=spec.orphans is Orphans.NULL,
+        possible=tuple(_possible_pairs(protection, codecs)),
     )
+
+
+def _possible_pairs(protection: Protection, codecs: Codecs) -> Iterator[PossiblePairs]:
+    """What rules that compare two columns, of a row or of it and its owner, leave of their codes.
+
+    Codes of differences say nothing without their base, so relative columns are left out.
+    """
+    for name in protection.order:
+        table, owner = protection.schema.table(name), protection.owner_link(name)
+        found: dict[tuple[ColumnName, str], NDArray[np.bool_]] = {}
+        for order in orders_in(table.checks):
+            sides = [order.low, order.high]
+            coded = [_absolute_codec(protection, codecs, c.table or name, c.column) for c in sides]
+            above = [c.table for c in sides if c.table is not None]
+            if None in coded or len(above) > 1 or (above and (owner is None or above != [owner.target])):
+                continue
+            possible = possible_codes(order, *(codec for codec in coded if codec is not None))
+            if possible is None or possible.all():
+                continue
+            base, column = sides if order.high.table is None else sides[::-1]
+            possible = possible if base is order.low else possible.T
+            known = found.get((base, column.column))
+            found[base, column.column] = possible if known is None else known & possible
+        for (base, column_name), possible in found.items():
+            yield PossiblePairs(
+                table=name, column=column_name, base=base.column, of_owner=base.table is not None, possible=possible
+            )
+
+
+def _absolute_codec(protection: Protection, codecs: Codecs, table: str, column: str) -> Codec | None:
+    """The codec of a column of a private table, unless its codes are differences."""
+    relative = protection.schema.table(table).column(column).relative_to is not None
+    return None if relative else codecs.get(table, {}).get(column)
 
 
 def _link_facts(protection: Protection, link: Link, known: Mapping[str, int]) -> LinkFacts:

@@ -74,6 +74,18 @@ class PublicCounts:
     """The bin of that number for each entity, in the order of ids."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PossiblePairs:
+    """Which codes of two columns can stand in one row that keeps the rules: by rules and domains, so known to all."""
+
+    table: str
+    column: str
+    base: str
+    """The other column, of the same row or of its owner's."""
+    of_owner: bool
+    possible: NDArray[np.bool_]  # (codes of the base, codes of the column)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """All public shapes, private tables in owner order, the entity table first."""
@@ -88,6 +100,12 @@ class Facts:
     """How many rows of public tables reference each entity."""
     orphans: bool = False
     """Whether rows may lack an owner even where the schema says NOT NULL: keys to missing rows count as NULL."""
+    possible: tuple[PossiblePairs, ...] = ()
+    """What rules that compare two columns leave of their codes."""
+
+    def possible_in(self, table: str) -> tuple[PossiblePairs, ...]:
+        """What rules leave of pairs of columns of one table, or of it and its owner."""
+        return tuple(pair for pair in self.possible if pair.table == table)
 
     def links_of(self, table: str) -> tuple[LinkFacts, ...]:
         """The keys of one table."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from privbench.errors import ModelError
 from privbench.spn.clique import CliqueTree, Conditional, Given, code_shares, conditionals, number_of_bins
 from privbench.spn.feature_names import FIRST, shown
-from privbench.spn.nodes import Leaf, Node, Product, distribution, given_columns
+from privbench.spn.nodes import Leaf, Node, Product, distribution, given_columns, walk
 
 CELLS = 2_000_000
 """Cells of the conditionals that are held at once."""
@@ -236,6 +236,15 @@ def draw_codes(column: Conditional, bins: NDArray[np.uint16], rng: np.random.Gen
     drawn = np.empty(bins.size, dtype=np.uint16)
     drawn[_grouped(bins, rng)] = np.concatenate(parts)
     return drawn
+
+
+def draw_within_bins(node: Node, codes: Mapping[str, Codes], rng: np.random.Generator) -> Drawn:
+    """Other codes for columns with these codes, of the bins that they are in; of columns that have bins."""
+    trees = [child for child in walk(node) if isinstance(child, CliqueTree)]
+    columns = {column.column: column for tree in trees for column in tree.columns if column.column in codes}
+    return {
+        name: draw_codes(column, column.bins.astype(np.uint16)[codes[name]], rng) for name, column in columns.items()
+    }
 
 
 def _grouped(key: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.int64]:

@@ -14,7 +14,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.methods.tree.coarse import bin_masses
 from privbench.methods.tree.coupling import Numbers, couple, edges_of, met
 from privbench.methods.tree.pairs import NoisyTable
 from privbench.methods.tree.plan import divided
@@ -22,6 +21,7 @@ from privbench.methods.tree.reference_rates import MeanKeys, rates_given_activit
 from privbench.methods.tree.single import Single, Singles
 from privbench.methods.tree.structure import Candidates
 from privbench.methods.tree.weighed import WeighedTable
+from privbench.methods.tree.zeros import coarser
 from privbench.privacy.features import Activity, Axis, Fanout, Feature, InDegree, whole_axis
 from privbench.spn.fanouts import bin_means
 
@@ -238,12 +238,14 @@ def _trimmed(counts: Floats, clear: int) -> Floats:
 
 
 def refined(candidates: Candidates) -> Candidates:
-    """The same columns, the hub and those that are linked to it in single codes."""
+    """The same columns, the hub and those that are linked to it in single codes, those of rules in fine bins."""
+    zeros, codes = candidates.zeros, (candidates.hub, *candidates.linked)
     fine = tuple(
-        whole_axis(axis.feature) if candidates.bins(place) != axis.size else axis
+        whole_axis(axis.feature) if place in codes else zeros.axes.get(place, axis)
         for place, axis in enumerate(candidates.axes)
     )
-    return replace(candidates, axes=fine)
+    masses = tuple(zeros.masses.get(place, masses) for place, masses in enumerate(candidates.masses))
+    return replace(candidates, axes=fine, masses=masses)
 
 
 def expanded(
@@ -252,7 +254,7 @@ def expanded(
     """A table in coarse bins by finer ones, as if these were independent inside a coarse bin."""
     for side, place in enumerate(pair):
         if fine.axes[place] is not coarse.axes[place]:
-            bins = coarse.axes[place].bins
-            share = margins[place] / np.maximum(bin_masses(coarse.axes[place], margins[place]), 1e-300)[bins]
+            bins = coarser(fine.axes[place], coarse.axes[place])
+            share = margins[place] / np.maximum(np.bincount(bins, weights=margins[place]), 1e-300)[bins]
             masses = np.take(masses, bins, axis=side) * (share[:, None] if side == 0 else share)
     return masses

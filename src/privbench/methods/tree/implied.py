@@ -4,16 +4,20 @@ The features of a table follow from public facts, so that the column of a networ
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from privbench.methods.method import Implied, TableModel
 from privbench.methods.tree.columns import first_features, given_features, own_features
 from privbench.methods.tree.entities import unowned_queries
 from privbench.methods.tree.network import MOST_CONTEXTS
 from privbench.methods.tree.settings import TreeSettings
+from privbench.methods.tree.zeros import pair_places, possible_codes, says_only_zeros
 from privbench.privacy.facts import Facts
-from privbench.privacy.features import Fanout, InDegree, entity_rows
+from privbench.privacy.features import Fanout, Feature, InDegree, entity_rows
 from privbench.privacy.queries import Counts, Histogram, PairChoice, histogram_json
 from privbench.schema.unit import Neighbours
 from privbench.spn.clique import CliqueTree, number_of_bins
@@ -24,6 +28,8 @@ from privbench.spn.feature_names import ACTIVITY, COMPONENT, STRATUM
 from privbench.spn.nodes import Leaf, Node, Sum, given_columns, walk
 
 Described = Mapping[str, Any]
+Pair = tuple[str, str]
+"""A parent and its column."""
 
 
 def implied(facts: Facts, tables: Mapping[str, TableModel], _settings: TreeSettings) -> Implied:
@@ -45,10 +51,12 @@ def implied(facts: Facts, tables: Mapping[str, TableModel], _settings: TreeSetti
         queries += _table_queries(facts, name, table, described)
         for node in walk(table.network):
             if isinstance(node, CliqueTree):
-                exactly, fine = _pairs(name, node, described)
+                ruled = _ruled(facts, name, features)
+                free = {pair for pair, possible in ruled.items() if _is_free(node, *pair, possible)}
+                exactly, fine = _pairs(name, node, described, ruled={c for pair in ruled for c in pair}, free=free)
                 queries += exactly
                 in_any_bins += fine
-                kinds[PairChoice.kind, name] += len(_chosen(node, described))
+                kinds[PairChoice.kind, name] += len(_chosen(node, described, free))
     return Implied(queries=tuple(queries), in_any_bins=tuple(in_any_bins), kinds=kinds, foreign=tuple(unknown))
 
 
@@ -97,16 +105,40 @@ def _clique_queries(name: str, tree: CliqueTree, described: Mapping[str, Describ
         yield histogram_json(name, Counts.WEIGHTS, [*strata, (len(column.counts), described[column.column])])
 
 
-def _pairs(name: str, tree: CliqueTree, described: Mapping[str, Described]) -> tuple[list[Described], list[Described]]:
-    """Tables of pairs; apart from others those of the hub and what is linked to it, which come by single codes."""
+def _ruled(facts: Facts, name: str, features: Sequence[Feature]) -> dict[Pair, NDArray[np.bool_]]:
+    """The pairs of columns that a rule compares, both ways round, and which of their codes go together."""
+    found: dict[Pair, NDArray[np.bool_]] = {}
+    for pair in facts.possible_in(name):
+        if (places := pair_places(features, pair)) is not None:
+            base, column = (features[place].name for place in places)
+            found |= {(base, column): possible_codes(pair), (column, base): possible_codes(pair).T}
+    return found
+
+
+def _is_free(tree: CliqueTree, parent: str, name: str, possible: NDArray[np.bool_]) -> bool:
+    """Whether a column depends on a parent by no more than a rule, which costs nothing."""
+    bins = {given.column: given.bins for given in tree.given} | {c.column: c.bins for c in tree.columns}
+    column = next((c for c in tree.columns if c.column == name and parent in c.parents), None)
+    if column is None:
+        return False
+    return says_only_zeros(column.factors[column.parents.index(parent)], possible, bins[parent], bins[name])
+
+
+def _pairs(
+    name: str, tree: CliqueTree, described: Mapping[str, Described], *, ruled: Collection[str], free: Collection[Pair]
+) -> tuple[list[Described], list[Described]]:
+    """Tables of pairs; apart from others those of columns that come in finer bins than pairs are measured in.
+
+    These are the hub and what is linked to it, and what rules compare.
+    """
     bins = {given.column: number_of_bins(given) for given in tree.given}
     bins |= {column.column: number_of_bins(column) for column in tree.columns}
-    fine = {ACTIVITY, *_linked(tree, described)} if ACTIVITY in bins else set()
+    fine = {*ruled, ACTIVITY, *_linked(tree, described)} if ACTIVITY in bins else {*ruled}
     exactly: list[Described] = []
     in_any_bins: list[Described] = []
     for column in tree.columns:
         for parent in column.parents:
-            if parent != STRATUM:
+            if parent != STRATUM and (parent, column.column) not in free:
                 pair = [(bins[place], described[place]) for place in (parent, column.column)]
                 target = in_any_bins if {parent, column.column} & fine else exactly
                 target.append(histogram_json(name, Counts.WEIGHTS, pair))
@@ -119,7 +151,7 @@ def _linked(tree: CliqueTree, described: Mapping[str, Described]) -> list[str]:
     return [c.column for c in tree.columns if ACTIVITY in c.parents and described[c.column]["kind"] in kinds]
 
 
-def _chosen(tree: CliqueTree, described: Mapping[str, Described]) -> list[str]:
+def _chosen(tree: CliqueTree, described: Mapping[str, Described], free: Collection[Pair]) -> list[str]:
     """The parents of columns that were chosen."""
-    linked = _linked(tree, described)
-    return [p for c in tree.columns for p in c.parents if p != STRATUM and not (p == ACTIVITY and c.column in linked)]
+    linked = {(ACTIVITY, column) for column in _linked(tree, described)}
+    return [p for c in tree.columns for p in c.parents if p != STRATUM and (p, c.column) not in {*linked, *free}]

@@ -28,20 +28,24 @@ from privbench.methods.tree.hub import (
 )
 from privbench.methods.tree.network import Fitted, Parent, make_network
 from privbench.methods.tree.pairs import (
+    NoisyTable,
     Tables,
     consolidated,
     margins_of,
     measure_pairs,
     pair_masses,
+    ruled_masses,
     stratum_masses,
 )
 from privbench.methods.tree.plan import TablePlan
 from privbench.methods.tree.siblings import FIRST_SHARE, Column, measure_firsts
 from privbench.methods.tree.single import Single, Singles, averaged, column_parts, estimate, measure_singles
 from privbench.methods.tree.sizes import Size
-from privbench.methods.tree.structure import Candidates, Structure, choose_structure, independent
+from privbench.methods.tree.structure import Candidates, Structure, choose_structure, independent, with_bases
 from privbench.methods.tree.surroundings import Surroundings
 from privbench.methods.tree.weighed import WeighedTable
+from privbench.methods.tree.zeros import coarser, find_zeros, summed
+from privbench.privacy.facts import PossiblePairs
 from privbench.privacy.features import Activity, Axis, Fanout, Feature
 from privbench.spn.nodes import Node
 
@@ -78,6 +82,8 @@ class Task:
     means: Mapping[str, float]
     """Of fanouts by name, where they are public."""
     plan: TablePlan
+    possible: tuple[PossiblePairs, ...] = ()
+    """What rules leave of pairs of columns."""
 
 
 def learn_table(table: WeighedTable, task: Task, *, amount: Fraction) -> LearntTable:
@@ -97,13 +103,15 @@ def learn_table(table: WeighedTable, task: Task, *, amount: Fraction) -> LearntT
     linked, singles = fit_hub(task.own, measured, singles, hub)
     candidates = replace(candidates, hub=hub_place(task.own), linked=tuple(hub.linked))
     if not plan.pairs:
-        return _finish(task, candidates, independent(candidates), measured, singles, {}, linked, hub)
+        structure = with_bases(candidates, independent(candidates))
+        return _finish(task, candidates, structure, measured, singles, {}, linked, hub)
     candidates = _with_firsts(table, task.given, candidates, singles, amount=amount * FIRST_SHARE)
     firsts = amount * FIRST_SHARE if candidates.only else Fraction(0)
     each = amount * Fraction(plan.choice_share) / (plan.pairs + len(candidates.only))
     structure = choose_structure(table, candidates, parents=plan.parents, choices=plan.pairs, amount=each)
     left = amount - ones - firsts - each * structure.choices
     pairs = [pair for pair in structure.pairs if pair not in linked]
+    structure = with_bases(candidates, structure)
     part = Fraction(min(1.0, len(pairs) / (ENOUGH_PAIRS * len(task.own))))
     tables = measure_pairs(table, candidates, pairs, amount=left * part)
     if part < 1:
@@ -148,14 +156,15 @@ def _measure_rest(table: WeighedTable, task: Task, before: list[Single], *, amou
 def _candidates(table: WeighedTable, task: Task, singles: Singles, *, noise: Fraction) -> Candidates:
     """All columns in bins that are heavy enough for the noise that a pair is going to have."""
     deviation = float(np.sqrt(table.noise(task.own[:1], noise).variance))
-    counts = [*singles.counts, *task.given.counts(singles.total)]
+    counts, features = [*singles.counts, *task.given.counts(singles.total)], (*task.own, *task.given.features)
     axes = tuple(
         coarse_axis(f, c, most=task.plan.bins, least=LIGHTEST_BIN * deviation * f.sensitivity_factor)
-        for f, c in zip((*task.own, *task.given.features), counts, strict=True)
+        for f, c in zip(features, counts, strict=True)
     )
     masses = tuple(np.maximum(bin_masses(axis, c), 1e-9) for axis, c in zip(axes, counts, strict=True))
     strata = 1 if task.given.strata is None else task.given.strata.size
-    return Candidates(axes=axes, masses=masses, own=len(task.own), strata=strata, deviation=deviation)
+    zeros = find_zeros(features, axes, counts, task.possible)
+    return Candidates(axes=axes, masses=masses, own=len(task.own), strata=strata, deviation=deviation, zeros=zeros)
 
 
 def _with_firsts(
@@ -197,10 +206,13 @@ def _finish(
         )
     )
     singles = replace(singles, counts=counts)
-    pairs = _pairs(candidates, structure, margins_of(candidates, singles), tables)
     fine = refined(candidates)
     margins = margins_of(fine, singles)
-    pairs = {pair: expanded(masses, pair, candidates, fine, margins) for pair, masses in pairs.items()}
+    pairs = {
+        pair: _pair(candidates, pair, margins_of(candidates, singles), table, fine=fine, fine_margins=margins)
+        for pair, table in tables.items()
+    }
+    pairs |= {pair: _free(fine, pair, margins) for pair in structure.free}
     pairs |= linked
     fitted = []
     for column in structure.sequence(candidates.own):
@@ -213,7 +225,10 @@ def _finish(
                 axis=fine.axes[column],
                 counts=counts[column],
                 masses=margins[column],
-                parents=[Parent(place=p, masses=pairs[p, column]) for p in structure.parents.get(column, ())],
+                parents=[
+                    Parent(place=p, masses=pairs[p, column], free=(p, column) in structure.free)
+                    for p in structure.parents.get(column, ())
+                ],
                 stratum=stratum,
             )
         )
@@ -238,18 +253,30 @@ def _reference_columns(references: Sequence[tuple[Axis, Floats]], hub: int | Non
         yield Fitted(place=place + at, axis=axis, counts=counts, masses=counts, parents=parents, stratum=None)
 
 
-def _pairs(
-    candidates: Candidates, structure: Structure, margins: Sequence[Floats], tables: Tables
-) -> dict[tuple[int, int], Floats]:
-    """The masses of each parent and its column, of those that were measured as a pair."""
-    return {
-        (parent, column): pair_masses(
-            candidates.axes[parent],
-            candidates.axes[column],
-            (margins[parent], margins[column]),
-            tables[parent, column],
-            expected=candidates.only[parent].expected.T if parent in candidates.only else None,
-        )
-        for parent, column in structure.pairs
-        if (parent, column) in tables
-    }
+def _pair(
+    candidates: Candidates,
+    pair: tuple[int, int],
+    margins: Sequence[Floats],
+    table: NoisyTable,
+    *,
+    fine: Candidates,
+    fine_margins: Sequence[Floats],
+) -> Floats:
+    """The masses of a parent and its column that were measured as a pair, in fine bins where these differ."""
+    parent, column = pair
+    axes, both = (candidates.axes[parent], candidates.axes[column]), (fine_margins[parent], fine_margins[column])
+    expected = candidates.only[parent].expected.T if parent in candidates.only else None
+    ruled = candidates.zeros.expected(parent, column, both)
+    if ruled is None:
+        masses = pair_masses(*axes, (margins[parent], margins[column]), table, expected=expected)
+        return expanded(masses, pair, candidates, fine, fine_margins)
+    bins = coarser(fine.axes[parent], axes[0]), coarser(fine.axes[column], axes[1])
+    masses = pair_masses(*axes, (margins[parent], margins[column]), table, expected=summed(ruled, *bins))
+    return ruled_masses(ruled, masses, bins, both)
+
+
+def _free(fine: Candidates, pair: tuple[int, int], margins: Sequence[Floats]) -> Floats:
+    """The masses of two columns of which a rule is all that is known."""
+    masses = fine.zeros.expected(*pair, (margins[pair[0]], margins[pair[1]]))
+    assert masses is not None  # noqa: S101  else nothing says that one depends on the other
+    return masses

@@ -214,6 +214,7 @@ class _Database:
             means=_public_means(self._facts, plan.table),
             references=self._references(plan.table, known),
             plan=plan.settings,
+            possible=self._facts.possible_in(plan.table),
         )
         learnt = learn_table(table, task, amount=plan.amount)
         if children is None:

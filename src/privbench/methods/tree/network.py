@@ -44,14 +44,19 @@ class Configurations:
     masses: Floats
 
 
-def fit_factors(masses: Floats, configurations: Configurations, tables: Sequence[Floats]) -> tuple[Floats, ...]:
-    """A factor per parent, (parent's bins, bins). `masses` are the column's own, `tables` those of the pairs."""
+def fit_factors(
+    masses: Floats, configurations: Configurations, tables: Sequence[Floats], *, free: Sequence[bool] = ()
+) -> tuple[Floats, ...]:
+    """A factor per parent, (parent's bins, bins). `masses` are the column's own, `tables` those of the pairs.
+
+    Of tables that are `free`, in which nothing was measured, only the column's margin is met.
+    """
     own = masses / masses.sum()
     shares = [table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300) for table in tables]
     factors = [share / np.maximum(own, 1e-300) for share in shares]
     factors[0] = shares[0].copy()
     if len(tables) > 1:
-        _fit(factors, shares, configurations)
+        _fit(factors, shares, configurations, free or [False] * len(tables))
     return tuple(factor / np.maximum(factor.max(axis=1, keepdims=True), 1e-300) for factor in factors)
 
 
@@ -65,24 +70,31 @@ def conditional(factors: Sequence[Floats], bins: Sequence[Integers]) -> Floats:
     return shares
 
 
-def _fit(factors: list[Floats], shares: Sequence[Floats], configurations: Configurations) -> None:
+def _fit(factors: list[Floats], shares: Sequence[Floats], configurations: Configurations, free: Sequence[bool]) -> None:
     sums = [
         _indicator(at, len(share), configurations.masses) for at, share in zip(configurations.bins, shares, strict=True)
     ]
-    wanted = [share * indicator.sum(axis=1)[:, None] for share, indicator in zip(shares, sums, strict=True)]
+    wanted = [(share * indicator.sum(axis=1)[:, None]) for share, indicator in zip(shares, sums, strict=True)]
+    wanted = [_pooled(w) if is_free else w for w, is_free in zip(wanted, free, strict=True)]
     current = conditional(factors, configurations.bins)
     total = configurations.masses.sum()
     for _ in range(ROUNDS):
         worst = 0.0
         for place, at in enumerate(configurations.bins):
-            margin = sums[place] @ current
+            margin = _pooled(sums[place] @ current) if free[place] else sums[place] @ current
             worst = max(worst, float(np.abs(margin - wanted[place]).sum()))
             change = np.clip(wanted[place] / np.maximum(margin, 1e-12), 1 / STRETCH, STRETCH)
             factors[place] *= change
-            current *= change[at]
+            current *= change if free[place] else change[at]
             current /= np.maximum(current.sum(axis=1, keepdims=True), 1e-300)
         if worst < ENOUGH * total:
             break
+
+
+def _pooled(table: Floats) -> Floats:
+    """The margin of the columns of a table, as a row."""
+    pooled: Floats = table.sum(axis=0, keepdims=True)
+    return pooled
 
 
 def _indicator(bins: Integers, size: int, masses: Floats) -> Floats:
@@ -98,6 +110,8 @@ class Parent:
 
     place: int
     masses: Floats
+    free: bool = False
+    """Whether nothing was measured of the two: only the zeros of their table and its margins are to be kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -247,9 +261,9 @@ def _fitted_conditional(
     column: Fitted, names: Sequence[str], configurations: Configurations, *, stratum: Iterable[str] = ()
 ) -> Conditional:
     parents = tuple(names[p.place] for p in column.parents)
-    tables = [p.masses for p in column.parents]
+    tables, free = [p.masses for p in column.parents], [p.free for p in column.parents]
     if column.stratum is not None:
-        parents, tables = (*stratum, *parents), [column.stratum, *tables]
-    factors = fit_factors(column.masses, configurations, tables) if tables else ()
+        parents, tables, free = (*stratum, *parents), [column.stratum, *tables], [False, *free]
+    factors = fit_factors(column.masses, configurations, tables, free=free) if tables else ()
     axis = column.axis
     return Conditional(column=axis.feature.name, bins=axis.bins, counts=column.counts, parents=parents, factors=factors)

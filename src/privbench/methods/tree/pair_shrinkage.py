@@ -32,10 +32,23 @@ def shrink(noisy: Floats, variance: Floats, expected: Floats, *, ordered: tuple[
     return masses
 
 
-def rake(masses: Floats, rows: Floats, columns: Floats) -> Floats:
-    """Masses in proportion, row by row and column by column, until their margins are those given."""
-    raked = np.maximum(masses, 1e-12)
-    for _ in range(RAKING_ROUNDS):
+def rake(
+    masses: Floats,
+    rows: Floats,
+    columns: Floats,
+    *,
+    zeros: NDArray[np.bool_] | None = None,
+    least: float = 1e-12,
+    rounds: int = RAKING_ROUNDS,
+) -> Floats:
+    """Masses in proportion, row by row and column by column, until their margins are those given.
+
+    They begin with at least `least`, but for `zeros`, which stay 0.
+    """
+    raked = np.maximum(masses, least)
+    if zeros is not None:
+        raked[zeros] = 0.0
+    for _ in range(rounds):
         raked = raked * (rows / np.maximum(raked.sum(axis=1), 1e-300))[:, None]
         sums = raked.sum(axis=0)
         raked = raked * (columns / np.maximum(sums, 1e-300))

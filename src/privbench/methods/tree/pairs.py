@@ -13,9 +13,11 @@ from privbench.methods.tree.plan import divided
 from privbench.methods.tree.single import Single, Singles
 from privbench.methods.tree.structure import Candidates
 from privbench.methods.tree.weighed import WeighedTable
+from privbench.methods.tree.zeros import summed
 from privbench.privacy.features import Activity, Axis, Fanout, InDegree
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
 
 LEAST_PART = 1 / 8
 """No table gets less than this part of what the largest one gets, so that its noise can be drawn."""
@@ -73,12 +75,20 @@ def consolidated(axis: Axis, place: int, single: Single, counts: Floats, tables:
 def pair_masses(
     first: Axis, second: Axis, margins: tuple[Floats, Floats], table: NoisyTable, *, expected: Floats | None = None
 ) -> Floats:
-    """A table of masses with those margins, from a noisy one; without it independence is expected."""
+    """A table of masses with those margins, from a noisy one; else independence is expected. Where nothing is, 0."""
     if expected is None:
         expected = np.outer(*margins) / margins[1].sum()
     variance = np.full(table.cells.shape, table.variance)
     ordered = (first.feature.ordered, second.feature.ordered)
-    return rake(shrink(table.cells, variance, expected, ordered=ordered), *margins)
+    return rake(shrink(table.cells, variance, expected, ordered=ordered), *margins, zeros=expected == 0)
+
+
+def ruled_masses(
+    expected: Floats, masses: Floats, bins: tuple[Places, Places], margins: tuple[Floats, Floats]
+) -> Floats:
+    """What is expected in fine bins with the masses of larger ones, which the fine ones are parts of, and margins."""
+    kept = masses / np.maximum(summed(expected, *bins), 1e-300)
+    return rake(expected * kept[np.ix_(*bins)], *margins, zeros=expected == 0)
 
 
 def stratum_masses(axis: Axis, single: Single, strata: Floats, masses: Floats) -> Floats:

@@ -6,8 +6,8 @@ keeps inference exact. The score of a pair is how far its table is from independ
 alone would make of it (both public). A choice of "none" ends a round.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.methods.tree.weighed import WeighedTable
+from privbench.methods.tree.zeros import NO_ZEROS, Zeros, coarser, summed
 from privbench.privacy.features import Axis, NullKey, Own
 from privbench.privacy.queries import ENTITY_WEIGHT, Pair, sensitivity_factor
 
@@ -50,11 +51,22 @@ class Candidates:
     hub: int | None = None
     """The column that is placed first, if there is one; those linked to it have it as their only parent."""
     linked: tuple[int, ...] = ()
+    zeros: Zeros = NO_ZEROS
+    """The columns that rules compare."""
 
     def bins(self, place: int) -> int:
         """How many bins a column has in a conditional: the hub and what is linked to it have one for each code."""
-        axis = self.axes[place]
-        return axis.feature.size if place == self.hub or place in self.linked else axis.size
+        if place == self.hub or place in self.linked:
+            return self.axes[place].feature.size
+        return self.zeros.axes.get(place, self.axes[place]).size
+
+    def cells(self, places: Iterable[int]) -> int:
+        """How many combinations of bins some columns have in a conditional."""
+        return self.strata * prod(self.bins(place) for place in set(places))
+
+    def bases(self, column: int) -> list[int]:
+        """The given columns that rules compare a column with."""
+        return [base for base, ruled in self.zeros.shares if ruled == column and base >= self.own]
 
     @property
     def given(self) -> range:
@@ -69,6 +81,8 @@ class Structure:
     order: tuple[int, ...]
     parents: Mapping[int, tuple[int, ...]]
     choices: int
+    free: frozenset[tuple[int, int]] = frozenset()
+    """Parents with their columns that follow from a rule: they were neither chosen nor are they measured."""
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
@@ -86,6 +100,41 @@ def independent(candidates: Candidates) -> Structure:
         return Structure(order=(), parents={}, choices=0)
     parents = dict.fromkeys(candidates.linked, (candidates.hub,))
     return Structure(order=(candidates.hub, *candidates.linked), parents=parents, choices=0)
+
+
+def with_bases(candidates: Candidates, structure: Structure) -> Structure:
+    """The structure, and one parent more for each pair of columns that a rule compares and that is not there.
+
+    A given base may be a parent of any column; of two own columns the one that is placed later depends on the other,
+    if its parents still form a clique.
+    """
+    order, parents = list(structure.order), dict(structure.parents)
+    free = set()
+    for pair in candidates.zeros.shares:
+        if pair in structure.pairs or pair[::-1] in structure.pairs:
+            continue
+        for parent, column in (pair, pair[::-1]):
+            if _may_join(candidates, order, parents, parent, column):
+                parents[column] = (*parents.get(column, ()), parent)
+                order += [c for c in (parent, column) if c not in order and c < candidates.own]
+                free.add((parent, column))
+                break
+    return replace(structure, order=tuple(order), parents=parents, free=frozenset(free))
+
+
+def _may_join(
+    candidates: Candidates, order: Sequence[int], parents: Mapping[int, tuple[int, ...]], parent: int, column: int
+) -> bool:
+    """Whether a column may have one parent more that needs no choice."""
+    if column >= candidates.own:
+        return False
+    joined = (*parents.get(column, ()), parent)
+    if candidates.cells((*joined, column)) > MOST_CELLS:
+        return False
+    if parent < candidates.own and column in order and parent not in order[: order.index(column)]:
+        return False
+    own = {p for p in joined if p < candidates.own}
+    return len(own) < 2 or any(own <= {c, *parents.get(c, ())} for c in own)
 
 
 def choose_structure(
@@ -194,8 +243,7 @@ class _Grower:
         axes, parents_of = self._candidates.axes, self._parents[column]
         if axes[parent].size < 2:
             return False
-        cells = self._candidates.strata * prod(self._candidates.bins(c) for c in (*parents_of, parent, column))
-        if cells > MOST_CELLS:
+        if self._candidates.cells((*parents_of, parent, column, *self._candidates.bases(column))) > MOST_CELLS:
             return False
         own = {p for p in (*parents_of, parent) if p not in self._candidates.given}
         return len(own) < 2 or any(own <= {c, *self._parents[c]} for c in own)
@@ -223,6 +271,8 @@ def dependence_pair(candidates: Candidates, a: int, b: int) -> Pair:
     error = 0.0
     if b in candidates.only:
         expected, error = candidates.only[b].expected, candidates.only[b].error
+    elif (ruled := _expected_by_rule(candidates, a, b)) is not None:
+        expected = ruled
     factor = sensitivity_factor([first.feature, second.feature])
     sampling = np.minimum(2 * expected * np.exp(-expected), np.sqrt(2 * expected / np.pi)).sum()
     noise = np.minimum(0.8 * factor * candidates.deviation, expected).sum()
@@ -232,3 +282,12 @@ def dependence_pair(candidates: Candidates, a: int, b: int) -> Pair:
         expected=np.rint(expected * ENTITY_WEIGHT).astype(np.int64),
         penalty=round(float(sampling + noise + error) * ENTITY_WEIGHT),
     )
+
+
+def _expected_by_rule(candidates: Candidates, a: int, b: int) -> Floats | None:
+    """What to expect of two columns that a rule compares, in the bins of pairs."""
+    zeros = candidates.zeros
+    if zeros.between(a, b) is None:
+        return None
+    expected = zeros.expected(a, b, (zeros.masses[a], zeros.masses[b]))
+    return None if expected is None else summed(expected, *(coarser(zeros.axes[p], candidates.axes[p]) for p in (a, b)))

@@ -1,0 +1,170 @@
+"""Rules as zeros: what is expected of two columns that a rule compares, before anything is measured of both.
+
+A rule such as `owner.date <= date` leaves no mass in the cells in which no pair of values keeps it. What is expected of
+such a pair is not independence but what comes closest to it: the outer product of both margins without these cells,
+raked to both. That is a function of rules, domains and released numbers, so it costs nothing, and the base can be a
+parent of the column for free. Both have finer bins for it than tables of pairs are measured in.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privbench.methods.tree.coarse import bin_masses, coarse_axis
+from privbench.methods.tree.pair_shrinkage import rake
+from privbench.privacy.facts import PossiblePairs
+from privbench.privacy.features import Axis, Feature, OfOwner, Own
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Places = tuple[int, int]
+
+FINE_BINS = 64
+"""About the most bins of a column that a rule compares with another, where pairs have fewer."""
+TOLERANCE = 1e-6
+"""How exactly a model keeps to what a rule alone says."""
+LIGHTEST = 1e-9
+"""No bin has less mass: where none is expected a value may still come up."""
+ROUNDS = 300
+"""Raking takes longer where there are zeros."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Zeros:
+    """The pairs of columns that rules compare, by places, and these columns in fine bins.
+
+    Of a pair of own columns either may be the parent of the other; a given one comes first.
+    """
+
+    axes: Mapping[int, Axis]
+    masses: Mapping[int, Floats]
+    shares: Mapping[Places, Floats]
+    """By fine bins of both: which part of the mass that independent columns would have there is possible."""
+
+    def between(self, first: int, second: int) -> Floats | None:
+        """The possible part of each pair of fine bins; None if no rule compares the two."""
+        if (first, second) in self.shares:
+            return self.shares[first, second]
+        turned = self.shares.get((second, first))
+        return None if turned is None else turned.T
+
+    def expected(self, first: int, second: int, margins: tuple[Floats, Floats]) -> Floats | None:
+        """What to expect of a pair with these margins, all in fine bins; None if no rule compares the two."""
+        shares = self.between(first, second)
+        if shares is None:
+            return None
+        rows, columns = (np.maximum(margin, LIGHTEST) for margin in margins)
+        return rake(np.outer(rows, columns) / columns.sum() * shares, rows, columns, least=0.0, rounds=ROUNDS)
+
+
+NO_ZEROS = Zeros(axes={}, masses={}, shares={})
+
+
+def find_zeros(
+    features: Sequence[Feature], axes: Sequence[Axis], counts: Sequence[Floats], pairs: Sequence[PossiblePairs]
+) -> Zeros:
+    """The zeros among these features, own and given ones; of each the bins for pairs and the counts of codes."""
+    possible = {
+        places: codes for pair in pairs if (places := pair_places(features, pair)) for codes in [possible_codes(pair)]
+    }
+    ruled = sorted({place for places in possible for place in places})
+    fine = {place: _fine_axis(axes[place], counts[place]) for place in ruled}
+    masses = {place: np.maximum(bin_masses(fine[place], counts[place]), LIGHTEST) for place in ruled}
+    shares = {(a, b): _shares(codes, (fine[a], fine[b]), (counts[a], counts[b])) for (a, b), codes in possible.items()}
+    return Zeros(axes=fine, masses=masses, shares=shares)
+
+
+def pair_places(features: Sequence[Feature], pair: PossiblePairs) -> Places | None:
+    """Where the base and the column of a pair are among features; None if one is not there."""
+    places: dict[str, int] = {}
+    for place, feature in enumerate(features):
+        source = feature.source
+        if isinstance(source, OfOwner):
+            source = source.feature.source
+            if pair.of_owner and isinstance(source, Own) and source.column == pair.base:
+                places["base"] = place
+        elif isinstance(source, Own):
+            if source.column == pair.column:
+                places["column"] = place
+            if source.column == pair.base and not pair.of_owner:
+                places["base"] = place
+    return (places["base"], places["column"]) if len(places) == 2 else None
+
+
+def possible_codes(pair: PossiblePairs) -> Bools:
+    """Which codes of the features go together: a row without owner has one more, which keeps any rule."""
+    if not pair.of_owner:
+        return pair.possible
+    return np.append(pair.possible, np.ones((1, pair.possible.shape[1]), bool), axis=0)
+
+
+def _fine_axis(axis: Axis, counts: Floats) -> Axis:
+    """Bins that those for pairs are made of, of about the same mass."""
+    if axis.size >= FINE_BINS:
+        return axis
+    finer = coarse_axis(axis.feature, counts, most=FINE_BINS, least=0.0)
+    _, bins = np.unique(axis.bins * finer.size + finer.bins, return_inverse=True)
+    return Axis(axis.feature, bins)
+
+
+def _shares(possible: Bools, axes: tuple[Axis, Axis], counts: tuple[Floats, Floats]) -> Floats:
+    """The possible part of the mass of each pair of bins, if both columns were independent."""
+    first, second = (np.maximum(c, 1e-12) for c in counts)
+    cells = np.zeros((axes[0].size, len(second)))
+    np.add.at(cells, axes[0].bins, first[:, None] * possible)
+    table = np.zeros((axes[1].size, axes[0].size))
+    np.add.at(table, axes[1].bins, (cells * second).T)
+    whole = np.outer(bin_masses(axes[0], first), bin_masses(axes[1], second))
+    shares: Floats = np.clip(table.T / whole, 0.0, 1.0)
+    return shares
+
+
+def says_only_zeros(factor: Floats, possible: Bools, first: NDArray[np.int64], second: NDArray[np.int64]) -> bool:
+    """Whether a factor says no more of two columns than which codes go together; `first` and `second` are their bins.
+
+    Then it is a number by row times one by column in bins of which all codes go together, at most that where some do,
+    and 0 where none do.
+    """
+    shares = summed(possible.astype(np.float64), first, second)
+    whole = shares == np.outer(np.bincount(first), np.bincount(second))
+    if factor.shape != shares.shape or factor[shares == 0].any():
+        return False
+    rows, columns = np.full(len(factor), np.nan), np.full(factor.shape[1], np.nan)
+    while (left := np.flatnonzero(np.isnan(rows) & whole.any(axis=1))).size:
+        if not _spread(factor, whole, rows, columns):
+            rows[left[0]] = 1.0
+    _spread(factor, whole, rows, columns)
+    most = np.outer(rows, columns)
+    known = ~np.isnan(most) & (shares > 0)
+    close = np.isclose(factor, most, rtol=TOLERANCE, atol=0)
+    return bool(close[known & whole].all() and (close | (factor < most))[known].all())
+
+
+def _spread(factor: Floats, whole: Bools, rows: Floats, columns: Floats) -> bool:
+    """Work out numbers of columns from those of rows, and the other way round; whether there were any."""
+    found = False
+    for cells, full, known, wanted in ((factor, whole, rows, columns), (factor.T, whole.T, columns, rows)):
+        there = full & ~np.isnan(known)[:, None] & (cells > 0)
+        for place in np.flatnonzero(np.isnan(wanted) & there.any(axis=0)):
+            at = np.flatnonzero(there[:, place])[0]
+            wanted[place] = cells[at, place] / known[at]
+            found = True
+    return found
+
+
+def coarser(fine: Axis, axis: Axis) -> NDArray[np.int64]:
+    """For each fine bin the bin that it is a part of."""
+    bins = np.zeros(fine.size, np.int64)
+    bins[fine.bins] = axis.bins
+    return bins
+
+
+def summed(masses: Floats, first: NDArray[np.int64], second: NDArray[np.int64]) -> Floats:
+    """A table by larger bins: those that the rows and those that the columns are parts of."""
+    rows = np.zeros((int(first.max()) + 1, masses.shape[1]))
+    np.add.at(rows, first, masses)
+    table = np.zeros((int(second.max()) + 1, len(rows)))
+    np.add.at(table, second, rows.T)
+    return table.T
