@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from privbench.methods.method import Implied, TableModel
 from privbench.methods.tree.columns import first_features, given_features, own_features
 from privbench.methods.tree.entities import unowned_queries
+from privbench.methods.tree.hub import is_reference
 from privbench.methods.tree.network import MOST_CONTEXTS
 from privbench.methods.tree.settings import TreeSettings
+from privbench.methods.tree.weighed import key_holders
 from privbench.methods.tree.zeros import pair_places, possible_codes, says_only_zeros
-from privbench.privacy.facts import Facts
+from privbench.privacy.facts import Facts, LinkFacts
 from privbench.privacy.features import Fanout, Feature, InDegree, entity_rows
 from privbench.privacy.queries import Counts, Histogram, PairChoice, histogram_json
 from privbench.schema.unit import Neighbours
@@ -48,7 +50,8 @@ def implied(facts: Facts, tables: Mapping[str, TableModel], _settings: TreeSetti
         if not _asked(table) <= set(described) | {COMPONENT, *_constant(table)}:
             unknown.append(name)
             continue
-        queries += _table_queries(facts, name, table, described)
+        references = {f.name: f.in_degree.link for f in own[name] if f.in_degree is not None and is_reference(f)}
+        queries += _table_queries(facts, name, table, described, references)
         for node in walk(table.network):
             if isinstance(node, CliqueTree):
                 ruled = _ruled(facts, name, features)
@@ -82,7 +85,11 @@ def _is_foreign_node(node: Node) -> bool:
 
 
 def _table_queries(
-    facts: Facts, name: str, table: TableModel, described: Mapping[str, Described]
+    facts: Facts,
+    name: str,
+    table: TableModel,
+    described: Mapping[str, Described],
+    references: Mapping[str, LinkFacts],
 ) -> Iterator[Described]:
     if name == facts.entity and facts.neighbours is Neighbours.ADD_REMOVE:
         yield histogram_json(name, Counts.WEIGHTS)
@@ -90,17 +97,22 @@ def _table_queries(
         if isinstance(node, Leaf) and not node.constant:
             yield histogram_json(name, Counts.WEIGHTS, [(len(node.counts), described[node.column])])
         if isinstance(node, CliqueTree):
-            yield from _clique_queries(name, node, described)
+            yield from _clique_queries(name, node, described, references)
     for link in facts.links_of(name):
         released = table.links[link.name]
         if isinstance(released, FanoutLink) and released.unowned:
             yield from (Histogram(table=name, axes=axes).to_json() for axes in unowned_queries(facts, link))
 
 
-def _clique_queries(name: str, tree: CliqueTree, described: Mapping[str, Described]) -> Iterator[Described]:
-    """Histograms of single columns, by stratum where they depend on it."""
+def _clique_queries(
+    name: str, tree: CliqueTree, described: Mapping[str, Described], references: Mapping[str, LinkFacts]
+) -> Iterator[Described]:
+    """Histograms of single columns, by stratum where they depend on it; of references to a hub, who has such keys."""
     bins = {given.column: number_of_bins(given) for given in tree.given}
     for column in tree.columns:
+        if column.column in references and column.parents == (ACTIVITY,):
+            yield key_holders(references[column.column]).to_json()
+            continue
         strata = [(bins[STRATUM], described[STRATUM])] if STRATUM in column.parents else []
         yield histogram_json(name, Counts.WEIGHTS, [*strata, (len(column.counts), described[column.column])])
 

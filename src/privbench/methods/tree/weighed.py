@@ -50,15 +50,19 @@ class WeighedTable:
 
     def entities_with_key(self, link: LinkFacts, amount: Fraction) -> Measured:
         """How many entities have a key of another table that is not NULL."""
-        there = Axis(null_key(link), np.array([0, -1]))
-        query = Histogram(table=link.table, axes=(there,), counts=Counts.VOTES)
-        return self.vault.measure(query, amount, self.scope)
+        return self.vault.measure(key_holders(link), amount, self.scope)
 
     def choose(self, pairs: Sequence[Pair], amount: Fraction) -> Pair | None:
         """Pick the pair that is farthest from what is expected of it; None stands for a distance of 0."""
         query = PairChoice(table=self.table, candidates=tuple(pairs), full_rows=self.full_rows)
         at = self.vault.choose(query, amount, self.scope)
         return pairs[at] if at < len(pairs) else None
+
+
+def key_holders(link: LinkFacts) -> Histogram:
+    """How many entities have a key that is not NULL: each has one vote."""
+    there = Axis(null_key(link), np.array([0, -1]))
+    return Histogram(table=link.table, axes=(there,), counts=Counts.VOTES)
 
 
 def features_noise(measure: PrivacyMeasure, features: Sequence[Feature], amount: Fraction) -> Noise:
