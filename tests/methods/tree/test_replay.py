@@ -126,7 +126,7 @@ def test_every_answer_was_charged_and_nearly_all_is_spent(delta: Fraction) -> No
     nodes = vault.ledger.to_json()["nodes"]
     events = [node for node in nodes if node["kind"] == "event"]
     assert len(events) == len(vault.answers)
-    assert all(event["query"].get("counts", "weights") == "weights" for event in events)
+    assert {event["query"].get("counts", "weights") for event in events} == {"weights", "votes"}
     assert {node["kind"] for node in nodes} == {"sequence", "event"}
     assert any(event["query"]["kind"] == "choice of pair" for event in events)
     assert any("'in-degree'" in str(event["query"]) for event in events)

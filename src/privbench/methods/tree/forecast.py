@@ -12,14 +12,20 @@ from statistics import median, median_high
 from privbench.errors import BudgetError
 from privbench.methods.forecast import ColumnForecast, Forecast, Outlook, PairForecast, PlanInput, TableForecast
 from privbench.methods.tree.entities import COUNT_SHARE
+from privbench.methods.tree.hub import (
+    HUB_SHARE,
+    beside_references,
+    fanouts_first,
+    hub_place,
+    is_referenced,
+    without_hub,
+)
 from privbench.methods.tree.learner import LIGHTEST_BIN
 from privbench.methods.tree.plan import (
-    FEWEST_CHOICES,
     PER_CHOICE,
     PlannedTable,
     divided,
     plan_database,
-    total_amounts,
 )
 from privbench.methods.tree.settings import TreeSettings
 from privbench.methods.tree.single import column_parts
@@ -95,7 +101,6 @@ def forecast(plan_input: PlanInput, settings: TreeSettings) -> Forecast:
     facts, entities = plan_input.facts, plan_input.entities
     counted = facts.tables[facts.entity].rows is None
     budget = plan_input.budget * (1 - COUNT_SHARE) if counted else plan_input.budget
-    budget -= sum(total_amounts(facts, budget=budget).values())
     plans = plan_database(facts, entities=float(entities), budget=budget, measure=plan_input.measure, settings=settings)
     tables = tuple(_table(plan, plan_input) for plan in plans.values())
     return Forecast(
@@ -141,7 +146,7 @@ def _table(plan: PlannedTable, plan_input: PlanInput) -> TableForecast:
     all_single = _columns(plan, plan.amount, plan_input.measure, entities, paired=False)
     return TableForecast(
         table=plan.table,
-        amount=plan.amount + plan.unowned,
+        amount=plan.amount + plan.unowned + plan.total,
         entities=entities,
         given=tuple(shown(feature.name) for feature in (*plan.given, *plan.firsts)),
         ratio=entities / plan.noise.scale,
@@ -156,7 +161,7 @@ def _table(plan: PlannedTable, plan_input: PlanInput) -> TableForecast:
         pairs=_pairs(plan, plan_input.measure, entities) if settings.pairs else None,
         outlook=_outlook(columns, settings.pairs),
         singles_from=ceil(FEWEST_CODES * median_high(column.stands_out for column in all_single)),
-        pairs_from=ceil(PER_CHOICE * plan.noise.scale * max(len(own) - 1, FEWEST_CHOICES)),
+        pairs_from=ceil(PER_CHOICE * plan.noise.scale * max(len(own) - 1, 1)),
     )
 
 
@@ -164,8 +169,20 @@ def _columns(
     plan: PlannedTable, amount: Fraction, measure: PrivacyMeasure, entities: float, *, paired: bool
 ) -> tuple[ColumnForecast, ...]:
     """All columns, if that amount is for them alone; `paired` if there is more, for pairs."""
-    parts = zip(plan.own, divided(amount, column_parts(plan.own, paired=paired)), strict=True)
+    parts = _parts(plan, amount, paired=paired)
     return tuple(_column(feature, features_noise(measure, [feature], part), entities) for feature, part in parts)
+
+
+def _parts(plan: PlannedTable, amount: Fraction, *, paired: bool) -> list[tuple[Feature, Fraction]]:
+    """What each column gets of an amount for single columns: with a hub, if that is sure to pay, else without."""
+    if not is_referenced(plan.own) or hub_place(plan.own) is None:
+        own = without_hub(plan.own)
+        return list(zip(own, divided(amount, column_parts(own, paired=paired)), strict=True))
+    fanouts, spent = fanouts_first(plan.own, amount, paired=paired)
+    rest = tuple(feature for feature in beside_references(plan.own) if feature not in fanouts)
+    left = (plan.amount - spent) * (1 - HUB_SHARE) * (amount / plan.amount)
+    parts = [*divided(spent, column_parts(fanouts, paired=paired)), *divided(left, column_parts(rest, paired=paired))]
+    return list(zip((*fanouts, *rest), parts, strict=True))
 
 
 def _column(feature: Feature, noise: Noise, entities: float) -> ColumnForecast:

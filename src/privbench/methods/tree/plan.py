@@ -132,6 +132,8 @@ class PlannedTable:
     given: tuple[Feature, ...]
     unowned: Fraction
     """To count rows without owner; 0 where there can be none."""
+    total: Fraction
+    """To count all rows, where that is worth it; else it is for everything else, too."""
     amount: Fraction
     """For everything else."""
     noise: Noise
@@ -148,9 +150,14 @@ def plan_database(
 ) -> dict[str, PlannedTable]:
     """Plan all tables, in owner order, for about that many entities; tables without columns are left out."""
     own = {table: own_features(facts, table) for table in facts.tables}
-    amounts = _amounts(facts, own, budget - sum(unowned_alone(facts, entities=entities, budget=budget).values()))
+    totals = total_amounts(facts, budget=budget)
+    alone = unowned_alone(facts, entities=entities, budget=budget)
+    amounts = _amounts(facts, own, budget - sum(alone.values()) - sum(totals.values()))
     return {
-        table: _planned(facts, table, own, amount, entities=entities, measure=measure, settings=settings)
+        table: replace(
+            _planned(facts, table, own, amount, entities=entities, measure=measure, settings=settings),
+            total=totals.get(table, Fraction(0)),
+        )
         for table, amount in amounts.items()
     }
 
@@ -230,6 +237,7 @@ def _planned(
         own=columns,
         given=given,
         unowned=unowned,
+        total=Fraction(0),
         amount=amount,
         noise=noise,
         settings=_settings(columns, given, noise, entities, settings),

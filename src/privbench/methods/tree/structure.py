@@ -46,6 +46,8 @@ class Candidates:
     """How many times as many cells a conditional has for strata."""
     deviation: float
     """Standard deviation of the noise of a cell of a pair."""
+    entity_weight: float = 1.0
+    """What a typical entity weighs."""
     only: Mapping[int, Alone] = field(default_factory=dict)
     """Given columns, the last of them, that may be a parent of one column alone."""
     hub: int | None = None
@@ -274,7 +276,9 @@ def dependence_pair(candidates: Candidates, a: int, b: int) -> Pair:
     elif (ruled := _expected_by_rule(candidates, a, b)) is not None:
         expected = ruled
     factor = sensitivity_factor([first.feature, second.feature])
-    sampling = np.minimum(2 * expected * np.exp(-expected), np.sqrt(2 * expected / np.pi)).sum()
+    entities = expected / candidates.entity_weight
+    sampling = np.minimum(2 * entities * np.exp(-entities), np.sqrt(2 * entities / np.pi)).sum()
+    sampling *= candidates.entity_weight
     noise = np.minimum(0.8 * factor * candidates.deviation, expected).sum()
     return Pair(
         first=first,
