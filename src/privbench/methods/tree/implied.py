@@ -17,7 +17,7 @@ from privbench.methods.tree.hub import is_reference
 from privbench.methods.tree.network import MOST_CONTEXTS
 from privbench.methods.tree.settings import TreeSettings
 from privbench.methods.tree.weighed import key_holders
-from privbench.methods.tree.zeros import pair_places, possible_codes, says_only_zeros
+from privbench.methods.tree.zeros import possible_places, says_only_zeros
 from privbench.privacy.facts import Facts, LinkFacts
 from privbench.privacy.features import Fanout, Feature, InDegree, entity_rows
 from privbench.privacy.queries import Counts, Histogram, PairChoice, histogram_json
@@ -120,10 +120,9 @@ def _clique_queries(
 def _ruled(facts: Facts, name: str, features: Sequence[Feature]) -> dict[Pair, NDArray[np.bool_]]:
     """The pairs of columns that a rule compares, both ways round, and which of their codes go together."""
     found: dict[Pair, NDArray[np.bool_]] = {}
-    for pair in facts.possible_in(name):
-        if (places := pair_places(features, pair)) is not None:
-            base, column = (features[place].name for place in places)
-            found |= {(base, column): possible_codes(pair), (column, base): possible_codes(pair).T}
+    for (base, column), codes in possible_places(features, facts.possible_in(name))[0].items():
+        names = features[base].name, features[column].name
+        found |= {names: codes, names[::-1]: codes.T}
     return found
 
 

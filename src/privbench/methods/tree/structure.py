@@ -23,6 +23,8 @@ Floats = NDArray[np.float64]
 
 MOST_CELLS = 200_000
 """A column and its parents have at most this many combinations of bins."""
+MOST_RULED = 2**20
+"""The same with parents that follow from rules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,7 +70,8 @@ class Candidates:
 
     def bases(self, column: int) -> list[int]:
         """The given columns that rules compare a column with."""
-        return [base for base, ruled in self.zeros.shares if ruled == column and base >= self.own]
+        pairs = (pair for pair in self.zeros.shares if pair not in self.zeros.through)
+        return [base for base, ruled in pairs if ruled == column and base >= self.own]
 
     @property
     def given(self) -> range:
@@ -113,7 +116,7 @@ def with_bases(candidates: Candidates, structure: Structure) -> Structure:
     order, parents = list(structure.order), dict(structure.parents)
     free = set()
     for pair in candidates.zeros.shares:
-        if pair in structure.pairs or pair[::-1] in structure.pairs:
+        if {pair, pair[::-1]} & {*structure.pairs} or candidates.zeros.through.get(pair) in parents.get(pair[1], ()):
             continue
         for parent, column in (pair, pair[::-1]):
             if _may_join(candidates, order, parents, parent, column):
@@ -131,7 +134,7 @@ def _may_join(
     if column >= candidates.own:
         return False
     joined = (*parents.get(column, ()), parent)
-    if candidates.cells((*joined, column)) > MOST_CELLS:
+    if candidates.cells((*joined, column)) > MOST_RULED:
         return False
     if parent < candidates.own and column in order and parent not in order[: order.index(column)]:
         return False
@@ -245,7 +248,10 @@ class _Grower:
         axes, parents_of = self._candidates.axes, self._parents[column]
         if axes[parent].size < 2:
             return False
-        if self._candidates.cells((*parents_of, parent, column, *self._candidates.bases(column))) > MOST_CELLS:
+        joined = (*parents_of, parent, column)
+        if self._candidates.cells(joined) > MOST_CELLS:
+            return False
+        if self._candidates.cells((*joined, *self._candidates.bases(column))) > MOST_RULED:
             return False
         own = {p for p in (*parents_of, parent) if p not in self._candidates.given}
         return len(own) < 2 or any(own <= {c, *self._parents[c]} for c in own)
