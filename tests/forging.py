@@ -56,14 +56,17 @@ def feature_text(feature: Mapping[str, Any]) -> str:
     return f"{feature['kind']} {name}".strip()
 
 
-def events(header: Header, table: str, *features: str, kind: str = "histogram") -> list[dict[str, Any]]:
-    """The events of a kind of query on a table by these features; there must be some."""
+def events(
+    header: Header, table: str, *features: str, kind: str = "histogram", counts: str | None = None
+) -> list[dict[str, Any]]:
+    """The events of a kind of query on a table by these features; there must be some. `counts` are any if None."""
     found = [
         node
         for node in header["receipt"]["ledger"]["nodes"]
         if node["kind"] == "event"
         and (node["query"]["kind"], node["query"]["table"]) == (kind, table)
         and [feature_text(axis["feature"]) for axis in node["query"].get("axes", ())] == [*features]
+        and counts in (None, node["query"].get("counts"))
     ]
     assert found, (table, features, kind)
     return found
@@ -75,12 +78,12 @@ def places_from(model: Model, origin: str) -> list[str]:
     return [f"{domain['table']}.{domain['column']}" for domain in domains if domain["origin"] == origin]
 
 
-def instead(table: str, features: tuple[str, ...], *others: str) -> Change:
+def instead(table: str, features: tuple[str, ...], *others: str, counts: str | None = None) -> Change:
     """Let events be about other features of the table, with all that follows from it: they add up as before."""
 
     def change(header: Header) -> None:
         [other, *_] = events(header, table, *others)
-        for event in events(header, table, *features):
+        for event in events(header, table, *features, counts=counts):
             event.update({name: other[name] for name in ("query", "draws", "sensitivity")})
 
     return change
@@ -106,12 +109,12 @@ def alter(table: str, *features: str, **facts: object) -> Change:
     return change
 
 
-def without(table: str, kind: str, *, keep: int = 0) -> Change:
+def without(table: str, kind: str, *features: str, counts: str | None = None, keep: int = 0) -> Change:
     """Take out events of a kind of query on a table, all but so many; totals and budget are what is left."""
 
     def change(header: Header) -> None:
         receipt = header["receipt"]
-        take_out(receipt["ledger"], events(header, table, kind=kind)[keep:])
+        take_out(receipt["ledger"], events(header, table, *features, kind=kind, counts=counts)[keep:])
         settle(receipt)
         receipt["budget"]["amount"] = receipt["ledger"]["total"]
 

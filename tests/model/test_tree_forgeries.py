@@ -1,23 +1,29 @@
 """Forged receipts of method `tree`: each adds up on its face, and none is verified."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
+from privbench.methods.method import TableModel
 from privbench.model.file import load_model, save_model
 from privbench.model.model import Model
+from privbench.model.receipt_check import verify_model
 from privbench.model.verify import verify
-from privbench.spn.clique import CliqueTree
+from privbench.spn.clique import CliqueTree, Conditional
 from privbench.spn.fanout_link import FanoutLink
-from privbench.spn.feature_names import STRATUM
-from privbench.spn.nodes import walk
+from privbench.spn.feature_names import ACTIVITY as ACTIVITY_COLUMN
+from privbench.spn.feature_names import STRATUM, in_degree_column, rows_column
+from privbench.spn.nodes import Leaf, Node, Product, walk
 from privbench.spn.reference_link import ReferenceLink
 
+from ..failing import assert_fails
 from ..forging import (
     COMMON,
     MISSING,
@@ -41,7 +47,7 @@ from ..seeded import SeededEntropy
 
 DDL = """CREATE TABLE person (id INTEGER PRIMARY KEY, city VARCHAR, age SMALLINT);
 CREATE TABLE visit (id INTEGER PRIMARY KEY, person_id INTEGER REFERENCES person (id), kind VARCHAR, cost SMALLINT,
-  guide INTEGER REFERENCES person (id));
+  guide INTEGER REFERENCES person (id), after INTEGER REFERENCES visit (id));
 CREATE TABLE club (leader INTEGER REFERENCES person (id));"""
 PEOPLE, VISITS = 120, 300
 UNITS = 2**20
@@ -49,18 +55,22 @@ UNITS = 2**20
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Visits of persons, some of nobody, most with another person as guide; what they cost follows from their kind."""
+    """Visits of persons, some of nobody, most with another person as guide; what they cost follows from their kind.
+
+    Persons have a hub, as they own visits and are guides. Visits are referenced by others, and own nothing.
+    """
     people = [f"{i},{'xyz'[i % 3]},{i % 3 * 10 + i % 4}" for i in range(PEOPLE)]
     visits = [
-        f"{i},{i % PEOPLE if i % 5 else ''},{'ab'[i % 2]},{i % 2 * 8 + i % 3},{i * 7 % PEOPLE if i % 4 else ''}"
+        f"{i},{i % PEOPLE if i % 5 else ''},{'ab'[i % 2]},{i % 2 * 8 + i % 3},"
+        f"{i * 7 % PEOPLE if i % 4 else ''},{i // 2 if i % 6 else ''}"
         for i in range(VISITS)
     ]
     return write_shop(
         tmp_path_factory.mktemp("forgeries") / "source",
         DDL,
         person="\n".join(["id,city,age", *people]),
-        visit="\n".join(["id,person_id,kind,cost,guide", *visits]),
-        club="leader\n3\n5\n",
+        visit="\n".join(["id,person_id,kind,cost,guide,after", *visits]),
+        club="\n".join(["leader", *map(str, range(0, PEOPLE, 3))]),
     )
 
 
@@ -87,7 +97,8 @@ def forge(pure: Path, tmp_path: Path) -> Callable[[Change], Path]:
 
 
 OWNERS = "fanout visit.person_id"
-GUIDES = "in-degree visit.guide"
+GUIDES, AFTERS = "in-degree visit.guide", "in-degree visit.after"
+ACTIVITY = "activity"
 NO_GUIDE, NO_OWNER = "null key visit.guide", "null key visit.person_id"
 
 
@@ -113,9 +124,9 @@ FORGED = COMMON | {
     "a column with fewer draws": (alter("person", "column city", draws=1), "draws is 1, but the query has 3"),
     "a column counted in rows": (count_rows, f'{MISSING}{{"axes": [{{"bins": 3, "feature": {{"column": "city"'),
     "fanouts without event": (instead("person", (OWNERS,), "column age"), '"kind": "fanout"'),
-    "references without event": (instead("person", (GUIDES,), "column age"), '"kind": "in-degree"'),
+    "references without event": (instead("visit", (AFTERS,), "column cost"), '"kind": "in-degree"'),
     "NULL keys without event": (
-        instead("visit", (NO_GUIDE,), "column cost"),
+        instead("visit", (NO_GUIDE,), "column cost", counts="weights"),
         missing_key(2, "null key", "visit", "guide", "person"),
     ),
     "unowned rows without event": (
@@ -136,11 +147,44 @@ FORGED = COMMON | {
     ),
     "no choice of pairs of persons": (without("person", "choice of pair"), f"{MISSING}choice of pair"),
     "no choice of pairs of visits": (without("visit", "choice of pair"), f"{MISSING}choice of pair"),
+    "activity without event": (without("person", "histogram", ACTIVITY), '"feature": {"kind": "activity"}'),
+    "activity with fewer bins": (fewer_bins("person", ACTIVITY), '"feature": {"kind": "activity"}'),
+    "fanouts of a hub without event": (without("person", "histogram", OWNERS), '"feature": {"kind": "fanout"'),
+    "no table of the hub and fanouts": (
+        without("person", "histogram", ACTIVITY, OWNERS),
+        f'{MISSING}{{"axes": [{{"kind": "activity"}}, {{"kind": "fanout"',
+    ),
+    "no table of the hub and references": (
+        without("person", "histogram", ACTIVITY, GUIDES),
+        f'{MISSING}{{"axes": [{{"kind": "activity"}}, {{"kind": "in-degree"',
+    ),
+    "another table of the hub": (
+        instead("person", (ACTIVITY, GUIDES), ACTIVITY, OWNERS),
+        f'{MISSING}{{"axes": [{{"kind": "activity"}}, {{"kind": "in-degree"',
+    ),
+    "references to a hub moved once": (
+        alter("person", ACTIVITY, GUIDES, sensitivity=f"{UNITS}/1"),
+        f"the query has {3 * UNITS}/1",
+    ),
+    "no votes of who has a key": (
+        without("visit", "histogram", NO_GUIDE, counts="votes"),
+        missing_key(1, "null key", "visit", "guide", "person") + ', "counts": "votes"',
+    ),
+    "votes of who has another key": (
+        lambda h: events(h, "visit", NO_GUIDE, counts="votes")[0]["query"]["axes"][0]["feature"]["link"].update(
+            columns=["after"], target="visit"
+        ),
+        missing_key(1, "null key", "visit", "guide", "person"),
+    ),
+    "votes that weigh less": (
+        lambda h: events(h, "visit", NO_GUIDE, counts="votes")[0].update(sensitivity="1/2"),
+        "the query has 1/1",
+    ),
     "a lower sensitivity": (
         alter("person", "column city", sensitivity=f"{UNITS - 1}/1"),
         f"the query has {UNITS}/1",
     ),
-    "references moved once": (alter("person", GUIDES, sensitivity=f"{UNITS}/1"), f"the query has {3 * UNITS}/1"),
+    "references moved once": (alter("visit", AFTERS, sensitivity=f"{UNITS}/1"), f"the query has {3 * UNITS}/1"),
     "less noise than paid for": (alter("person", "column city", scale="1/1"), "is too small for epsilon"),
     "a smaller entity": (lambda h: h["receipt"]["unit"].update(weight=1), "unit.weight is not"),
     "a cap that nobody chose": (
@@ -167,12 +211,68 @@ def _holds_all_there_is(model: Model) -> None:
     assert isinstance(guide, ReferenceLink)
     assert guide.column is not None
     assert guide.null is not None
+    assert ACTIVITY_COLUMN in model.tables["person"].network.sizes
+    assert ACTIVITY_COLUMN not in model.tables["visit"].network.sizes
+
+
+def _with_activity(table: TableModel) -> TableModel:
+    """A table with a column of activity of its own."""
+    leaf = Leaf(column=ACTIVITY_COLUMN, counts=np.ones(35))
+    return replace(table, network=Product(children=(table.network, leaf)))
+
+
+def _renamed(table: TableModel) -> TableModel:
+    """A table whose column of costs is called its activity."""
+
+    def renamed(conditional: Conditional) -> Conditional:
+        names = {"cost": ACTIVITY_COLUMN}
+        parents = tuple(names.get(parent, parent) for parent in conditional.parents)
+        return replace(conditional, column=names.get(conditional.column, conditional.column), parents=parents)
+
+    assert isinstance(table.network, Product)
+    children = tuple(
+        replace(node, columns=tuple(map(renamed, node.columns))) if isinstance(node, CliqueTree) else node
+        for node in table.network.children
+    )
+    return replace(table, network=Product(children=children))
+
+
+@pytest.mark.parametrize("change", [_with_activity, _renamed])
+def test_activity_of_a_table_that_owns_nothing_is_refused(
+    change: Callable[[TableModel], TableModel], pure: Path
+) -> None:
+    model = load_model(pure)
+    model = replace(model, tables=model.tables | {"visit": change(model.tables["visit"])})
+    assert_fails(verify_model(model), "visit: the model contains parts that method tree never produces")
+
+
+def test_activity_that_depends_on_a_column_by_choice_costs_that_choice(pure: Path) -> None:
+    """Fanouts and references depend on a hub without a choice; other columns do not."""
+    model = load_model(pure)
+    (tree,) = [node for node in walk(model.tables["person"].network) if isinstance(node, CliqueTree)]
+    columns = {column.column: column for column in tree.columns}
+    assert {name for name, column in columns.items() if ACTIVITY_COLUMN in column.parents} == {
+        rows_column("visit.person_id"),
+        in_degree_column("visit.guide"),
+    }
+    city = columns["city"]
+    bins = len(columns[ACTIVITY_COLUMN].counts), len(np.unique(city.bins))
+    dependent = replace(city, parents=(ACTIVITY_COLUMN,), factors=(np.ones(bins),))
+    network = replace(tree, columns=tuple(dependent if c is city else c for c in tree.columns))
+    table = replace(model.tables["person"], network=Product(children=(network, *_others(model, tree))))
+    verdict = verify_model(replace(model, tables=model.tables | {"person": table}))
+    assert_fails(verdict, f'{MISSING}{{"axes": [{{"kind": "activity"}}, {{"column": "city"')
+
+
+def _others(model: Model, tree: CliqueTree) -> list[Node]:
+    network = model.tables["person"].network
+    return [node for node in network.children if node is not tree] if isinstance(network, Product) else []
 
 
 def in_proportion(header: Header) -> None:
     """Let entities of few visits have counted in proportion to them."""
     for node in header["receipt"]["ledger"]["nodes"]:
-        if node["kind"] == "event" and node["query"]["kind"] == "histogram" and node["query"]["table"] == "visit":
+        if node["kind"] == "event" and (node["query"]["table"], node["query"].get("counts")) == ("visit", "weights"):
             node["query"]["full_rows"] = 8
 
 
@@ -210,14 +310,15 @@ def _pairs(model: Path) -> list[tuple[str, tuple[str, str]]]:
     pairs = [
         (q["table"], [feature_text(a["feature"]) for a in q["axes"]]) for q in queries if len(q.get("axes", ())) == 2
     ]
-    return [(table, (first, second)) for table, (first, second) in pairs if first != "entity rows"]
+    return [(table, (first, second)) for table, (first, second) in pairs if first not in ("entity rows", ACTIVITY)]
 
 
 def test_pairs_are_what_was_chosen(pure: Path) -> None:
     held = load_model(pure)
     for name, table in held.tables.items():
         trees = [node for node in walk(table.network) if isinstance(node, CliqueTree)]
-        parents = [p for tree in trees for column in tree.columns for p in column.parents if p != STRATUM]
+        parents = [p for tree in trees for column in tree.columns for p in column.parents]
+        parents = [p for p in parents if p not in (STRATUM, ACTIVITY_COLUMN)]
         assert len(parents) == sum(table == name for table, _ in _pairs(pure)) > 0
 
 
@@ -226,6 +327,8 @@ def test_a_pair_without_event_or_with_fewer_bins(
     change: Callable[..., Change], pure: Path, forge: Callable[..., Path]
 ) -> None:
     for table, pair in _pairs(pure):
+        if OWNERS in pair:  # linked to a hub: the network has finer bins than the pair
+            continue
         other = {"person": "column age", "visit": "column cost"}[table]
         path = forge(instead(table, pair, other) if change is instead else fewer_bins(table, *pair))
         [problem] = verify(path).problems
@@ -233,10 +336,16 @@ def test_a_pair_without_event_or_with_fewer_bins(
         assert problem.count('"bins"') == 2
 
 
+def test_a_pair_of_what_is_linked_to_a_hub_without_event(pure: Path, forge: Callable[..., Path]) -> None:
+    (pair,) = [pair for _, pair in _pairs(pure) if OWNERS in pair]
+    assert_refused(forge(without("person", "histogram", *pair)), f'{MISSING}{{"axes": [{{"kind": "fanout"')
+
+
 def test_an_empty_ledger_pays_for_nothing(pure: Path, forge: Callable[..., Path]) -> None:
     problems = verify(forge(empty_ledger)).problems
     kinds = [missing_key(2, "null key", "visit", key, "person") for key in ("guide", "person_id")]
-    kinds += ['"kind": "fanout"', '"kind": "in-degree"', '"column": "cost"']
+    kinds += [missing_key(1, "null key", "visit", "guide", "person")]
+    kinds += ['"kind": "fanout"', '"kind": "in-degree"', '"kind": "activity"', '"column": "cost"']
     for query in (*kinds, f"person: {_choices(pure, 'person')} {MISSING}choice of pair"):
         assert any(query in problem for problem in problems), query
 
@@ -252,10 +361,10 @@ def halve_noise(event: dict[str, Any]) -> None:
 
 GAUSSIAN: dict[str, tuple[Change, str]] = {
     "noise as for additive counts": (
-        lambda h: halve_noise(events(h, "person", GUIDES)[0]),
+        lambda h: halve_noise(events(h, "visit", AFTERS)[0]),
         "is too small for rho",
     ),
-    "references moved once": (alter("person", GUIDES, sensitivity=f"{UNITS}/1"), f"the query has {3 * UNITS}/1"),
+    "references moved once": (alter("visit", AFTERS, sensitivity=f"{UNITS}/1"), f"the query has {3 * UNITS}/1"),
     "rho too large": (
         lambda h: h["receipt"]["budget"].update(amount="1000/1"),
         "budget.amount is a rho from which only epsilon",

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from privbench.methods.tree.weighed import key_holders
 from privbench.privacy import agreement, engine, exact, features
 from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.exact import Integers
@@ -37,6 +38,7 @@ from .weighted_tiny import (
     FIRST_PAIRS,
     FIRSTS,
     HEAVY,
+    KEY_HOLDERS,
     LINKS,
     NEAR,
     NOTE_OWNER,
@@ -108,6 +110,27 @@ def test_agreements_and_the_lead_of_a_dependency_move_by_an_entity(step: int) ->
 def test_columns_without_codes_move_by_an_entity_and_votes_by_one(step: int) -> None:
     assert_as_claimed({**RAW, **HEAVY, **VOTES}, step)
     assert {query.sensitivity for query in VOTES.values()} == {1}
+
+
+@steps(23, 5)
+def test_who_has_a_key_moves_by_one_vote(step: int) -> None:
+    assert_as_claimed(KEY_HOLDERS, step)
+    assert {(query.sensitivity, query.unit) for query in KEY_HOLDERS.values()} == {(1, 1)}
+
+
+def test_an_entity_votes_once_however_many_of_its_keys_are_there() -> None:
+    """A key to a row that is not there counts: it is not NULL. An entity all of whose keys are NULL has no vote."""
+    rows = [
+        Row(table="person", name="e", entity="e"),
+        Row(table="visit", name="1", entity="e", keys={"person": "e", "guest": "e"}),
+        Row(table="visit", name="2", entity="e", keys={"person": "e", "guest": "e"}),
+        Row(table="visit", name="3", entity="e", keys={"person": "e"}),
+        Row(table="visit", name="4", entity="f", keys={"guest": "nobody"}),
+        Row(table="visit", name="5", entity="g"),
+    ]
+    assert key_holders(LINKS["visit.guest"]).to_json() == KEY_HOLDERS["visit.guest: key holders"].to_json()
+    (votes,) = engine_of(rows).count([key_holders(LINKS["visit.guest"])])
+    assert np.asarray(votes).tolist() == [2]
 
 
 # -- entities of few rows in proportion ----------------------------------------------------------------------------
@@ -512,6 +535,28 @@ def test_a_derived_count_of_keys_of_others_is_caught(monkeypatch: pytest.MonkeyP
 def test_a_vote_for_each_row_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(NumpyEngine, "_votes", lambda _self, _table, rows: np.ones(len(rows), bool))
     assert caught(VOTES)
+
+
+def test_votes_of_key_holders_by_rows_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    count = NumpyEngine.count
+
+    def by_rows(self: NumpyEngine, queries: Sequence[Query]) -> Any:
+        axes = [(q.table, axis) for q in queries if isinstance(q, Histogram) for axis in q.axes]
+        assert len(axes) == len(count(self, queries))
+        return [np.array([(self._features.bins(*asked) >= 0).sum()]) for asked in axes]
+
+    monkeypatch.setattr(NumpyEngine, "count", by_rows)
+    assert caught(KEY_HOLDERS)
+
+
+def test_votes_on_keys_whose_row_is_there_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then who references an entity would lose its vote when that one goes."""
+
+    def leaky(self: FeatureCodes, source: Any, _table: str, _size: int) -> Any:
+        return (self._key(source.link) < 0).astype("uint8")
+
+    monkeypatch.setattr(FeatureCodes, "_key_codes", leaky)
+    assert caught(KEY_HOLDERS)
 
 
 def test_coded_tables_of_the_examples_agree_on_their_rows() -> None:

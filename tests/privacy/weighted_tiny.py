@@ -22,7 +22,7 @@ from privbench.encode.keys import MISSING, NULL
 from privbench.privacy import features
 from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, TableFacts
-from privbench.privacy.features import Agreement, Base, Feature, whole_axis
+from privbench.privacy.features import Agreement, Axis, Base, Feature, whole_axis
 from privbench.privacy.noise import TestEntropy
 from privbench.privacy.queries import (
     ENTITY_WEIGHT,
@@ -315,6 +315,13 @@ VOTES: dict[str, Query] = {
         f"{table}: frequent ticks": FrequentValues(table=table, column="amount", grid=GRID, low=-200, high=99),
     }.items()
 }
+KEY_HOLDERS: dict[str, Query] = {
+    f"{name}: key holders": Histogram(
+        table=link.table, axes=(Axis(features.null_key(link), np.array([0, -1])),), counts=Counts.VOTES
+    )
+    for name, link in LINKS.items()
+}
+"""How many entities have a key that is not NULL."""
 HEAVY: dict[str, Query] = {
     f"{table}: heavy hitters": HeavyHitters(table=table, column="amount", grid=GRID, low=-200, high=99, false=1.0)
     for table in TABLES
