@@ -87,6 +87,8 @@ class Task:
     plan: TablePlan
     possible: tuple[PossiblePairs, ...] = ()
     """What rules leave of pairs of columns."""
+    hinted: tuple[tuple[str, str], ...] = ()
+    """Columns that the spec says depend on each other, by name."""
 
 
 def learn_table(table: WeighedTable, task: Task, *, amount: Fraction) -> LearntTable:
@@ -101,24 +103,27 @@ def learn_table(table: WeighedTable, task: Task, *, amount: Fraction) -> LearntT
         ones = amount * Fraction(plan.single_share)
     measured = _measure_rest(table, task, before, amount=ones)
     singles = estimate(measured, entities=task.entities, means=task.means)
-    candidates = _candidates(table, task, singles, noise=(amount - ones or ones) / max(plan.pairs, len(task.own)))
+    tables_expected = plan.hinted if plan.only_hinted else max(plan.pairs, len(task.own))
+    candidates = _candidates(table, task, singles, noise=(amount - ones or ones) / tables_expected)
     hub = measure_hub(table, task.own, task.references, singles, amount=hubs)
     linked, singles = fit_hub(task.own, measured, singles, hub)
     candidates = replace(candidates, hub=hub_place(task.own), linked=tuple(hub.linked))
-    if not plan.pairs:
+    if not plan.pairs and not plan.hinted:
         structure = with_bases(candidates, independent(candidates))
         return _finish(task, candidates, structure, measured, singles, {}, linked, hub)
-    candidates = _with_firsts(table, task.given, candidates, singles, amount=amount * FIRST_SHARE)
+    if plan.pairs:
+        candidates = _with_firsts(table, task.given, candidates, singles, amount=amount * FIRST_SHARE)
     firsts = amount * FIRST_SHARE if candidates.only else Fraction(0)
-    each = amount * Fraction(plan.choice_share) / (plan.pairs + len(candidates.only))
+    each = amount * Fraction(plan.choice_share) / max(plan.pairs + len(candidates.only), 1)
     structure = choose_structure(table, candidates, parents=plan.parents, choices=plan.pairs, amount=each)
     left = amount - ones - firsts - each * structure.choices
     pairs = [pair for pair in structure.pairs if pair not in linked]
     structure = with_bases(candidates, structure)
-    part = Fraction(min(1.0, len(pairs) / (ENOUGH_PAIRS * len(task.own))))
+    enough = 1.0 if plan.only_hinted else ENOUGH_PAIRS * len(task.own)
+    part = Fraction(min(1.0, len(pairs) / enough))
     tables = measure_pairs(table, candidates, pairs, amount=left * part)
     if part < 1:
-        again = measure_singles(table, task.own, strata, amount=left * (1 - part), paired=True)
+        again = measure_singles(table, task.own, strata, amount=left * (1 - part), paired=plan.pairs > 0)
         measured = averaged(measured, again)
         singles = estimate(measured, entities=task.entities, means=task.means)
         linked, singles = fit_hub(task.own, measured, singles, hub)
@@ -170,7 +175,14 @@ def _candidates(table: WeighedTable, task: Task, singles: Singles, *, noise: Fra
         deviation=deviation,
         entity_weight=task.given.entity_weight,
         zeros=zeros,
+        hinted=_places(features, task.hinted) if task.plan.hinted else (),
     )
+
+
+def _places(features: Sequence[Feature], pairs: Sequence[tuple[str, str]]) -> tuple[tuple[int, int], ...]:
+    """Where the columns of pairs are among features."""
+    places = {feature.name: place for place, feature in enumerate(features)}
+    return tuple((places[first], places[second]) for first, second in pairs)
 
 
 def _with_firsts(

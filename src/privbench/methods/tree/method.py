@@ -214,6 +214,7 @@ class _Database:
             references=self._references(plan.table, known),
             plan=plan.settings,
             possible=self._facts.possible_in(plan.table),
+            hinted=plan.hinted,
         )
         learnt = learn_table(table, task, amount=plan.amount)
         if children is None:
