@@ -62,7 +62,8 @@ def _print_plan(plan: Plan) -> None:
     head: tuple[str, ...] = ("table", "share %", plan.measure, "rows", "columns", "forecast")
     print_table(head, (_table(plan, table) for table in plan.tables))
     click.echo("\nHow: r is entities per unit of noise")
-    print_table(("table", "given", "r", "parents", "bins", "pairs", "single %", "choice %"), map(_how, plan.tables))
+    head = ("table", "given", "r", "parents", "bins", "pairs", "hinted", "single %", "choice %")
+    print_table(head, map(_how, plan.tables))
     click.echo(
         "\nEntities needed, and the weakest dependence between two columns that will be found (total variation, %)"
     )
@@ -91,7 +92,8 @@ def _table(plan: Plan, table: TableForecast) -> tuple[object, ...]:
 def _how(table: TableForecast) -> tuple[object, ...]:
     plan = table.settings
     shares = 100 * plan["single_share"], 100 * plan["choice_share"]
-    return table.table, len(table.given), table.ratio, plan["parents"], plan["bins"], plan["pairs"], *shares
+    numbers = (plan[name] for name in ("parents", "bins", "pairs", "hinted"))
+    return table.table, len(table.given), table.ratio, *numbers, *shares
 
 
 def _needs(table: TableForecast) -> tuple[object, ...]:

@@ -22,6 +22,7 @@ class Outlook(Enum):
 
     PAIRS = "pairs of columns will be learnt"
     STRONGEST = "only the strongest pairs of columns will be learnt"
+    NAMED = "only single columns and the pairs of the spec will be learnt"
     SINGLES = "only single columns will be learnt"
     NOISE = "mostly noise"
 

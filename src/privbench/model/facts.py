@@ -18,10 +18,12 @@ from privbench.schema.computed import ComputedOrigin, equal_columns
 from privbench.schema.domain import Origin
 from privbench.schema.expression import ColumnName
 from privbench.schema.lists import lists_of
+from privbench.schema.pairs import Learnt, learnt_pairs
 from privbench.schema.relative import base_of
 from privbench.schema.spec import Orphans, Sizes, Spec
 from privbench.schema.table_spec import ColumnSpec
 from privbench.schema.unit import Link, LinkKind, Neighbours, Protection, Role
+from privbench.spn.feature_names import key_column, null_column, owner_column
 
 
 def sizes_are_public(spec: Spec, settings: Settings) -> bool:
@@ -77,6 +79,7 @@ def public_facts(
             weight=spec.tables[name].budget or 1.0,
             hidden=bool(spec.tables[name].list_of),
             lookup_of=protection.lookups[name][0] if name in protection.lookups else None,
+            pairs=tuple(_pairs(spec, protection, name)),
         )
         for name in protection.order
     }
@@ -92,6 +95,19 @@ def public_facts(
         orphans=spec.orphans is Orphans.NULL,
         possible=tuple(_possible_pairs(protection, codecs)),
     )
+
+
+def _pairs(spec: Spec, protection: Protection, table: str) -> Iterator[tuple[str, str]]:
+    """The pairs of columns that the spec says depend on each other, by names of features."""
+    for first, second in learnt_pairs(spec.tables, protection, table):
+        other = _feature_name(second)
+        yield _feature_name(first), other if second.table == table else owner_column(other)
+
+
+def _feature_name(learnt: Learnt) -> str:
+    if learnt.key is None:
+        return learnt.column
+    return key_column(learnt.key.name) if learnt.key.kind is LinkKind.CATEGORY else null_column(learnt.key.name)
 
 
 def _possible_pairs(protection: Protection, codecs: Codecs) -> Iterator[PossiblePairs]:

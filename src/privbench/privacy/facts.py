@@ -37,6 +37,8 @@ class TableFacts:
     """Whether it is a hidden list, of which other tables have rows or not."""
     weight: float = 1.0
     """How many times its usual part of the budget it gets, before parts are made to add up."""
+    pairs: tuple[tuple[str, str], ...] = ()
+    """Features that are known to depend on each other, by name: of the row, and of the row or its owner's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

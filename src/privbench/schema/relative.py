@@ -52,15 +52,15 @@ def base_of(protection: Protection, table: str, name: str) -> Base | None:
 
 
 def _found(protection: Protection, table: str, name: str, word: str, text: str) -> Place:
-    spellings = _spellings(protection, table)
-    if text not in spellings:
+    places = spellings(protection, table)
+    if text not in places:
         above = ", ".join(protection.above(table)) or "none"
         raise SpecError(
             f"tables.{table}.columns.{name}.{word}: there is no column {text!r} in the row itself or in a row that "
             f"owns it (owners of {table}: {above}). Write the name of a column of {table}, `TABLE.COLUMN` for one of "
             f"an owner{f', or `{PREVIOUS}`' if word == 'relative_to' else ''}."
         )
-    return spellings[text]
+    return places[text]
 
 
 def base_words(protection: Protection, table: str, base: Base) -> str:
@@ -68,8 +68,8 @@ def base_words(protection: Protection, table: str, base: Base) -> str:
     if base.previous:
         return PREVIOUS
     plain = base.column if base.table == table else f"{base.table}.{base.column}"
-    meant = _spellings(protection, table).get(plain)
-    return plain if plain != PREVIOUS and meant == (base.table, base.column) else _quoted(base.table, base.column)
+    meant = spellings(protection, table).get(plain)
+    return plain if plain != PREVIOUS and meant == (base.table, base.column) else quoted(base.table, base.column)
 
 
 def relative_columns(protection: Protection, table: str) -> dict[str, Base]:
@@ -173,14 +173,15 @@ def comparable(column: Column, other: Column) -> bool:
     return alike and column.type.scale == other.type.scale and other.type.precision <= DIFFERENCE_DIGITS
 
 
-def _spellings(protection: Protection, table: str) -> dict[str, Place]:
+def spellings(protection: Protection, table: str) -> dict[str, Place]:
     """What each way to name a column of a row, or of the rows above it, means."""
     tables = [protection.schema.table(t) for t in (table, *protection.above(table))]
     places = [(t.name, c.name) for t in tables for c in t.columns]
-    spellings = {f"{t}.{c}": (t, c) for t, c in reversed(places)}
-    spellings |= {c.name: (table, c.name) for c in tables[0].columns}
-    return spellings | {_quoted(*place): place for place in places}
+    named = {f"{t}.{c}": (t, c) for t, c in reversed(places)}
+    named |= {c.name: (table, c.name) for c in tables[0].columns}
+    return named | {quoted(*place): place for place in places}
 
 
-def _quoted(*names: str) -> str:
+def quoted(*names: str) -> str:
+    """A name in quotes, which can be read in one way alone."""
     return ".".join('"' + name.replace('"', '""') + '"' for name in names)

@@ -23,6 +23,7 @@ from privbench.schema.determined import Pairs, check_determined
 from privbench.schema.domain import Domain, Origin, Scalar, domain_json, implied_by_type, never_repeats
 from privbench.schema.expression import ColumnName, Expression
 from privbench.schema.lists import check_lists, lists_of
+from privbench.schema.pairs import check_pairs, without_list
 from privbench.schema.relative import check_relative
 from privbench.schema.release import MOST_RELEASES, Release, release_of
 from privbench.schema.rules import check_rules, spelled, spelled_rules, wrong_names_in
@@ -121,6 +122,7 @@ class Spec(Words):
         check_relative(protection)
         check_rules(protection)
         check_lists(protection)
+        check_pairs(self.tables, protection)
         self._check_orphans()
         self._check_domains(protection)
         return protection
@@ -290,6 +292,7 @@ class Spec(Words):
     def without_inside(self) -> "Spec":
         """Make the spec in which no key stays inside the entity: rows are owned by the key that says whose they are.
 
+        It has no `pairs`: they may name columns of other owners, and the methods that need it make no use of them.
         Raises SpecError where that may be NULL: a row without it would be an entity of its own.
         """
         if not any(key.inside for table in self.tables.values() for key in table.foreign_keys):
@@ -307,7 +310,7 @@ class Spec(Words):
                         "entity it would have to own every row, but it may be NULL. Say `null: false` under its "
                         "columns, or `method: tree`."
                     )
-            tables[name] = table.model_copy(update={"foreign_keys": keys, "owner": owner})
+            tables[name] = table.model_copy(update={"foreign_keys": keys, "owner": owner, "pairs": ()})
         return self.model_copy(update={"tables": tables})
 
     def _columns(self) -> Iterator[tuple[Place, ColumnSpec]]:
@@ -415,6 +418,7 @@ def _without_list(member: TableSpec, name: str, of: TableSpec) -> TableSpec:
             "foreign_keys": tuple(k.model_copy(update=plain) if k.columns == owner else k for k in keys),
             "owner": owner,
             "columns": columns,
+            "pairs": without_list(member, name, of, held),
             "rules": tuple(
                 dict.fromkeys(
                     (*member.rules, *(_with_names(rule, held) for rule in of.rules if rule.origin is not Origin.DATA))

@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from privbench.errors import SchemaError, SpecError
 from privbench.schema.choices import closest
+from privbench.schema.relative import quoted
 from privbench.schema.release import Release
 from privbench.schema.rules import spelled, wrong_names_in
 from privbench.schema.table_spec import DOMAINS, ColumnSpec, ForeignKeySpec, IndexSpec, RuleSpec, TableSpec, domain_tag
@@ -178,6 +179,7 @@ def _in_table(tables: Mapping[str, TableSpec], name: str, table: TableSpec) -> I
     for i, member in enumerate(table.list_of or ()):
         if member not in tables:
             yield ("list_of", i), f"there is no table {member!r}. {closest(member, tables)}"
+    yield from _in_pairs(tables, name, table)
     yield from _in_rules(tables, name, table)
     for column, spec in table.columns.items():
         if not spec.drop:
@@ -185,6 +187,19 @@ def _in_table(tables: Mapping[str, TableSpec], name: str, table: TableSpec) -> I
                 spec.sql_type(f"{name}.{column}")
             except SchemaError as error:
                 yield ("columns", column, "type"), str(error)
+
+
+def _in_pairs(tables: Mapping[str, TableSpec], name: str, table: TableSpec) -> Iterator[Mistake]:
+    others = [(t, c) for t, words in tables.items() if table.pairs and t != name for c in words.columns]
+    plain = [*table.columns, *(f"{t}.{c}" for t, c in others)]
+    known = {*plain, *(quoted(t, c) for t, c in others)}
+    sets = [frozenset(pair) for pair in table.pairs]
+    for i, pair in enumerate(table.pairs):
+        for side, column in enumerate(pair):
+            if column not in known:
+                yield ("pairs", i, side), f"there is no column {column!r}. {closest(column, plain)}"
+        if sets[i] in sets[:i]:
+            yield ("pairs", i), "this pair is listed twice. Take one of them out."
 
 
 def _in_rules(tables: Mapping[str, TableSpec], name: str, table: TableSpec) -> Iterator[Mistake]:

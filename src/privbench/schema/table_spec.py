@@ -36,6 +36,7 @@ MOST_COLUMNS = 10_000
 
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 Names = Annotated[tuple[Name, ...], Field(min_length=1, max_length=MOST_IN_KEY)]
+TwoNames = tuple[Name, Name]
 
 DOMAINS: dict[str, type[BaseModel]] = {"range": Range, "bins": Bins, "values": Values, "text": Text, "serial": Serial}
 """Each kind of domain by the word that marks it."""
@@ -244,6 +245,7 @@ class TableSpec(Words):
     budget: Annotated[StrictInt | StrictFloat, Field(gt=0, le=1000)] | None = None
     order: Names | None = None
     numbered_by: Name | None = None
+    pairs: Annotated[tuple[TwoNames, ...], Field(max_length=MOST_KEYS)] = ()
     rules: Annotated[tuple[RuleSpec, ...], Field(max_length=MOST_KEYS)] = ()
     public: StrictBool = False
     drop: StrictBool = False
@@ -265,6 +267,8 @@ class TableSpec(Words):
             raise ValueError(f"order has no meaning beside {words[0]}: take it out")
         if self.numbered_by and (self.public or self.drop):
             raise ValueError(f"numbered_by has no meaning beside {words[0]}: take it out")
+        if self.pairs and (self.public or self.drop):
+            raise ValueError(f"pairs have no meaning beside {words[0]}: take them out")
         if self.list_of and (self.public or self.drop or self.owned_by):
             raise ValueError(f"list_of and {words[0]} exclude each other: keep one of them")
         if not self.columns and not self.drop:

@@ -12,7 +12,7 @@ from privbench.errors import BudgetError
 from privbench.methods.tree import method
 from privbench.methods.tree.settings import TreeSettings
 from privbench.methods.tree.sizes import Size
-from privbench.privacy.facts import Facts, PublicCounts
+from privbench.privacy.facts import Facts, PossiblePairs, PublicCounts
 from privbench.privacy.queries import ENTITY_WEIGHT, Histogram
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import Neighbours
@@ -21,8 +21,19 @@ from privbench.spn.feature_names import public_column
 from ..made import PERSONS, database, facts
 from .runs import DELTA, WEIRD, facts_for, released, run, vault_of
 
+ORDERED = tuple(
+    PossiblePairs(
+        table=table, column=column, base=base, of_owner=table != "person", possible=np.tri(*sizes, dtype=bool).T
+    )
+    for table, column, base, sizes in (
+        ("person", "income", "age", (40, 20)),
+        ("visit", "cost", "age", (30, 20)),
+    )
+)
+"""As if rules said that an income is not below the age, nor a visit's cost below its owner's."""
 PUBLIC = {
     "replace": facts(),
+    "rules": replace(facts(), possible=ORDERED),
     "add-remove": facts(Neighbours.ADD_REMOVE),
     "orphans": replace(facts(), orphans=True),
     "declared caps": facts(caps={"visit": 3, "note": 2}),
@@ -126,7 +137,7 @@ def test_every_answer_was_charged_and_nearly_all_is_spent(delta: Fraction) -> No
     nodes = vault.ledger.to_json()["nodes"]
     events = [node for node in nodes if node["kind"] == "event"]
     assert len(events) == len(vault.answers)
-    assert all(event["query"].get("counts", "weights") == "weights" for event in events)
+    assert {event["query"].get("counts", "weights") for event in events} == {"weights", "votes"}
     assert {node["kind"] for node in nodes} == {"sequence", "event"}
     assert any(event["query"]["kind"] == "choice of pair" for event in events)
     assert any("'in-degree'" in str(event["query"]) for event in events)

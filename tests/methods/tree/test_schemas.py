@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from privbench.errors import BudgetError
+from privbench.methods.tree import method
 from privbench.methods.tree.columns import MOST_BLOCKS, MOST_ROWS, constant_features, own_features
+from privbench.methods.tree.hub import is_reference
+from privbench.methods.tree.reference_rates import RATE_EDGES
 from privbench.methods.tree.settings import TreeSettings
 from privbench.privacy.facts import Facts
 from privbench.privacy.queries import ENTITY_WEIGHT
@@ -17,7 +20,7 @@ from privbench.spn.block_link import BlockLink
 from privbench.spn.clique import CliqueTree
 from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.fanouts import bin_of, fanout_edges, size_edges
-from privbench.spn.feature_names import COMPONENT, STRATUM, owner_column, rows_column
+from privbench.spn.feature_names import ACTIVITY, COMPONENT, STRATUM, owner_column, rows_column
 from privbench.spn.infer import marginal
 from privbench.spn.nodes import walk
 from privbench.spn.reference_link import ReferenceLink
@@ -35,6 +38,11 @@ def check(models: dict[str, TableModel], public: Facts) -> None:
     for table, model in models.items():
         learnt = {feature.name: feature.size for feature in own_features(public, table)}
         wanted = learnt | {feature.name: 1 for feature in constant_features(public, table)}
+        if ACTIVITY in model.network.sizes:
+            rates = [feature.name for feature in own_features(public, table) if is_reference(feature)]
+            wanted |= dict.fromkeys(rates, len(RATE_EDGES) - 1)
+        else:
+            wanted.pop(ACTIVITY, None)  # it did not pay
         assert {name: n for name, n in model.network.sizes.items() if learnt or name != COMPONENT} == wanted
         assert np.isfinite(model.rows)
         assert model.rows >= 0
@@ -137,20 +145,22 @@ def test_two_counts_of_keys_in_one_table_are_charged_for_both() -> None:
     """Rows that are named by two keys at once: the table of the two moves by five entities' weights."""
     rng = np.random.default_rng(1)
     schema = Schema(
-        columns={"home": {"kind": 2}, "person": {"sex": 2}},
+        columns={"home": {"kind": 2}, "pet": {"kind": 2}, "person": {"sex": 2}},
         keys={
+            "pet": {"home": ("home", OWNER, False, False)},
             "person": {
                 "home": ("home", OWNER, False, False),
-                "work": ("home", REFERENCE, False, False),
-                "school": ("home", REFERENCE, False, False),
-            }
+                "walks": ("pet", REFERENCE, False, False),
+                "feeds": ("pet", REFERENCE, False, False),
+            },
         },
-        rows={"home": 2000, "person": 2000},
+        rows={"home": 2000, "pet": 2000, "person": 2000},
     )
     data = schema.data()
-    data["person"].keys["person.home"][:] = rng.permutation(2000)
-    data["person"].entities[:] = data["person"].keys["person.home"]
-    for key in ("person.work", "person.school"):
+    for table in ("pet", "person"):
+        data[table].keys[f"{table}.home"][:] = rng.permutation(2000)
+        data[table].entities[:] = data[table].keys[f"{table}.home"]
+    for key in ("person.walks", "person.feeds"):
         data["person"].keys[key][:] = np.minimum(data["person"].entities // 2, 400)
     public = schema.facts(Neighbours.REPLACE)
     vault = vault_of(data, public=public, epsilon=Fraction(4000))
@@ -183,8 +193,9 @@ def test_dependence_on_the_owner_is_found_and_drawn() -> None:
 
 
 @pytest.mark.parametrize("strata", [True, False])
-def test_strata_undo_the_weights(strata: bool) -> None:
-    """Homes of one person and homes of ten; the many persons of large homes are of the other sex."""
+def test_strata_undo_the_weights(strata: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Homes of one person and homes of ten, which weigh the same; the persons of large homes are of the other sex."""
+    monkeypatch.setattr(method, "best_full_rows", lambda *_args, **_named: 1)
     schema = replace(SCHEMAS["two levels"](), rows={"home": 3000, "person": 1500 + 15_000})
     data = schema.data()
     owners = np.append(np.arange(1500), np.repeat(np.arange(1500, 3000), 10))

@@ -93,7 +93,7 @@ def test_every_schema_is_learnt_and_replayed(name: str, delta: Fraction) -> None
 
 
 def test_a_first_row_is_a_parent_of_its_own_column_alone() -> None:
-    vault = vault_of(database(5), epsilon=Fraction(4000))
+    vault = vault_of(database(6), epsilon=Fraction(4000))
     models = run(vault, ON)
     trees = [node for model in models.values() for node in walk(model.network) if isinstance(node, CliqueTree)]
     pairs = [(p, c.column) for tree in trees for c in tree.columns for p in c.parents if p.startswith(FIRST)]

@@ -8,7 +8,7 @@ import pytest
 
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
-from privbench.methods.tree.sizes import HIDDEN_ERROR, NoisyFanouts, Size, size_error, together
+from privbench.methods.tree.sizes import FALLING_ERROR, HIDDEN_ERROR, NoisyFanouts, Size, size_error, together
 from privbench.schema.spec import Sizes, Spec
 from privbench.schema.unit import Neighbours
 
@@ -41,17 +41,24 @@ def spec(tmp_path_factory: pytest.TempPathFactory) -> Spec:
 
 
 def test_noise_of_bins_that_stand_out() -> None:
-    assert size_error(FANOUTS, owners=0.0) == pytest.approx(0.01 * np.sqrt(1 + 4 + 81) / 1.6)
-    assert size_error(FANOUTS, owners=0.3) == pytest.approx(np.hypot(0.3, 0.01 * np.sqrt(86) / 1.6))
-    assert size_error(replace(FANOUTS, deviation=0.0), owners=0.0) == 0
+    few = replace(FANOUTS, means=np.array([0.0, 1.0, 2.0, 6.0]))
+    assert size_error(few, owners=0.0) == pytest.approx(0.01 * np.sqrt(1 + 4 + 36) / 1.3)
+    assert size_error(few, owners=0.3) == pytest.approx(np.hypot(0.3, 0.01 * np.sqrt(41) / 1.3))
+    assert size_error(replace(few, deviation=0.0), owners=0.0) == 0
+
+
+def test_wide_bins_may_have_another_shape() -> None:
+    assert size_error(replace(FANOUTS, deviation=0.0), owners=0.0) == pytest.approx(FALLING_ERROR * 0.9 / 1.6)
 
 
 def test_rows_in_bins_that_do_not_stand_out_count_by_themselves() -> None:
     """0.9 of 1.6 rows are in a bin of a tenth of the owners."""
     noisy = replace(FANOUTS, deviation=0.03)
-    expected = np.hypot(0.03 * np.sqrt(5) / 1.6, (0.9 / 1.6) * max(HIDDEN_ERROR, 0.9 / 1.6))
+    hidden = 0.9 / 1.6
+    noise, shape = 0.03 * np.sqrt(5) / 1.6, FALLING_ERROR * hidden
+    expected = np.sqrt(noise**2 + shape**2 + (hidden * max(HIDDEN_ERROR, hidden)) ** 2)
     assert size_error(noisy, owners=0.0) == pytest.approx(expected)
-    assert size_error(replace(FANOUTS, deviation=1.0), owners=0.0) == 1
+    assert size_error(replace(FANOUTS, deviation=1.0), owners=0.0) == pytest.approx(np.hypot(1, shape))
 
 
 def test_tables_without_rows() -> None:

@@ -1,6 +1,6 @@
 """What each table is measured by: its columns, and what its keys and the keys that reference it make of its rows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -96,6 +96,12 @@ def first_features(facts: Facts, table: str, columns: tuple[Feature, ...]) -> tu
         return ()
     kinds = (Own, Fanout) if facts.tables[table].hidden else Own
     return tuple(of_first(feature, link) for feature in columns if isinstance(feature.source, kinds))
+
+
+def hinted_features(facts: Facts, table: str, features: Sequence[Feature]) -> tuple[tuple[str, str], ...]:
+    """The pairs that the spec names, of features that there are: one of a single code depends on nothing."""
+    names = {feature.name for feature in features}
+    return tuple(pair for pair in facts.tables[table].pairs if names.issuperset(pair))
 
 
 def in_degree_edges(link: LinkFacts) -> Edges:

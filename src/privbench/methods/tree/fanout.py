@@ -1,10 +1,10 @@
 """A noisy histogram of fanouts to shares: falling beyond the mode, with laws where noise hides the end.
 
 Numbers of rows come in bins that grow, so one noisy bin in the tail could invent as many rows as there are. Beyond its
-mode the density is made to fall; the end that does not stand out of the noise is replaced by power laws with
-exponential ends that go on from the last bin that does, averaged by how likely each makes the noisy counts and their
-known total, and by how few rows it takes. Where the mean is public, the average is tilted to meet it. All of it is
-post-processing.
+mode the density is made to fall, unless a bin clearly does not; the end that does not stand out of the noise is
+replaced by power laws with exponential ends that go on from the last bin that does, averaged by how likely each makes
+the noisy counts and their known total, and by how few rows it takes. Where the mean is public, the average is tilted to
+meet it. All of it is post-processing.
 """
 
 from collections.abc import Callable
@@ -22,6 +22,9 @@ Floats = NDArray[np.float64]
 SIGNIFICANT = 5.0
 """A stretch of the tail stands out if each of its bins has on average this many noise scales: the widest alone decides
 the density of a stretch, and its noise is worth many rows."""
+APART = 3.0
+"""A clear bin that is farther from a falling density than this many noise scales stays as it is: rows may come in
+batches, or owners be of two kinds."""
 EXPONENTS = (0.0, 1.0, 2.0, 3.0, 6.0, 20.0)
 ENDS = (*(4.0**power for power in range(7)), np.inf)
 LAWS: Floats = np.array([law for law in product(EXPONENTS, ENDS) if law[0] >= 2 or law[1] <= 64])
@@ -86,6 +89,9 @@ def _falling(noisy: Floats, noise: Noise, edges: Edges) -> tuple[Floats, int]:
             tail = mode + int(places[0])
             break
     kept[:mode] = np.maximum(kept[:mode], 0.1 * noise.scale)
+    apart = np.abs(noisy - kept) > APART * noise.scale
+    apart[tail:] = False
+    kept[apart] = np.maximum(noisy[apart], 0.1 * noise.scale)
     return np.maximum(kept, 0.0), 1 if tail == mode else tail
 
 

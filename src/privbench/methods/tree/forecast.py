@@ -12,14 +12,21 @@ from statistics import median, median_high
 from privbench.errors import BudgetError
 from privbench.methods.forecast import ColumnForecast, Forecast, Outlook, PairForecast, PlanInput, TableForecast
 from privbench.methods.tree.entities import COUNT_SHARE
+from privbench.methods.tree.hub import (
+    HUB_SHARE,
+    beside_references,
+    fanouts_first,
+    hub_place,
+    is_referenced,
+    without_hub,
+)
 from privbench.methods.tree.learner import LIGHTEST_BIN
 from privbench.methods.tree.plan import (
-    FEWEST_CHOICES,
     PER_CHOICE,
     PlannedTable,
+    TablePlan,
     divided,
     plan_database,
-    total_amounts,
 )
 from privbench.methods.tree.settings import TreeSettings
 from privbench.methods.tree.single import column_parts
@@ -78,16 +85,17 @@ def megabytes(plans: Iterable[PlannedTable], rows: Rows) -> float:
 
 
 def pairs_counted(plan: PlannedTable) -> int:
-    """How many pairs of columns may be chosen, if any."""
+    """How many pairs of columns may be chosen, if any; else those that the spec names."""
     own, given = len(plan.own), len(plan.given)
-    return own * (own - 1) // 2 + own * given + len(plan.firsts) if plan.settings.pairs else 0
+    return own * (own - 1) // 2 + own * given + len(plan.firsts) if plan.settings.pairs else plan.settings.hinted
 
 
 def cells_fitted(plan: PlannedTable) -> float:
     """How many combinations of bins all columns with their parents have, if any has a parent."""
     typical = median(min(feature.size, plan.settings.bins) for feature in plan.own)
     each = min(typical ** (plan.settings.parents + 1), MOST_CELLS)
-    return len(plan.own) * float(each) if plan.settings.pairs else 0.0
+    with_parents = len(plan.own) if plan.settings.pairs else min(plan.settings.hinted, len(plan.own))
+    return with_parents * float(each)
 
 
 def forecast(plan_input: PlanInput, settings: TreeSettings) -> Forecast:
@@ -95,7 +103,6 @@ def forecast(plan_input: PlanInput, settings: TreeSettings) -> Forecast:
     facts, entities = plan_input.facts, plan_input.entities
     counted = facts.tables[facts.entity].rows is None
     budget = plan_input.budget * (1 - COUNT_SHARE) if counted else plan_input.budget
-    budget -= sum(total_amounts(facts, budget=budget).values())
     plans = plan_database(facts, entities=float(entities), budget=budget, measure=plan_input.measure, settings=settings)
     tables = tuple(_table(plan, plan_input) for plan in plans.values())
     return Forecast(
@@ -141,7 +148,7 @@ def _table(plan: PlannedTable, plan_input: PlanInput) -> TableForecast:
     all_single = _columns(plan, plan.amount, plan_input.measure, entities, paired=False)
     return TableForecast(
         table=plan.table,
-        amount=plan.amount + plan.unowned,
+        amount=plan.amount + plan.unowned + plan.total,
         entities=entities,
         given=tuple(shown(feature.name) for feature in (*plan.given, *plan.firsts)),
         ratio=entities / plan.noise.scale,
@@ -149,14 +156,15 @@ def _table(plan: PlannedTable, plan_input: PlanInput) -> TableForecast:
             "parents": settings.parents,
             "bins": settings.bins,
             "pairs": settings.pairs,
+            "hinted": settings.hinted,
             "single_share": settings.single_share,
             "choice_share": settings.choice_share,
         },
         columns=columns,
-        pairs=_pairs(plan, plan_input.measure, entities) if settings.pairs else None,
-        outlook=_outlook(columns, settings.pairs),
+        pairs=_pairs(plan, plan_input.measure, entities) if settings.pairs or settings.hinted else None,
+        outlook=_outlook(columns, settings),
         singles_from=ceil(FEWEST_CODES * median_high(column.stands_out for column in all_single)),
-        pairs_from=ceil(PER_CHOICE * plan.noise.scale * max(len(own) - 1, FEWEST_CHOICES)),
+        pairs_from=ceil(PER_CHOICE * plan.noise.scale * max(len(own) - 1, 1)),
     )
 
 
@@ -164,8 +172,20 @@ def _columns(
     plan: PlannedTable, amount: Fraction, measure: PrivacyMeasure, entities: float, *, paired: bool
 ) -> tuple[ColumnForecast, ...]:
     """All columns, if that amount is for them alone; `paired` if there is more, for pairs."""
-    parts = zip(plan.own, divided(amount, column_parts(plan.own, paired=paired)), strict=True)
+    parts = _parts(plan, amount, paired=paired)
     return tuple(_column(feature, features_noise(measure, [feature], part), entities) for feature, part in parts)
+
+
+def _parts(plan: PlannedTable, amount: Fraction, *, paired: bool) -> list[tuple[Feature, Fraction]]:
+    """What each column gets of an amount for single columns: with a hub, if that is sure to pay, else without."""
+    if not is_referenced(plan.own) or hub_place(plan.own) is None:
+        own = without_hub(plan.own)
+        return list(zip(own, divided(amount, column_parts(own, paired=paired)), strict=True))
+    fanouts, spent = fanouts_first(plan.own, amount, paired=paired)
+    rest = tuple(feature for feature in beside_references(plan.own) if feature not in fanouts)
+    left = (plan.amount - spent) * (1 - HUB_SHARE) * (amount / plan.amount)
+    parts = [*divided(spent, column_parts(fanouts, paired=paired)), *divided(left, column_parts(rest, paired=paired))]
+    return list(zip((*fanouts, *rest), parts, strict=True))
 
 
 def _column(feature: Feature, noise: Noise, entities: float) -> ColumnForecast:
@@ -183,13 +203,14 @@ def _pairs(plan: PlannedTable, measure: PrivacyMeasure, entities: float) -> Pair
     """Of two columns with a typical number of bins each, all bins alike."""
     settings = plan.settings
     ones, choosing = plan.amount * Fraction(settings.single_share), plan.amount * Fraction(settings.choice_share)
-    noise = features_noise(measure, plan.own[:1], (plan.amount - ones - choosing) / settings.pairs)
+    most = settings.pairs + settings.hinted
+    noise = features_noise(measure, plan.own[:1], (plan.amount - ones - choosing) / most)
     deviation = sqrt(noise.variance)
     finest = max(2, min(settings.bins, int(entities / (LIGHTEST_BIN * deviation))))
     bins = max(2, round(median(min(feature.size, finest) for feature in plan.own)))
-    choice = SURE_CHOICE * choice_noise(measure, choosing / settings.pairs)
+    choice = SURE_CHOICE * choice_noise(measure, choosing / settings.pairs) if settings.pairs else 0.0
     return PairForecast(
-        most=settings.pairs,
+        most=most,
         cells=bins**2,
         noise=deviation,
         dependence=_seen(bins**2, deviation, choice, entities),
@@ -203,10 +224,10 @@ def _seen(cells: int, deviation: float, choice: float, entities: float) -> float
     return min(1.0, (noise + choice) / (2 * max(entities, 1.0)))
 
 
-def _outlook(columns: tuple[ColumnForecast, ...], pairs: int) -> Outlook:
+def _outlook(columns: tuple[ColumnForecast, ...], settings: TablePlan) -> Outlook:
     noise = sum(column.visible < min(FEWEST_CODES, column.codes) for column in columns)
     if noise > MOST_NOISE * len(columns):
         return Outlook.NOISE
-    if not pairs:
-        return Outlook.SINGLES
-    return Outlook.PAIRS if pairs >= len(columns) - 1 else Outlook.STRONGEST
+    if not settings.pairs:
+        return Outlook.NAMED if settings.hinted else Outlook.SINGLES
+    return Outlook.PAIRS if settings.pairs >= len(columns) - 1 else Outlook.STRONGEST

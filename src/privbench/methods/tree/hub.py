@@ -18,7 +18,7 @@ from privbench.methods.tree.coupling import Numbers, couple, edges_of, met
 from privbench.methods.tree.pairs import NoisyTable
 from privbench.methods.tree.plan import divided
 from privbench.methods.tree.reference_rates import MeanKeys, rates_given_activity
-from privbench.methods.tree.single import Single, Singles
+from privbench.methods.tree.single import Single, Singles, column_parts
 from privbench.methods.tree.structure import Candidates
 from privbench.methods.tree.weighed import WeighedTable
 from privbench.methods.tree.zeros import coarser
@@ -90,9 +90,32 @@ def is_reference(feature: Feature) -> bool:
     return feature.in_degree is not None and feature.size > 2
 
 
+def without_hub(own: Sequence[Feature]) -> tuple[Feature, ...]:
+    """The columns of a table that has no hub."""
+    return tuple(feature for feature in own if not isinstance(feature.source, Activity))
+
+
+def beside_references(own: Sequence[Feature]) -> tuple[Feature, ...]:
+    """The columns of a table with a hub that have a histogram of their own."""
+    return tuple(feature for feature in own if not is_reference(feature))
+
+
+def fanouts_first(own: Sequence[Feature], amount: Fraction, *, paired: bool) -> tuple[tuple[Feature, ...], Fraction]:
+    """The fanouts of a table that may have a hub, and their part of what is for single columns."""
+    plain = without_hub(own)
+    parts = column_parts(plain, paired=paired)
+    fanouts = [(f, part) for f, part in zip(plain, parts, strict=True) if isinstance(f.source, Fanout)]
+    return tuple(f for f, _ in fanouts), amount * Fraction(sum(part for _, part in fanouts) / sum(parts))
+
+
+def is_referenced(own: Sequence[Feature]) -> bool:
+    """Whether keys reference rows of the table."""
+    return any(isinstance(feature.source, InDegree) for feature in own)
+
+
 def pays(fanouts: Sequence[Single], singles: Singles, own: Sequence[Feature]) -> bool:
     """Whether the table is referenced, or the rows of few owners outweigh those of all others."""
-    if any(isinstance(feature.source, InDegree) for feature in own):
+    if is_referenced(own):
         return True
     return any(
         _unevenness(single, counts, singles.exponents[single.feature.name]) >= UNEVEN

@@ -17,7 +17,7 @@ from privbench.methods.tree.hub import is_reference
 from privbench.methods.tree.network import MOST_CONTEXTS
 from privbench.methods.tree.settings import TreeSettings
 from privbench.methods.tree.weighed import key_holders
-from privbench.methods.tree.zeros import pair_places, possible_codes, says_only_zeros
+from privbench.methods.tree.zeros import possible_places, says_only_zeros
 from privbench.privacy.facts import Facts, LinkFacts
 from privbench.privacy.features import Fanout, Feature, InDegree, entity_rows
 from privbench.privacy.queries import Counts, Histogram, PairChoice, histogram_json
@@ -35,7 +35,7 @@ Pair = tuple[str, str]
 
 
 def implied(facts: Facts, tables: Mapping[str, TableModel], _settings: TreeSettings) -> Implied:
-    """What released tables must have cost: their histograms, and a choice for each pair of columns."""
+    """What released tables must have cost: their histograms, and a choice for each pair that the spec does not name."""
     foreign = tuple(name for name, table in tables.items() if _is_foreign(table))
     if foreign:
         return Implied(queries=(), foreign=foreign)
@@ -59,7 +59,10 @@ def implied(facts: Facts, tables: Mapping[str, TableModel], _settings: TreeSetti
                 exactly, fine = _pairs(name, node, described, ruled={c for pair in ruled for c in pair}, free=free)
                 queries += exactly
                 in_any_bins += fine
-                kinds[PairChoice.kind, name] += len(_chosen(node, described, free))
+                named = {
+                    pair for first, second in facts.tables[name].pairs for pair in ((first, second), (second, first))
+                }
+                kinds[PairChoice.kind, name] += len(_chosen(node, described, free=free | named))
     return Implied(queries=tuple(queries), in_any_bins=tuple(in_any_bins), kinds=kinds, foreign=tuple(unknown))
 
 
@@ -120,10 +123,9 @@ def _clique_queries(
 def _ruled(facts: Facts, name: str, features: Sequence[Feature]) -> dict[Pair, NDArray[np.bool_]]:
     """The pairs of columns that a rule compares, both ways round, and which of their codes go together."""
     found: dict[Pair, NDArray[np.bool_]] = {}
-    for pair in facts.possible_in(name):
-        if (places := pair_places(features, pair)) is not None:
-            base, column = (features[place].name for place in places)
-            found |= {(base, column): possible_codes(pair), (column, base): possible_codes(pair).T}
+    for (base, column), codes in possible_places(features, facts.possible_in(name))[0].items():
+        names = features[base].name, features[column].name
+        found |= {names: codes, names[::-1]: codes.T}
     return found
 
 
@@ -163,7 +165,7 @@ def _linked(tree: CliqueTree, described: Mapping[str, Described]) -> list[str]:
     return [c.column for c in tree.columns if ACTIVITY in c.parents and described[c.column]["kind"] in kinds]
 
 
-def _chosen(tree: CliqueTree, described: Mapping[str, Described], free: Collection[Pair]) -> list[str]:
-    """The parents of columns that were chosen."""
+def _chosen(tree: CliqueTree, described: Mapping[str, Described], *, free: Collection[Pair]) -> list[str]:
+    """The parents of columns that were chosen; those that are free, or that the spec names, were not."""
     linked = {(ACTIVITY, column) for column in _linked(tree, described)}
     return [p for c in tree.columns for p in c.parents if p != STRATUM and (p, c.column) not in {*linked, *free}]

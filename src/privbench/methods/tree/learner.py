@@ -17,7 +17,9 @@ from privbench.methods.tree.hub import (
     HubTables,
     Linked,
     References,
+    beside_references,
     expanded,
+    fanouts_first,
     fit_hub,
     fit_references,
     hub_place,
@@ -25,6 +27,7 @@ from privbench.methods.tree.hub import (
     measure_hub,
     pays,
     refined,
+    without_hub,
 )
 from privbench.methods.tree.network import Fitted, Parent, make_network
 from privbench.methods.tree.pairs import (
@@ -39,14 +42,14 @@ from privbench.methods.tree.pairs import (
 )
 from privbench.methods.tree.plan import TablePlan
 from privbench.methods.tree.siblings import FIRST_SHARE, Column, measure_firsts
-from privbench.methods.tree.single import Single, Singles, averaged, column_parts, estimate, measure_singles
+from privbench.methods.tree.single import Single, Singles, averaged, estimate, measure_singles
 from privbench.methods.tree.sizes import Size
 from privbench.methods.tree.structure import Candidates, Structure, choose_structure, independent, with_bases
 from privbench.methods.tree.surroundings import Surroundings
 from privbench.methods.tree.weighed import WeighedTable
 from privbench.methods.tree.zeros import coarser, find_zeros, summed
 from privbench.privacy.facts import PossiblePairs
-from privbench.privacy.features import Activity, Axis, Fanout, Feature
+from privbench.privacy.features import Axis, Feature
 from privbench.spn.nodes import Node
 
 Floats = NDArray[np.float64]
@@ -84,6 +87,8 @@ class Task:
     plan: TablePlan
     possible: tuple[PossiblePairs, ...] = ()
     """What rules leave of pairs of columns."""
+    hinted: tuple[tuple[str, str], ...] = ()
+    """Columns that the spec says depend on each other, by name."""
 
 
 def learn_table(table: WeighedTable, task: Task, *, amount: Fraction) -> LearntTable:
@@ -98,24 +103,27 @@ def learn_table(table: WeighedTable, task: Task, *, amount: Fraction) -> LearntT
         ones = amount * Fraction(plan.single_share)
     measured = _measure_rest(table, task, before, amount=ones)
     singles = estimate(measured, entities=task.entities, means=task.means)
-    candidates = _candidates(table, task, singles, noise=(amount - ones or ones) / max(plan.pairs, len(task.own)))
+    tables_expected = plan.hinted if plan.only_hinted else max(plan.pairs, len(task.own))
+    candidates = _candidates(table, task, singles, noise=(amount - ones or ones) / tables_expected)
     hub = measure_hub(table, task.own, task.references, singles, amount=hubs)
     linked, singles = fit_hub(task.own, measured, singles, hub)
     candidates = replace(candidates, hub=hub_place(task.own), linked=tuple(hub.linked))
-    if not plan.pairs:
+    if not plan.pairs and not plan.hinted:
         structure = with_bases(candidates, independent(candidates))
         return _finish(task, candidates, structure, measured, singles, {}, linked, hub)
-    candidates = _with_firsts(table, task.given, candidates, singles, amount=amount * FIRST_SHARE)
+    if plan.pairs:
+        candidates = _with_firsts(table, task.given, candidates, singles, amount=amount * FIRST_SHARE)
     firsts = amount * FIRST_SHARE if candidates.only else Fraction(0)
-    each = amount * Fraction(plan.choice_share) / (plan.pairs + len(candidates.only))
+    each = amount * Fraction(plan.choice_share) / max(plan.pairs + len(candidates.only), 1)
     structure = choose_structure(table, candidates, parents=plan.parents, choices=plan.pairs, amount=each)
     left = amount - ones - firsts - each * structure.choices
     pairs = [pair for pair in structure.pairs if pair not in linked]
     structure = with_bases(candidates, structure)
-    part = Fraction(min(1.0, len(pairs) / (ENOUGH_PAIRS * len(task.own))))
+    enough = 1.0 if plan.only_hinted else ENOUGH_PAIRS * len(task.own)
+    part = Fraction(min(1.0, len(pairs) / enough))
     tables = measure_pairs(table, candidates, pairs, amount=left * part)
     if part < 1:
-        again = measure_singles(table, task.own, strata, amount=left * (1 - part), paired=True)
+        again = measure_singles(table, task.own, strata, amount=left * (1 - part), paired=plan.pairs > 0)
         measured = averaged(measured, again)
         singles = estimate(measured, entities=task.entities, means=task.means)
         linked, singles = fit_hub(task.own, measured, singles, hub)
@@ -129,18 +137,13 @@ def _look_for_hub(table: WeighedTable, task: Task, *, amount: Fraction) -> tuple
     """
     if hub_place(task.own) is None:
         return task, [], Fraction(0)
-    plain = tuple(f for f in task.own if not isinstance(f.source, Activity))
-    parts = column_parts(plain, paired=task.plan.pairs > 0)
-    fanouts = [(f, part) for f, part in zip(plain, parts, strict=True) if isinstance(f.source, Fanout)]
-    spent = amount * Fraction(sum(part for _, part in fanouts) / sum(parts))
-    features = tuple(f for f, _ in fanouts)
+    features, spent = fanouts_first(task.own, amount, paired=task.plan.pairs > 0)
     measured = measure_singles(table, features, task.given.strata, amount=spent, paired=task.plan.pairs > 0)
     singles = estimate(measured, entities=task.entities, means=task.means)
     if not pays(measured, singles, task.own):
-        return replace(task, own=plain), measured, spent
-    features = tuple(f for f in task.own if is_reference(f))
-    own = tuple(f for f in task.own if f not in features)
-    return replace(task, own=own, references=replace(task.references, features=features)), measured, spent
+        return replace(task, own=without_hub(task.own)), measured, spent
+    references = replace(task.references, features=tuple(f for f in task.own if is_reference(f)))
+    return replace(task, own=beside_references(task.own), references=references), measured, spent
 
 
 def _measure_rest(table: WeighedTable, task: Task, before: list[Single], *, amount: Fraction) -> list[Single]:
@@ -164,7 +167,22 @@ def _candidates(table: WeighedTable, task: Task, singles: Singles, *, noise: Fra
     masses = tuple(np.maximum(bin_masses(axis, c), 1e-9) for axis, c in zip(axes, counts, strict=True))
     strata = 1 if task.given.strata is None else task.given.strata.size
     zeros = find_zeros(features, axes, counts, task.possible)
-    return Candidates(axes=axes, masses=masses, own=len(task.own), strata=strata, deviation=deviation, zeros=zeros)
+    return Candidates(
+        axes=axes,
+        masses=masses,
+        own=len(task.own),
+        strata=strata,
+        deviation=deviation,
+        entity_weight=task.given.entity_weight,
+        zeros=zeros,
+        hinted=_places(features, task.hinted) if task.plan.hinted else (),
+    )
+
+
+def _places(features: Sequence[Feature], pairs: Sequence[tuple[str, str]]) -> tuple[tuple[int, int], ...]:
+    """Where the columns of pairs are among features."""
+    places = {feature.name: place for place, feature in enumerate(features)}
+    return tuple((places[first], places[second]) for first, second in pairs)
 
 
 def _with_firsts(

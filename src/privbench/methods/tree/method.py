@@ -65,12 +65,11 @@ def learn(vault: Vault, facts: Facts, settings: TreeSettings, progress: Progress
     ledger = vault.ledger
     entities = count_entities(vault, facts)
     budget = ledger.budget - ledger.total
-    totals = total_amounts(facts, budget=budget)
-    budget -= sum(totals.values())
     plans = plan_database(facts, entities=entities.rows, budget=budget, measure=ledger.measure, settings=settings)
     check_plans(plans, facts.entity, entities.rows)
     alone = unowned_alone(facts, entities=entities.rows, budget=budget)
     unowned = {t: plan.unowned for t, plan in plans.items()} | alone
+    totals = total_amounts(facts, budget=budget)
     database = _Database(facts, entities, settings)
     for at, name in enumerate(facts.tables):
         progress(f"learning {name}", at, len(facts.tables))
@@ -215,6 +214,7 @@ class _Database:
             references=self._references(plan.table, known),
             plan=plan.settings,
             possible=self._facts.possible_in(plan.table),
+            hinted=plan.hinted,
         )
         learnt = learn_table(table, task, amount=plan.amount)
         if children is None:
@@ -282,6 +282,7 @@ def _surroundings(plan: PlannedTable, children: SampledRows, noise: float, *, fu
         features=plan.given,
         codes=tuple(children.given[feature.name] for feature in plan.given),
         weights=children.weights(full_rows),
+        entity_weight=children.entity_weight(full_rows),
         strata=strata,
         strata_codes=None if strata is None else children.entity_rows(),
         siblings=Siblings(features=plan.firsts, firsts=children.firsts) if plan.firsts else None,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor, log2, sqrt
 
-from privbench.methods.tree.columns import first_features, given_features, own_features
+from privbench.methods.tree.columns import first_features, given_features, hinted_features, own_features
 from privbench.methods.tree.settings import CHOICES, LEAST_FOR_PAIRS, TreeSettings
 from privbench.privacy.calibrate import Noise, noise_of
 from privbench.privacy.events import PrivacyMeasure
@@ -29,6 +29,8 @@ MANY_COLUMNS = 12
 """With fewer columns than this a larger share goes to choices: what each of them needs does not depend on columns."""
 MOST_CHOICES = 3.0
 """So many times the usual share at most."""
+HINTED_SHARE = 0.3
+"""Share of the budget for the pairs that the spec names, where there is too little to choose any."""
 TOTALS_SHARE = Fraction(15, 100)
 """The largest part of the budget that goes to counting the rows of all tables."""
 TOTAL_SHARE = Fraction(3, 100)
@@ -61,11 +63,18 @@ class TablePlan:
     bins: int
     """About the most bins of a column in a table of pairs."""
     pairs: int
-    """The most pairs that are chosen; with none, columns are independent."""
+    """The most pairs that are chosen; with none, and none hinted, columns are independent."""
     single_share: float
     """Share of the budget for histograms of single columns."""
     choice_share: float
     """Share of the budget for the choice of pairs; what both leave is for tables of pairs."""
+    hinted: int = 0
+    """Pairs that the spec names and that are measured without a choice, as far as they fit together."""
+
+    @property
+    def only_hinted(self) -> bool:
+        """Whether no pairs are measured but those that the spec names."""
+        return self.hinted > 0 and not self.pairs
 
 
 def plan_table(
@@ -78,16 +87,24 @@ def plan_table(
     bins: int = 0,
     single_share: float = 0.0,
     choice_share: float = 0.0,
+    hinted: int = 0,
 ) -> TablePlan:
     """Settings for a table with these numbers of own and given columns, and that noise per column; 0 means automatic.
+
+    `hinted` pairs are named by the spec. Where there is too little budget for choices they are measured nevertheless.
 
     >>> plan = plan_table(48_842, 8.75, columns=14, given=0)
     >>> plan.parents, plan.bins, plan.pairs, round(plan.single_share, 2)
     (4, 41, 46, 0.42)
     >>> plan_table(1000, 100, columns=14, given=0).pairs
     0
+    >>> plan = plan_table(1000, 100, columns=14, given=0, hinted=2)
+    >>> plan.pairs, plan.hinted, plan.single_share, plan.choice_share
+    (0, 2, 0.7, 0.0)
     """
     r = max(entities / noise, 1e-3)
+    hinted = hinted if single_share < 1 and noise * max(hinted / columns, 1) <= MOST_NOISE else 0
+    beside_hinted = single_share or 1 - HINTED_SHARE
     doublings = log2(PLENTY / r)
     choice_share = choice_share or CHOICES * _clip(MANY_COLUMNS / columns, 1, MOST_CHOICES)
     most_single = 1 - LEAST_FOR_PAIRS - choice_share
@@ -96,13 +113,14 @@ def plan_table(
     enough = affordable >= min(FEWEST_CHOICES, max(columns - 1, 1))
     pairs = min(most_choices(columns, given, parents or _parents(r)), affordable) if enough else 0
     if not pairs or single_share == 1:
-        pairs, single_share = 0, 1.0
+        pairs, single_share = 0, beside_hinted if hinted else 1.0
     return TablePlan(
         parents=parents or _parents(r),
         bins=bins or int(_clip(round(40 * (r / 5000) ** (1 / 3)), 12, 96)),
         pairs=pairs,
         single_share=single_share,
         choice_share=choice_share if pairs else 0.0,
+        hinted=hinted,
     )
 
 
@@ -132,6 +150,8 @@ class PlannedTable:
     given: tuple[Feature, ...]
     unowned: Fraction
     """To count rows without owner; 0 where there can be none."""
+    total: Fraction
+    """To count all rows, where that is worth it; else it is for everything else, too."""
     amount: Fraction
     """For everything else."""
     noise: Noise
@@ -141,6 +161,8 @@ class PlannedTable:
     """Whether strata may be used."""
     firsts: tuple[Feature, ...] = ()
     """Columns of the first row of the same owner, each given to the same column alone."""
+    hinted: tuple[tuple[str, str], ...] = ()
+    """Columns that the spec says depend on each other, by name."""
 
 
 def plan_database(
@@ -148,9 +170,14 @@ def plan_database(
 ) -> dict[str, PlannedTable]:
     """Plan all tables, in owner order, for about that many entities; tables without columns are left out."""
     own = {table: own_features(facts, table) for table in facts.tables}
-    amounts = _amounts(facts, own, budget - sum(unowned_alone(facts, entities=entities, budget=budget).values()))
+    totals = total_amounts(facts, budget=budget)
+    alone = unowned_alone(facts, entities=entities, budget=budget)
+    amounts = _amounts(facts, own, budget - sum(alone.values()) - sum(totals.values()))
     return {
-        table: _planned(facts, table, own, amount, entities=entities, measure=measure, settings=settings)
+        table: replace(
+            _planned(facts, table, own, amount, entities=entities, measure=measure, settings=settings),
+            total=totals.get(table, Fraction(0)),
+        )
         for table, amount in amounts.items()
     }
 
@@ -192,11 +219,18 @@ def _amounts(facts: Facts, own: Mapping[str, tuple[Feature, ...]], budget: Fract
 
 def planned_for(plan: PlannedTable, mass: float, settings: TreeSettings) -> PlannedTable:
     """The plan of a table of which so many entities have turned out to count."""
-    return replace(plan, settings=_settings(plan.own, plan.given, plan.noise, mass, settings))
+    hinted = len(plan.hinted)
+    return replace(plan, settings=_settings(plan.own, plan.given, plan.noise, mass, settings, hinted=hinted))
 
 
 def _settings(
-    own: Sequence[Feature], given: Sequence[Feature], noise: Noise, entities: float, settings: TreeSettings
+    own: Sequence[Feature],
+    given: Sequence[Feature],
+    noise: Noise,
+    entities: float,
+    settings: TreeSettings,
+    *,
+    hinted: int,
 ) -> TablePlan:
     return plan_table(
         entities,
@@ -207,6 +241,7 @@ def _settings(
         bins=settings.bins,
         single_share=float(settings.single_share),
         choice_share=float(settings.choice_share),
+        hinted=hinted,
     )
 
 
@@ -225,14 +260,17 @@ def _planned(
     columns, given = own[table], given_features(facts, table, own)
     firsts = first_features(facts, table, columns) if settings.siblings else ()
     noise = noise_of(measure, amount / len(columns))
+    hinted = hinted_features(facts, table, (*columns, *given))
     return PlannedTable(
         table=table,
         own=columns,
         given=given,
         unowned=unowned,
+        total=Fraction(0),
         amount=amount,
         noise=noise,
-        settings=_settings(columns, given, noise, entities, settings),
+        settings=_settings(columns, given, noise, entities, settings, hinted=len(hinted)),
         strata=settings.strata,
         firsts=firsts,
+        hinted=hinted,
     )

@@ -39,6 +39,11 @@ class SampledRows:
         """One over the rows that the entity of a row has here; over `full_rows` where it has fewer."""
         return 1 / np.maximum(np.bincount(self.entities)[self.entities], full_rows)
 
+    def entity_weight(self, full_rows: int) -> float:
+        """What an entity weighs, on average over all that is weighed."""
+        weights = np.minimum(self.rows_by_entity / full_rows, 1.0)
+        return float((weights**2).sum() / weights.sum())
+
     @property
     def rows_by_entity(self) -> NDArray[np.int64]:
         """How many rows each entity has that has any."""

@@ -30,6 +30,8 @@ BEYOND_ERROR = 0.7
 """The error of the rows beyond the limit of a direct count, as a share of these rows."""
 MOST_DOUBLINGS = 13
 """The highest limit of a direct count is 2 to the power of this."""
+MANY_SHARE = 0.3
+"""Owners with many rows alone are tilted if they have this share of all rows."""
 MOST_POWER = 3.0
 """The steepest tilt of fanouts."""
 ROUNDS = 40
@@ -123,9 +125,11 @@ def pooled(log_ratio: float, measured: float, expected: float) -> tuple[float, f
 def tilt(shares: Floats, means: Floats, ratio: float) -> Floats:
     """A factor for each bin of fanouts that gives so many times the rows: a power of the number of rows.
 
-    As many owners have none as before.
+    As many owners have none as before; where those with many rows have enough of all rows, as many have few.
     """
-    some = means > 0
+    some = means > FEW_ROWS
+    if shares[some] @ means[some] < MANY_SHARE * shares @ means:
+        some = means > 0
     total = float(shares[some].sum())
 
     def factors(power: float) -> Floats:

@@ -3,7 +3,8 @@
 Prim's algorithm first gives each column a first parent among the columns placed before it and the given ones; then
 each column may get further parents, always such that its own parents form a clique of what is there already, which
 keeps inference exact. The score of a pair is how far its table is from independence, less what sampling and noise
-alone would make of it (both public). A choice of "none" ends a round.
+alone would make of it (both public). A choice of "none" ends a round. Pairs that the spec names have their place
+before any choice.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +24,8 @@ Floats = NDArray[np.float64]
 
 MOST_CELLS = 200_000
 """A column and its parents have at most this many combinations of bins."""
+MOST_RULED = 2**20
+"""The same with parents that follow from rules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,6 +49,8 @@ class Candidates:
     """How many times as many cells a conditional has for strata."""
     deviation: float
     """Standard deviation of the noise of a cell of a pair."""
+    entity_weight: float = 1.0
+    """What a typical entity weighs."""
     only: Mapping[int, Alone] = field(default_factory=dict)
     """Given columns, the last of them, that may be a parent of one column alone."""
     hub: int | None = None
@@ -53,6 +58,8 @@ class Candidates:
     linked: tuple[int, ...] = ()
     zeros: Zeros = NO_ZEROS
     """The columns that rules compare."""
+    hinted: tuple[tuple[int, int], ...] = ()
+    """Columns that the spec says depend on each other: they need no choice."""
 
     def bins(self, place: int) -> int:
         """How many bins a column has in a conditional: the hub and what is linked to it have one for each code."""
@@ -66,7 +73,8 @@ class Candidates:
 
     def bases(self, column: int) -> list[int]:
         """The given columns that rules compare a column with."""
-        return [base for base, ruled in self.zeros.shares if ruled == column and base >= self.own]
+        pairs = (pair for pair in self.zeros.shares if pair not in self.zeros.through)
+        return [base for base, ruled in pairs if ruled == column and base >= self.own]
 
     @property
     def given(self) -> range:
@@ -111,7 +119,7 @@ def with_bases(candidates: Candidates, structure: Structure) -> Structure:
     order, parents = list(structure.order), dict(structure.parents)
     free = set()
     for pair in candidates.zeros.shares:
-        if pair in structure.pairs or pair[::-1] in structure.pairs:
+        if {pair, pair[::-1]} & {*structure.pairs} or candidates.zeros.through.get(pair) in parents.get(pair[1], ()):
             continue
         for parent, column in (pair, pair[::-1]):
             if _may_join(candidates, order, parents, parent, column):
@@ -129,7 +137,7 @@ def _may_join(
     if column >= candidates.own:
         return False
     joined = (*parents.get(column, ()), parent)
-    if candidates.cells((*joined, column)) > MOST_CELLS:
+    if candidates.cells((*joined, column)) > MOST_RULED:
         return False
     if parent < candidates.own and column in order and parent not in order[: order.index(column)]:
         return False
@@ -142,9 +150,10 @@ def choose_structure(
 ) -> Structure:
     """Grow a k-tree of at most `parents` parents per column by at most `choices` choices, each for that amount.
 
-    Parents of one column alone come on top, with a choice for each.
+    Parents of one column alone come on top, with a choice for each. Pairs that the spec names come first, without one.
     """
     grower = _Grower(table, candidates, parents, choices + len(candidates.only), amount)
+    grower.place_hinted()
     grower.place_null_keys()
     grower.place()
     grower.join_siblings()
@@ -169,6 +178,8 @@ class _Grower:
         self._parents = {column: list(start.parents.get(column, ())) for column in range(candidates.own)}
         self._alone: dict[int, int] = {}
         self._choices = 0
+        self._roots: list[int] = []
+        """Columns that were placed without a parent, and may still get one."""
 
     def structure(self) -> Structure:
         parents = {column: tuple(parents_of) for column, parents_of in self._parents.items() if parents_of}
@@ -176,13 +187,35 @@ class _Grower:
             parents[column] = (*parents.get(column, ()), parent)
         return Structure(order=tuple(self._order), parents=parents, choices=self._choices)
 
+    def place_hinted(self) -> None:
+        """Place the pairs that the spec names, as far as they fit: those that touch what is there first.
+
+        So pairs that form no circle all have their place.
+        """
+        left = [pair for pair in self._candidates.hinted if all(self._candidates.axes[p].size > 1 for p in pair)]
+        while left:
+            pair = next((p for p in left if not set(p).isdisjoint(self._order)), left[0])
+            left.remove(pair)
+            for parent, column in (pair, pair[::-1]):
+                if column < self._candidates.own and self._precedes(parent, column) and self._fits(parent, column):
+                    self._parents[column].append(parent)
+                    self._order += [c for c in (parent, column) if c < self._candidates.own and c not in self._order]
+                    break
+        self._roots = [c for c in self._order if not self._parents[c] and c != self._candidates.hub]
+
+    def _precedes(self, parent: int, column: int) -> bool:
+        """Whether a column is, or can be, placed after another one."""
+        if parent >= self._candidates.own or column not in self._order:
+            return True
+        return parent in self._order[: self._order.index(column)]
+
     def place_null_keys(self) -> None:
         """Give columns that say whether a key is NULL a parent in the same row, if one is worth it.
 
         Joins through the key depend on it, and there are few columns to choose among.
         """
         axes = self._candidates.axes[: self._candidates.own]
-        null_keys = [c for c, axis in enumerate(axes) if isinstance(axis.feature.source, NullKey)]
+        null_keys = [c for c, a in enumerate(axes) if isinstance(a.feature.source, NullKey) and c not in self._order]
         columns = [c for c, axis in enumerate(axes) if isinstance(axis.feature.source, Own) and axis.size > 1]
         for null_key in null_keys:
             chosen = self._choose([(column, null_key) for column in columns])
@@ -193,21 +226,19 @@ class _Grower:
     def place(self) -> None:
         """Give columns a first parent, until none is worth it."""
         own = (c for c in range(self._candidates.own) if c not in self._order)
-        left = [c for c in own if self._candidates.axes[c].size > 1]
+        left = [*self._roots, *(c for c in own if self._candidates.axes[c].size > 1)]
         while left:
             there = [p for p in (*self._candidates.given, *self._order) if self._candidates.axes[p].size > 1]
-            chosen = self._choose([(p, c) for c in left for p in there])
+            chosen = self._choose([(p, c) for c in left for p in there if self._precedes(p, c)])
             if chosen is None:  # nothing more depends on what is there: begin anew with two own columns
-                chosen = self._choose([(a, b) for a in left for b in left if a < b])
+                new = [c for c in left if c not in self._order]
+                chosen = self._choose([(a, b) for a in new for b in new if a < b])
             if chosen is None:
                 return
             parent, column = chosen
-            if parent in left:
-                self._order.append(parent)
-                left.remove(parent)
             self._parents[column].append(parent)
-            self._order.append(column)
-            left.remove(column)
+            self._order += [c for c in chosen if c < self._candidates.own and c not in self._order]
+            left = [c for c in left if c != column and (c != parent or c in self._roots)]
 
     def join_siblings(self) -> None:
         """Give columns the parent that is for them alone, where it is worth it."""
@@ -243,7 +274,10 @@ class _Grower:
         axes, parents_of = self._candidates.axes, self._parents[column]
         if axes[parent].size < 2:
             return False
-        if self._candidates.cells((*parents_of, parent, column, *self._candidates.bases(column))) > MOST_CELLS:
+        joined = (*parents_of, parent, column)
+        if self._candidates.cells(joined) > MOST_CELLS:
+            return False
+        if self._candidates.cells((*joined, *self._candidates.bases(column))) > MOST_RULED:
             return False
         own = {p for p in (*parents_of, parent) if p not in self._candidates.given}
         return len(own) < 2 or any(own <= {c, *self._parents[c]} for c in own)
@@ -274,7 +308,9 @@ def dependence_pair(candidates: Candidates, a: int, b: int) -> Pair:
     elif (ruled := _expected_by_rule(candidates, a, b)) is not None:
         expected = ruled
     factor = sensitivity_factor([first.feature, second.feature])
-    sampling = np.minimum(2 * expected * np.exp(-expected), np.sqrt(2 * expected / np.pi)).sum()
+    entities = expected / candidates.entity_weight
+    sampling = np.minimum(2 * entities * np.exp(-entities), np.sqrt(2 * entities / np.pi)).sum()
+    sampling *= candidates.entity_weight
     noise = np.minimum(0.8 * factor * candidates.deviation, expected).sum()
     return Pair(
         first=first,

@@ -75,6 +75,8 @@ class Surroundings:
     strata: Axis | None = None
     """Bins of one more feature by which all histograms are measured, to undo the weights."""
     strata_codes: NDArray[np.integer] | None = None
+    entity_weight: float = 1.0
+    """What a typical entity weighs."""
     siblings: Siblings | None = None
     """What may be given of the first row of the same owner."""
 

@@ -42,6 +42,8 @@ class Zeros:
     masses: Mapping[int, Floats]
     shares: Mapping[Places, Floats]
     """By fine bins of both: which part of the mass that independent columns would have there is possible."""
+    through: Mapping[Places, int]
+    """Of pairs that no rule compares, but rules that both have with a third column: that column."""
 
     def between(self, first: int, second: int) -> Floats | None:
         """The possible part of each pair of fine bins; None if no rule compares the two."""
@@ -59,41 +61,56 @@ class Zeros:
         return rake(np.outer(rows, columns) / columns.sum() * shares, rows, columns, least=0.0, rounds=ROUNDS)
 
 
-NO_ZEROS = Zeros(axes={}, masses={}, shares={})
+NO_ZEROS = Zeros(axes={}, masses={}, shares={}, through={})
 
 
 def find_zeros(
     features: Sequence[Feature], axes: Sequence[Axis], counts: Sequence[Floats], pairs: Sequence[PossiblePairs]
 ) -> Zeros:
     """The zeros among these features, own and given ones; of each the bins for pairs and the counts of codes."""
-    possible = {
-        places: codes for pair in pairs if (places := pair_places(features, pair)) for codes in [possible_codes(pair)]
-    }
+    possible, through = possible_places(features, pairs)
     ruled = sorted({place for places in possible for place in places})
     fine = {place: _fine_axis(axes[place], counts[place]) for place in ruled}
     masses = {place: np.maximum(bin_masses(fine[place], counts[place]), LIGHTEST) for place in ruled}
     shares = {(a, b): _shares(codes, (fine[a], fine[b]), (counts[a], counts[b])) for (a, b), codes in possible.items()}
-    return Zeros(axes=fine, masses=masses, shares=shares)
+    return Zeros(axes=fine, masses=masses, shares=shares, through=through)
 
 
-def pair_places(features: Sequence[Feature], pair: PossiblePairs) -> Places | None:
+def possible_places(
+    features: Sequence[Feature], pairs: Sequence[PossiblePairs]
+) -> tuple[dict[Places, Bools], dict[Places, int]]:
+    """Which codes of two features go together, by their places; and what pairs of them follow from two others through.
+
+    If an owner's date is before a row's date and that before another, so is the owner's before the other.
+    """
+    possible = {places: _of_features(pair) for pair in pairs if (places := _places(features, pair)) is not None}
+    through: dict[Places, int] = {}
+    waiting = [places for places in possible if isinstance(features[places[0]].source, OfOwner)]
+    both_ways = possible | {places[::-1]: codes.T for places, codes in possible.items()}
+    while waiting:
+        base, middle = waiting.pop(0)
+        own = [b for a, b in both_ways if a == middle and isinstance(features[b].source, Own)]
+        for column in (c for c in own if (base, c) not in possible):
+            follows = (possible[base, middle].astype(np.float32) @ both_ways[middle, column].astype(np.float32)) > 0
+            if not follows.all():
+                possible[base, column], through[base, column] = follows, middle
+                waiting.append((base, column))
+    return possible, through
+
+
+def _places(features: Sequence[Feature], pair: PossiblePairs) -> Places | None:
     """Where the base and the column of a pair are among features; None if one is not there."""
-    places: dict[str, int] = {}
-    for place, feature in enumerate(features):
-        source = feature.source
-        if isinstance(source, OfOwner):
-            source = source.feature.source
-            if pair.of_owner and isinstance(source, Own) and source.column == pair.base:
-                places["base"] = place
-        elif isinstance(source, Own):
-            if source.column == pair.column:
-                places["column"] = place
-            if source.column == pair.base and not pair.of_owner:
-                places["base"] = place
-    return (places["base"], places["column"]) if len(places) == 2 else None
+    own = {f.source.column: at for at, f in enumerate(features) if isinstance(f.source, Own)}
+    above = {
+        f.source.feature.source.column: at
+        for at, f in enumerate(features)
+        if isinstance(f.source, OfOwner) and isinstance(f.source.feature.source, Own)
+    }
+    base, column = (above if pair.of_owner else own).get(pair.base), own.get(pair.column)
+    return None if base is None or column is None else (base, column)
 
 
-def possible_codes(pair: PossiblePairs) -> Bools:
+def _of_features(pair: PossiblePairs) -> Bools:
     """Which codes of the features go together: a row without owner has one more, which keeps any rule."""
     if not pair.of_owner:
         return pair.possible
@@ -127,18 +144,21 @@ def says_only_zeros(factor: Floats, possible: Bools, first: NDArray[np.int64], s
     Then it is a number by row times one by column in bins of which all codes go together, at most that where some do,
     and 0 where none do.
     """
+    if (len(first), len(second)) != possible.shape:
+        return False
     shares = summed(possible.astype(np.float64), first, second)
     whole = shares == np.outer(np.bincount(first), np.bincount(second))
     if factor.shape != shares.shape or factor[shares == 0].any():
         return False
     rows, columns = np.full(len(factor), np.nan), np.full(factor.shape[1], np.nan)
-    while (left := np.flatnonzero(np.isnan(rows) & whole.any(axis=1))).size:
-        if not _spread(factor, whole, rows, columns):
-            rows[left[0]] = 1.0
-    _spread(factor, whole, rows, columns)
-    most = np.outer(rows, columns)
+    with np.errstate(all="ignore"):  # a file may hold any numbers
+        while (left := np.flatnonzero(np.isnan(rows) & whole.any(axis=1))).size:
+            if not _spread(factor, whole, rows, columns):
+                rows[left[0]] = 1.0
+        _spread(factor, whole, rows, columns)
+        most = np.outer(rows, columns)
+        close = np.isclose(factor, most, rtol=TOLERANCE, atol=0)
     known = ~np.isnan(most) & (shares > 0)
-    close = np.isclose(factor, most, rtol=TOLERANCE, atol=0)
     return bool(close[known & whole].all() and (close | (factor < most))[known].all())
 
 
