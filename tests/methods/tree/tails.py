@@ -83,6 +83,11 @@ class Made:
         return found
 
 
+def in_degree_up_to(most: int) -> Feature:
+    """How many keys reference a row, up to so many."""
+    return in_degree(REFERENCE, fanout_edges(most))
+
+
 def pareto(rng: np.random.Generator, rows: int = ROWS) -> Ints:
     """Activities of which the largest few are most of all."""
     return np.minimum(np.floor(rng.pareto(0.9, rows)), 2**13).astype(np.int64)

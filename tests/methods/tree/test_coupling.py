@@ -62,7 +62,7 @@ def test_tails_inside_the_last_bins_depend_on_each_other() -> None:
     """The table ends at 8 rows, as if all beyond were alike; the law goes on beyond it."""
     axes = short(AXES[0], ACTIVITY, 16), short(AXES[1], FANOUT, 8)
     made = LAWS["steep"]
-    found = lift(fitted(made, scale=20.0, axes=axes), 256, 64)
+    found = lift(fitted(made, scale=20.0, axes=axes, within=False), 256, 64)
     truth = lift(made.cells(FANOUT), 256, 64)
     assert truth / 2 < found < truth * 2
     a, b = code_of(ACTIVITY, 16), code_of(FANOUT, 8)
@@ -86,9 +86,14 @@ def test_margins_are_those_of_the_single_columns(scale: float) -> None:
 
 
 def test_a_part_of_the_activity_is_hardly_ever_larger_than_it() -> None:
-    masses = fitted(LAWS["steep"], scale=40.0)
+    rng, cells = np.random.default_rng(3), LAWS["steep"].cells(FANOUT)
+    activity = numbers(ACTIVITY, cells.sum(axis=1), rng, scale=5.0)
+    fanout = numbers(FANOUT, cells.sum(axis=0), rng, scale=5.0)
     beyond = edges(FANOUT)[:-1] > (edges(ACTIVITY)[1:] - 1)[:, None]
-    assert masses[beyond].sum() < 0.005 * masses.sum()
+    table = noisy_table(cells, AXES, rng, scale=40.0)
+    for within in (True, False):
+        masses = couple(activity, replace(fanout, within=within), AXES, table)
+        assert (masses[beyond].sum() < 1e-4 * masses.sum()) == within
 
 
 def test_hidden_codes_follow_from_the_activity() -> None:
@@ -96,7 +101,7 @@ def test_hidden_codes_follow_from_the_activity() -> None:
     made = LAWS["steep"]
     rng, cells = np.random.default_rng(5), made.cells(FANOUT)
     activity = numbers(ACTIVITY, cells.sum(axis=1), rng, scale=10.0)
-    fanout = replace(numbers(FANOUT, cells.sum(axis=0), rng, scale=10.0), clear=6)
+    fanout = replace(numbers(FANOUT, cells.sum(axis=0), rng, scale=10.0, within=False), clear=6)
     wrong = replace(fanout, counts=np.append(fanout.counts[:6], [fanout.counts[6:].sum(), *np.zeros(FANOUT.size - 7)]))
     masses = couple(activity, wrong, AXES, noisy_table(cells, AXES, rng, scale=10.0))
     tail = code_of(FANOUT, 64)

@@ -109,7 +109,7 @@ def _seen(axis: Axis, edges: Edges) -> Floats:
 
 def _scores(cells: Floats, table: NoisyTable) -> Floats:
     """How likely each law makes the noisy table; the more uneven, the less."""
-    wide = table.variance + cells + (LAW_ERROR * cells) ** 2
+    wide = np.maximum(table.variance + cells + (LAW_ERROR * cells) ** 2, 1e-9)
     scores: Floats = -((table.cells - cells) ** 2 / (2 * wide) + np.log(wide) / 2).sum(axis=(1, 2))
     return scores - SPREAD_WEIGHT * LAWS[:, 1] ** 2
 
