@@ -80,7 +80,7 @@ def test_neighbours_cannot_be_told_apart_by_more_than_was_charged(
 ) -> None:
     run = check(tmp_path, "tree", neighbours, delta, seed=7)
     asked = [question.event.query.to_json() for question in run.asked]
-    assert {query.get("full_rows", 1) for query in asked if query["kind"] == "histogram"} == set(FULL_ROWS)
+    assert {query.get("full_rows", 1) for query in asked if query["kind"] == "histogram"} >= set(FULL_ROWS)
     assert sum("activity" in str(query) for query in asked) > 3 * len(FULL_ROWS)
 
 

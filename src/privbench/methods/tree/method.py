@@ -167,11 +167,11 @@ class _Database:
         return spent
 
     def _predicted(self, link: LinkFacts, children: SampledRows) -> Size:
-        """The rows that come with their owners, as these say."""
-        owners = self._sizes[link.target]
-        bias = 0.0 if link.target == self._facts.entity else CHAIN_ERROR
+        """The rows that come with their owners: what entities have is known exactly, of others from their sample."""
+        owners, of_entities = self._sizes[link.target], link.target == self._facts.entity
+        bias = 0.0 if of_entities else CHAIN_ERROR
         error = size_error(self._fanouts(link), owners=math.hypot(owners.error, bias))
-        return Size(owners.rows * children.per_owner, error)
+        return Size(self._owned(link) if of_entities else owners.rows * children.per_owner, error)
 
     def _tilt(self, link: LinkFacts, ratio: float) -> None:
         """Make owners have so many times the rows, those with many more so, and draw their sample again."""
