@@ -23,6 +23,8 @@ STEEPEST = 64.0
 """The largest exponent of a power law inside a bin, up or down."""
 LISTED = 2**14
 """The widest bin whose numbers are weighed one by one; in a wider one the steps of the power law do not matter."""
+LISTED_FOR_MEAN = 2**10
+"""The same for the mean of a bin, which takes fewer."""
 
 RANK_EDGES: Edges = np.array([1, 2, 3, 4, 5, 7, 9, 17, 33, MANY], np.int64)
 """Bins of a row's rank among the rows of its owner, counted from 1."""
@@ -119,10 +121,12 @@ def checked_edges(edges: Edges, exponent: float) -> Edges:
     return copy
 
 
-def _shares(low: int, high: int, exponent: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _shares(
+    low: int, high: int, exponent: float, listed: int = LISTED
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The numbers of a bin and their shares; of a wide bin, numbers at even steps of their logarithm."""
-    wide = high - low > LISTED
-    numbers = np.geomspace(max(low, 1), high - 1, LISTED) if wide else np.arange(low, high, dtype=np.float64)
+    wide = high - low > listed
+    numbers = np.geomspace(max(low, 1), high - 1, listed) if wide else np.arange(low, high, dtype=np.float64)
     # At even steps of the logarithm, each stands for as many numbers as lie around it, in proportion to itself.
     weights = (wide - exponent) * np.log(np.maximum(numbers, 1))
     shares = np.exp(weights - weights.max())
@@ -136,5 +140,5 @@ def _quantiles(at: NDArray[np.float64], low: int, high: int, exponent: float) ->
 
 
 def _mean(low: int, high: int, exponent: float) -> float:
-    numbers, shares = _shares(low, high, exponent)
+    numbers, shares = _shares(low, high, exponent, LISTED_FOR_MEAN)
     return float(numbers @ shares)

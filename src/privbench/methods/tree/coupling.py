@@ -168,4 +168,4 @@ def middles(edges: Edges) -> Floats:
 
 def normal(x: Floats) -> Floats:
     """The normal distribution function, to three digits (Page's approximation)."""
-    return 1 / (1 + np.exp(-np.clip(1.5976 * x + 0.070566 * x**3, -60, 60)))
+    return 1 / (1 + np.exp(-np.clip(x * (1.5976 + 0.070566 * x * x), -60, 60)))

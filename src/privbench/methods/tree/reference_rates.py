@@ -9,6 +9,7 @@ that were. All of it is post-processing.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from math import lgamma
 
@@ -64,13 +65,12 @@ def rates_given_activity(
 
     `in_degrees` are the edges of the counted keys, the second axis of the table.
     """
-    levels = middles(edges)
     seen = _seen(axes[1], in_degrees)  # (rates, bins)
-    shares = _laws(levels)  # (laws, activity, rates)
+    shares = _laws(tuple(edges.tolist()))  # (laws, activity, rates)
     rows = np.eye(axes[0].size)[axes[0].bins] * counts[:, None]  # (activity, bins)
-    cells = np.einsum("ab,lar->lbr", rows, shares) @ seen
+    cells = rows.T @ shares @ seen
     scores = _scores(cells, table)
-    means = np.einsum("a,lar,r->l", counts, shares, _rates()) / counts.sum()
+    means = counts @ (shares @ _rates()).T / counts.sum()
     scores -= (np.log(means / keys.mean) / keys.error) ** 2 / 2
     weights = np.exp(scores - scores.max())
     weights[weights < LEAST_WEIGHT] = 0.0
@@ -83,8 +83,10 @@ def _rates() -> Floats:
     return np.sqrt(RATE_EDGES[:-1] * RATE_EDGES[1:].astype(np.float64)) / ONE
 
 
-def _laws(levels: Floats) -> Floats:
-    """The share of each bin of rates given each activity, by law: (laws, activity, rates)."""
+@cache
+def _laws(edges: tuple[int, ...]) -> Floats:
+    """The share of each bin of rates given each activity in bins, by law: (laws, activity, rates)."""
+    levels = middles(np.array(edges))
     cuts = np.log2(RATE_EDGES[1:-1] / ONE)
     slopes, spreads, starts = LAWS.T[:, :, None, None]
     above = normal((starts + slopes * levels[:, None] - cuts) / spreads)
