@@ -5,12 +5,31 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
-from privbench.methods.tree.sizes import FALLING_ERROR, HIDDEN_ERROR, NoisyFanouts, Size, size_error, together
+from privbench.methods.tree.sizes import (
+    FALLING_ERROR,
+    FEW_ROWS,
+    HIDDEN_ERROR,
+    MOST_DOUBLINGS,
+    MOST_POWER,
+    NoisyFanouts,
+    Size,
+    best_limit,
+    pooled,
+    size_error,
+    tilt,
+    tilted,
+    together,
+)
 from privbench.schema.spec import Sizes, Spec
 from privbench.schema.unit import Neighbours
+from privbench.spn.clique import CliqueTree, Conditional
+from privbench.spn.infer import marginal
+from privbench.spn.nodes import Leaf, Node, Product
 
 from ...forging import write_shop
 from ...seeded import SeededEntropy
@@ -113,3 +132,190 @@ def test_a_lookup_is_as_sure_as_the_rows_that_reference_it(tmp_path: Path) -> No
     spec = draft(source, unit="client", lookups={"address": "client"}, domains="data")
     tables = fit(spec, epsilon="3", entropy=SeededEntropy()).tables
     assert (tables["client"].rows_error, tables["address"].rows_error) == (0.0, 0.0)
+
+
+# -- direct counts -------------------------------------------------------------------------------------------------
+
+PARETO = np.floor(np.random.default_rng(1).pareto(1.1, 20_000) + 1).astype(np.int64)
+"""The rows of entities, of which the largest have most."""
+
+
+def test_rows_are_counted_up_to_one_where_entities_have_one() -> None:
+    found = best_limit(np.ones(1000, np.int64), scale=1.0, deviation=5.0)
+    assert found.rows == 1
+    assert found.error == pytest.approx(5 / 1000)
+
+
+def test_the_less_noise_the_higher_the_limit() -> None:
+    limits = [best_limit(PARETO, scale=1.0, deviation=deviation) for deviation in (1000.0, 30.0, 1.0, 0.01)]
+    rows = [limit.rows for limit in limits]
+    assert rows[0] < rows[1] < rows[2] < rows[3] <= 2**MOST_DOUBLINGS
+    errors = [limit.error for limit in limits]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < 0.01
+
+
+def test_a_sample_stands_for_as_many_as_it_is_said_to() -> None:
+    assert best_limit(PARETO, scale=10.0, deviation=100.0) == best_limit(PARETO, scale=1.0, deviation=10.0)
+
+
+@settings(max_examples=100)
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=50), st.floats(1e-6, 1e9), st.floats(1e-6, 1e9))
+def test_no_other_limit_is_better(rows: list[int], scale: float, deviation: float) -> None:
+    by_entity = np.array(rows)
+    found = best_limit(by_entity, scale=scale, deviation=deviation)
+    assert found.rows & (found.rows - 1) == 0
+    assert 0 <= found.error < np.inf
+    counted = np.minimum(by_entity, found.rows).sum()
+    assert found.error >= deviation * found.rows / (counted * scale) * (1 - 1e-9)
+
+
+def test_a_measured_ratio_counts_by_how_sure_it_is() -> None:
+    assert pooled(0.5, 1e-9, 0.3) == (pytest.approx(np.exp(0.5)), pytest.approx(0, abs=1e-8))
+    ratio, error = pooled(0.5, 100.0, 0.3)
+    assert ratio == pytest.approx(1, abs=1e-4)
+    assert error == pytest.approx(0.3, rel=1e-3)
+
+
+@settings(max_examples=50)
+@given(st.floats(-3, 3), st.floats(1e-3, 2), st.floats(1e-3, 2))
+def test_a_pooled_ratio_lies_between_and_is_surer_than_both(log_ratio: float, measured: float, expected: float) -> None:
+    ratio, error = pooled(log_ratio, measured, expected)
+    assert 0 <= np.log(ratio) * np.sign(log_ratio) <= abs(log_ratio) + 1e-12
+    assert error <= min(measured, expected) * (1 + 1e-9)
+
+
+# -- fanouts that meet them ----------------------------------------------------------------------------------------
+
+MEANS = np.array([0.0, 1.0, 2.0, 5.0, 20.0, 90.0])
+SHARES = np.array([0.4, 0.3, 0.2, 0.06, 0.03, 0.01])
+
+
+@pytest.mark.parametrize("ratio", [0.5, 0.8, 1.0, 1.2, 3.0])
+def test_a_tilt_gives_so_many_times_the_rows_and_as_many_without(ratio: float) -> None:
+    after = SHARES * tilt(SHARES, MEANS, ratio)
+    assert after.sum() == pytest.approx(1)
+    assert after[0] == pytest.approx(SHARES[0])
+    assert after @ MEANS == pytest.approx(ratio * SHARES @ MEANS, rel=1e-6)
+    factors = (after / SHARES)[MEANS > FEW_ROWS]
+    assert (np.diff(factors) * np.log(ratio) >= -1e-9).all(), "owners of many rows change the most"
+
+
+@pytest.mark.parametrize(("ratio", "alone"), [(0.8, True), (1.2, True), (0.5, False), (3.0, False)])
+def test_owners_of_few_rows_are_tilted_only_if_those_of_many_cannot_make_up_for_the_rest(
+    ratio: float, alone: bool
+) -> None:
+    few = MEANS <= FEW_ROWS
+    assert np.allclose(tilt(SHARES, MEANS, ratio)[few], 1) == alone
+
+
+def test_where_owners_of_few_rows_have_nearly_all_they_are_tilted() -> None:
+    shares = np.array([0.4, 0.3, 0.2, 0.0999, 0.0001, 0.0])
+    factors = tilt(shares, MEANS, 1.1)
+    assert shares * factors @ MEANS == pytest.approx(1.1 * shares @ MEANS, rel=1e-6)
+    assert not np.allclose(factors[1:4], 1)
+
+
+def test_a_tilt_goes_only_so_far() -> None:
+    for ratio, power in ((1e9, MOST_POWER), (1e-9, -MOST_POWER)):
+        after = SHARES * tilt(SHARES, MEANS, ratio)
+        assert after[0] == pytest.approx(SHARES[0])
+        steepest = SHARES[1:] * MEANS[1:] ** power
+        assert after[1:] == pytest.approx(steepest * SHARES[1:].sum() / steepest.sum(), rel=1e-6)
+
+
+@settings(max_examples=100)
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=20), st.floats(1e-6, 1e6))
+def test_any_tilt_is_finite(shares: list[float], ratio: float) -> None:
+    assume(sum(shares) > 0)
+    before = np.array(shares) / sum(shares)
+    means = np.append([0.0], 2.0 ** np.arange(len(shares) - 1))
+    factors = tilt(before, means, ratio)
+    assert np.isfinite(factors).all()
+    assert (factors >= 0).all()
+    assert (before * factors).sum() == pytest.approx(1, abs=1e-6)
+
+
+def conditional(column: str, bins: list[int], *parents: str, seed: int = 0) -> Conditional:
+    rng = np.random.default_rng(seed)
+    size = max(bins) + 1
+    return Conditional(
+        column=column,
+        bins=np.array(bins),
+        counts=rng.random(len(bins)) + 0.1,
+        parents=parents,
+        factors=tuple(rng.random((3, size)) + 0.1 for _ in parents),
+    )
+
+
+COARSE = [0, 1, 2, 3, 3, 3]
+NETWORKS: dict[str, Node] = {
+    "leaf": Leaf(column="rows", counts=SHARES * 500),
+    "product": Product(children=(Leaf(column="age", counts=np.ones(3)), Leaf(column="rows", counts=SHARES * 7))),
+    "alone in a clique tree": CliqueTree(columns=(conditional("rows", COARSE), conditional("age", [0, 1, 2]))),
+    "single codes": CliqueTree(columns=(conditional("age", [0, 1, 2]), conditional("rows", list(range(6)), "age"))),
+    "coarse bins": CliqueTree(columns=(conditional("age", [0, 1, 2]), conditional("rows", COARSE, "age", seed=1))),
+    "two parents": CliqueTree(
+        columns=(
+            conditional("age", [0, 1, 2]),
+            conditional("sex", [0, 1, 2], "age", seed=2),
+            conditional("rows", COARSE, "age", "sex", seed=3),
+        )
+    ),
+    "a parent of others": CliqueTree(
+        columns=(conditional("rows", [0, 1, 2, 2, 2, 2]), conditional("age", [0, 1, 2], "rows", seed=4))
+    ),
+    "a clique tree in a product": Product(
+        children=(
+            Leaf(column="one", counts=np.ones(1)),
+            CliqueTree(columns=(conditional("age", [0, 1, 2]), conditional("rows", COARSE, "age", seed=5))),
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("ratio", [0.7, 1.5])
+def test_a_tilted_network_has_about_so_many_times_the_rows(name: str, ratio: float) -> None:
+    network = NETWORKS[name]
+    shares = marginal(network, "rows")
+    factors = tilt(shares, MEANS, ratio)
+    after = tilted(network, "rows", factors)
+    found = marginal(after, "rows")
+    exact = shares * factors
+    dependent = name in ("single codes", "coarse bins", "two parents", "a clique tree in a product")
+    assert found == pytest.approx(exact, rel=0.25 if dependent else 1e-9)
+    assert found @ MEANS == pytest.approx(ratio * shares @ MEANS, rel=0.1 if dependent else 1e-9)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_tilt_leaves_other_columns_and_how_they_depend_alone(name: str) -> None:
+    network = NETWORKS[name]
+    same = tilted(network, "rows", np.ones(6))
+    for column in network.sizes:
+        assert marginal(same, column) == pytest.approx(marginal(network, column))
+    after = tilted(network, "rows", np.linspace(0.5, 2, 6))
+    if "age" in network.sizes and name != "a parent of others":
+        assert marginal(after, "age") == pytest.approx(marginal(network, "age"))
+    assert tilted(network, "other", np.ones(1)).sizes == network.sizes
+
+
+def test_codes_inside_a_coarse_bin_are_tilted_too() -> None:
+    network = NETWORKS["coarse bins"]
+    assert isinstance(network, CliqueTree)
+    before = network.columns[1].counts[3:]
+    after = tilted(network, "rows", np.array([1.0, 1, 1, 1, 2, 4]))
+    assert isinstance(after, CliqueTree)
+    assert after.columns[1].counts[3:] / before == pytest.approx([1, 2, 4])
+
+
+def test_bins_without_mass_stay_empty() -> None:
+    network = CliqueTree(
+        columns=(
+            conditional("age", [0, 1, 2]),
+            replace(conditional("rows", [0, 1, 2], "age"), counts=np.array([3.0, 1.0, 0.0])),
+        )
+    )
+    found = marginal(tilted(network, "rows", np.array([1.0, 2.0, 5.0])), "rows")
+    assert np.isfinite(found).all()
+    assert found.sum() == pytest.approx(1)

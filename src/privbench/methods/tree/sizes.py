@@ -34,6 +34,8 @@ MANY_SHARE = 0.3
 """Owners with many rows alone are tilted if they have this share of all rows."""
 MOST_POWER = 3.0
 """The steepest tilt of fanouts."""
+MET = 1e-3
+"""Owners with many rows alone are tilted if that gives the rows up to this share."""
 ROUNDS = 40
 
 
@@ -125,11 +127,19 @@ def pooled(log_ratio: float, measured: float, expected: float) -> tuple[float, f
 def tilt(shares: Floats, means: Floats, ratio: float) -> Floats:
     """A factor for each bin of fanouts that gives so many times the rows: a power of the number of rows.
 
-    As many owners have none as before; where those with many rows have enough of all rows, as many have few.
+    As many owners have none as before; where those with many rows have enough of all rows, as many have few, unless
+    they alone cannot make up for the rest.
     """
-    some = means > FEW_ROWS
-    if shares[some] @ means[some] < MANY_SHARE * shares @ means:
-        some = means > 0
+    many = means > FEW_ROWS
+    if shares[many] @ means[many] >= MANY_SHARE * shares @ means:
+        factors = _powers(shares, means, many, ratio)
+        if math.isclose(shares * factors @ means, ratio * shares @ means, rel_tol=MET):
+            return factors
+    return _powers(shares, means, means > 0, ratio)
+
+
+def _powers(shares: Floats, means: Floats, some: NDArray[np.bool_], ratio: float) -> Floats:
+    """The factors for some bins that keep their owners and give so many times the rows of all, as far as they can."""
     total = float(shares[some].sum())
 
     def factors(power: float) -> Floats:
