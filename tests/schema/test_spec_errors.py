@@ -47,6 +47,18 @@ def refused(tmp_path: Path, text: str | bytes) -> str:
             HEAD + "    numbered_by: b\n    columns: {a: {type: DATE}}",
             "line 4, tables.t.numbered_by: t has no column 'b'.",
         ),
+        (HEAD + "    public: true\n    pairs: [[a, b]]", "pairs have no meaning beside public: take them out"),
+        (
+            HEAD + "    pairs:\n      - [a, c]\n      - [s.d, a]\n    columns: {a: {type: DATE}, b: {type: DATE}}",
+            "line 5, tables.t.pairs.0.1: there is no column 'c'. Choices: a, b.",
+        ),
+        (
+            HEAD + "    pairs:\n      - [a, b]\n      - [b, a]\n    columns: {a: {type: DATE}, b: {type: DATE}}",
+            "line 6, tables.t.pairs.1: this pair is listed twice. Take one of them out.",
+        ),
+        (HEAD + "    pairs: [[a]]\n    columns: {a: {type: DATE}}", "line 4, tables.t.pairs.0.1: is missing."),
+        (HEAD + "    pairs: [[a, b, c]]\n    columns: {a: {type: DATE}}", "the list is too long: at most 2"),
+        (HEAD + f"    pairs: [{'[a, b], ' * 1001}]\n    columns: {{a: {{type: DATE}}}}", "too long: at most 1000"),
         (HEAD + "    columns:\n      a: {typ: DATE}", "line 5, tables.t.columns.a.typ: not a word"),
         (HEAD + "    columns:\n      a: {typ: DATE}", "line 5, tables.t.columns.a.type: is missing."),
         (

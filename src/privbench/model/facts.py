@@ -79,7 +79,7 @@ def public_facts(
             weight=spec.tables[name].budget or 1.0,
             hidden=bool(spec.tables[name].list_of),
             lookup_of=protection.lookups[name][0] if name in protection.lookups else None,
-            pairs=tuple(_pairs(spec, protection, name)),
+            pairs=tuple({frozenset(pair): pair for pair in _pairs(spec, protection, name)}.values()),
         )
         for name in protection.order
     }

@@ -38,7 +38,9 @@ class TableFacts:
     weight: float = 1.0
     """How many times its usual part of the budget it gets, before parts are made to add up."""
     pairs: tuple[tuple[str, str], ...] = ()
-    """Features that are known to depend on each other, by name: of the row, and of the row or its owner's."""
+    """Features that are known to depend on each other, by name: of the row, and of the row or its owner's.
+
+    None of them twice, whichever comes first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,6 +147,46 @@ def test_every_structure_is_chordal(
     assert all(sizes[p] > 1 and sizes[c] > 1 for p, c in structure.pairs)
 
 
+@settings(max_examples=120)
+@given(st.integers(0, 10**6), st.integers(2, 7), st.integers(0, 3), st.integers(0, 30), st.sampled_from([0.0, 0.5]))
+def test_named_pairs_come_first_and_keep_it_chordal(seed: int, own: int, more: int, choices: int, none: float) -> None:
+    rng = np.random.default_rng(seed)
+    places = [(a, b) for a in range(own) for b in range(own + more) if a < b]
+    hinted = tuple(places[i] for i in rng.permutation(len(places))[: rng.integers(1, 9)])
+    whims, found = Whims(seed, none), replace(candidates([3] * (own + more), own), hinted=hinted)
+    structure = grown(whims, found, 2, choices)
+    as_tree(found, structure)  # raises if it is not
+    assert sorted(structure.sequence(own)) == list(range(own))
+    assert structure.choices == len(whims.asked) <= choices
+    only = grown(Whims(seed, none), found, 2, 0)
+    as_tree(found, only)
+    named = {frozenset(pair) for pair in hinted}
+    assert {frozenset(pair) for pair in only.pairs} <= named
+    assert set(only.pairs) <= set(structure.pairs)
+
+
+def test_named_pairs_that_form_no_circle_all_have_their_place() -> None:
+    hinted = ((0, 1), (2, 3), (4, 5), (1, 3), (5, 0), (4, 6), (3, 6))
+    found = replace(candidates([3] * 7, 6), hinted=hinted)
+    structure = grown(Whims(0, 0.0), found, 1, 0)
+    assert {frozenset(pair) for pair in structure.pairs} == {frozenset(pair) for pair in hinted}
+    as_tree(found, structure)
+
+
+def test_a_named_pair_that_would_close_a_circle_or_has_one_bin_is_left_out() -> None:
+    found = replace(candidates([3, 3, 3, 3, 1], 5), hinted=((0, 1), (1, 2), (2, 3), (3, 0), (0, 4)))
+    assert len(grown(Whims(0, 0.0), found, 4, 0).pairs) == 3
+    found = replace(candidates([3, 3, 3], 3), hinted=((0, 1), (1, 2), (2, 0)))
+    assert len(grown(Whims(0, 0.0), found, 1, 0).pairs) == 3
+
+
+def test_the_first_column_of_named_pairs_may_still_depend_on_others() -> None:
+    found = replace(candidates([3] * 5, 4), hinted=((0, 1), (2, 3)))
+    structure = grown(Whims(1, 0.0), found, 1, 9)
+    assert structure.parents[0] == (4,)
+    assert structure.parents[2]
+
+
 @pytest.mark.parametrize("given_columns", [0, 3])
 def test_there_are_never_more_choices_than_were_planned_for(given_columns: int) -> None:
     for seed in range(20):
