@@ -143,6 +143,8 @@ QUERIES: dict[str, Asked] = {
     "rows by two in-degrees": by("person", GUESTS, GUESTS, counts="rows", sensitivity=1 + 4 * CAP, additive=False),
     "rows by cluster": by("visit", axis("cluster", 2, columns=["cost", "age"]), counts="rows", sensitivity=CAP),
     "votes": by("visit", COST, counts="votes", sensitivity=1),
+    "votes of who has a key": by("visit", axis("null key", 1, link=GUEST), counts="votes", sensitivity=1),
+    "votes of who has a key inside": by("item", axis("null key", 1, link=AFTER), counts="votes", sensitivity=1),
     "sums": Asked(
         query={
             "kind": "sums",
@@ -279,6 +281,10 @@ NONSENSE: dict[str, tuple[Json, str]] = {
     ),
     "in-degree of a public key": (one_axis("person", {"kind": "in-degree", "link": PRIZE}), "is no reference to"),
     "null key of another table": (one_axis("person", {"kind": "null key", "link": GUEST}), "is no key of person"),
+    "votes on a key of another table": (
+        one_axis("person", {"kind": "null key", "link": GUEST}, counts="votes"),
+        "is no key of person",
+    ),
     "key block of a key that is not listed": (
         one_axis("visit", {"kind": "key block", "link": {**GUEST, "columns": ["friend"]}}),
         "is no key of visit",

@@ -16,7 +16,7 @@ from privbench.methods.tree.plan import most_choices
 from privbench.methods.tree.structure import MOST_CELLS, Candidates, Structure, choose_structure, dependence_pair
 from privbench.methods.tree.weighed import WeighedTable
 from privbench.privacy.facts import LinkFacts
-from privbench.privacy.features import Axis, Feature, Own, in_degree, whole_axis
+from privbench.privacy.features import Axis, Feature, Own, in_degree, null_key, whole_axis
 from privbench.privacy.queries import ENTITY_WEIGHT, Pair
 from privbench.schema.unit import LinkKind
 from privbench.spn.clique import CliqueTree, Conditional, Given
@@ -53,6 +53,58 @@ def candidates(sizes: Sequence[int], own: int, strata: int = 1) -> Candidates:
 def grown(whims: Whims, found: Candidates, parents: int, choices: int) -> Structure:
     asked = cast(WeighedTable, whims)
     return choose_structure(asked, found, parents=parents, choices=choices, amount=Fraction(1))
+
+
+class First(Whims):
+    """Always chooses the first pair."""
+
+    def choose(self, pairs: Sequence[Pair], _: Fraction) -> Pair | None:
+        self.asked.append(pairs)
+        return pairs[0]
+
+
+def with_null_keys(*, hub: bool = False) -> Candidates:
+    """Two own columns, two NULL keys and perhaps a hub with a fanout; one given column."""
+    found = candidates([3, 3, 2, 2, 5, 5, 3], own=6)
+    link = LinkFacts(
+        name="a.b",
+        table="a",
+        columns=("b",),
+        target="c",
+        kind=LinkKind.REFERENCE,
+        slots=None,
+        nullable=True,
+        unique=False,
+    )
+    nulls = [whole_axis(replace(null_key(link), name=name)) for name in ("null 2", "null 3")]
+    axes = (*found.axes[:2], *nulls, *found.axes[4:])
+    return replace(found, axes=axes, hub=5 if hub else None, linked=(4,) if hub else ())
+
+
+@pytest.mark.parametrize("hub", [False, True])
+def test_null_keys_choose_a_column_of_their_row_first(hub: bool) -> None:
+    found, whims = with_null_keys(hub=hub), First(0, none=0.0)
+    structure = grown(whims, found, parents=1, choices=20)
+    for asked, null in zip(whims.asked, ("null 2", "null 3"), strict=False):
+        pairs = [{pair.first.feature.name, pair.second.feature.name} for pair in asked]
+        assert all(null in pair for pair in pairs)
+        assert set().union(*pairs) == {"c0", "c1", "c4", "c5", null}
+    assert structure.parents[2] == structure.parents[3] == (0,)
+    assert as_tree(found, structure)
+
+
+@pytest.mark.parametrize("hub", [False, True])
+def test_the_parent_of_a_null_key_gets_a_parent_too(hub: bool) -> None:
+    """Though it was placed before others: what is given, or the hub, comes before it."""
+    found = with_null_keys(hub=hub)
+    structure = grown(First(0, none=0.0), found, parents=1, choices=20)
+    assert structure.parents[0] == (6,)
+    assert as_tree(found, structure)
+
+
+def test_a_null_key_may_depend_on_nothing() -> None:
+    structure = grown(Whims(0, none=1.0), with_null_keys(), parents=2, choices=20)
+    assert structure.parents == {}
 
 
 def as_tree(found: Candidates, structure: Structure) -> CliqueTree:

@@ -178,8 +178,6 @@ class _Grower:
         self._parents = {column: list(start.parents.get(column, ())) for column in range(candidates.own)}
         self._alone: dict[int, int] = {}
         self._choices = 0
-        self._roots: list[int] = []
-        """Columns that were placed without a parent, and may still get one."""
 
     def structure(self) -> Structure:
         parents = {column: tuple(parents_of) for column, parents_of in self._parents.items() if parents_of}
@@ -201,7 +199,6 @@ class _Grower:
                     self._parents[column].append(parent)
                     self._order += [c for c in (parent, column) if c < self._candidates.own and c not in self._order]
                     break
-        self._roots = [c for c in self._order if not self._parents[c] and c != self._candidates.hub]
 
     def _precedes(self, parent: int, column: int) -> bool:
         """Whether a column is, or can be, placed after another one."""
@@ -224,9 +221,10 @@ class _Grower:
                 self._parents[null_key].append(chosen[0])
 
     def place(self) -> None:
-        """Give columns a first parent, until none is worth it."""
+        """Give columns a first parent, until none is worth it; also those that were placed as a parent of others."""
         own = (c for c in range(self._candidates.own) if c not in self._order)
-        left = [*self._roots, *(c for c in own if self._candidates.axes[c].size > 1)]
+        roots = [c for c in self._order if not self._parents[c] and c != self._candidates.hub]
+        left = [*roots, *(c for c in own if self._candidates.axes[c].size > 1)]
         while left:
             there = [p for p in (*self._candidates.given, *self._order) if self._candidates.axes[p].size > 1]
             chosen = self._choose([(p, c) for c in left for p in there if self._precedes(p, c)])
@@ -238,7 +236,7 @@ class _Grower:
             parent, column = chosen
             self._parents[column].append(parent)
             self._order += [c for c in chosen if c < self._candidates.own and c not in self._order]
-            left = [c for c in left if c != column and (c != parent or c in self._roots)]
+            left = [c for c in left if c != column and (c != parent or c in roots)]
 
     def join_siblings(self) -> None:
         """Give columns the parent that is for them alone, where it is worth it."""
