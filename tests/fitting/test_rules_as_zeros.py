@@ -89,7 +89,7 @@ def test_the_columns_keep_their_margins(epsilon: str, clinic: Path, tmp_path: Pa
     joined = f"FROM '{made}/visit.parquet' visit JOIN '{made}/person.parquet' person ON person.id = person_id"
     assert duckdb.sql(f"SELECT COUNT(*) FILTER ({broken}) {joined}").fetchall() == [(0,)]
     for column in ("day", "paid", "cost", "covered"):
-        assert np.abs(shares(clinic, made, column) - FIFTHS).max() < 0.05, column  # without zeros .10 to .15
+        assert np.abs(shares(clinic, made, column) - FIFTHS).max() < 0.06, column  # without zeros .10 to .15
 
 
 def shares(real: Path, made: Path, column: str) -> NDArray[np.float64]:

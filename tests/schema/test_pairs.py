@@ -43,7 +43,7 @@ def test_columns_keys_and_columns_of_the_owner_can_be_named() -> None:
 
 
 def test_a_name_with_a_point_can_be_quoted() -> None:
-    words = with_pairs("visit", ["cost", '"person"."age"'], ["cost", "person.age"])
+    words = with_pairs("visit", ['"visit"."cost"', '"person"."age"'], ["cost", "person.age"])
     words["tables"]["visit"]["columns"]["person.age"] = {"type": "BOOLEAN"}
     assert pairs_of(Spec.model_validate(words), "visit") == [
         ("visit.cost", "person.age"),

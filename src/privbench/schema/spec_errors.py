@@ -190,9 +190,9 @@ def _in_table(tables: Mapping[str, TableSpec], name: str, table: TableSpec) -> I
 
 
 def _in_pairs(tables: Mapping[str, TableSpec], name: str, table: TableSpec) -> Iterator[Mistake]:
-    others = [(t, c) for t, words in tables.items() if table.pairs and t != name for c in words.columns]
-    plain = [*table.columns, *(f"{t}.{c}" for t, c in others)]
-    known = {*plain, *(quoted(t, c) for t, c in others)}
+    places = [(t, c) for t, words in tables.items() if table.pairs for c in words.columns]
+    plain = [*table.columns, *(f"{t}.{c}" for t, c in places if t != name)]
+    known = {*plain, *(text for t, c in places for text in (f"{t}.{c}", quoted(t, c)))}
     sets = [frozenset(pair) for pair in table.pairs]
     for i, pair in enumerate(table.pairs):
         for side, column in enumerate(pair):

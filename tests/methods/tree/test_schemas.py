@@ -20,7 +20,7 @@ from privbench.spn.block_link import BlockLink
 from privbench.spn.clique import CliqueTree
 from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.fanouts import bin_of, fanout_edges, size_edges
-from privbench.spn.feature_names import ACTIVITY, COMPONENT, STRATUM, owner_column, rows_column
+from privbench.spn.feature_names import ACTIVITY, COMPONENT, RANK, STRATUM, owner_column, rows_column
 from privbench.spn.infer import marginal
 from privbench.spn.nodes import walk
 from privbench.spn.reference_link import ReferenceLink
@@ -201,7 +201,8 @@ def test_strata_undo_the_weights(strata: bool, monkeypatch: pytest.MonkeyPatch) 
     owners = np.append(np.arange(1500), np.repeat(np.arange(1500, 3000), 10))
     data["person"].keys["person.home"][:] = owners
     data["person"].entities[:] = owners
-    data["person"].codes["sex"] = (owners >= 1500).astype(np.uint16)
+    chances = np.where(owners >= 1500, 0.95, 0.05)
+    data["person"].codes["sex"] = (np.random.default_rng(2).random(len(owners)) < chances).astype(np.uint16)
     public, settings = schema.facts(Neighbours.REPLACE), TreeSettings(strata=strata)
     vault = vault_of(data, public=public, epsilon=Fraction(100))
     models = run(vault, settings, public=public)
@@ -215,9 +216,10 @@ def test_strata_undo_the_weights(strata: bool, monkeypatch: pytest.MonkeyPatch) 
         given = {
             STRATUM: bin_of(numbers, size_edges()),
             owner_column(rows_column("person.home")): bin_of(numbers, fanout_edges(MOST_ROWS)),
+            RANK: np.repeat(np.array([0, 5], np.uint16), 1000),
         }
         tree = next(node for node in walk(models["person"].network) if isinstance(node, CliqueTree))
         given |= {g.column: np.zeros(2000, np.uint16) for g in tree.given if g.column not in given}
         drawn = sample(models["person"].network, 2000, np.random.default_rng(0), given=given)["sex"]
-        assert drawn[:1000].mean() < 0.1
-        assert drawn[1000:].mean() > 0.9
+        assert drawn[:1000].mean() < 0.15
+        assert drawn[1000:].mean() > 0.85

@@ -176,8 +176,9 @@ def test_named_pairs_that_form_no_circle_all_have_their_place() -> None:
 def test_a_named_pair_that_would_close_a_circle_or_has_one_bin_is_left_out() -> None:
     found = replace(candidates([3, 3, 3, 3, 1], 5), hinted=((0, 1), (1, 2), (2, 3), (3, 0), (0, 4)))
     assert len(grown(Whims(0, 0.0), found, 4, 0).pairs) == 3
-    found = replace(candidates([3, 3, 3], 3), hinted=((0, 1), (1, 2), (2, 0)))
-    assert len(grown(Whims(0, 0.0), found, 1, 0).pairs) == 3
+    for chordal in (((0, 1), (1, 2), (2, 0)), ((0, 1), (1, 2), (2, 3), (3, 0), (0, 2))):
+        found = replace(candidates([3] * 4, 4), hinted=chordal)
+        assert len(grown(Whims(0, 0.0), found, 1, 0).pairs) == len(chordal)
 
 
 def test_the_first_column_of_named_pairs_may_still_depend_on_others() -> None:

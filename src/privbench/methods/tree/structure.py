@@ -190,15 +190,16 @@ class _Grower:
 
         So pairs that form no circle all have their place.
         """
-        left = [pair for pair in self._candidates.hinted if all(self._candidates.axes[p].size > 1 for p in pair)]
-        while left:
-            pair = next((p for p in left if not set(p).isdisjoint(self._order)), left[0])
-            left.remove(pair)
-            for parent, column in (pair, pair[::-1]):
-                if column < self._candidates.own and self._precedes(parent, column) and self._fits(parent, column):
-                    self._parents[column].append(parent)
-                    self._order += [c for c in (parent, column) if c < self._candidates.own and c not in self._order]
-                    break
+        own, axes = self._candidates.own, self._candidates.axes
+        left = [pair for pair in self._candidates.hinted if all(axes[place].size > 1 for place in pair)]
+        while arcs := [arc for pair in left for arc in (pair, pair[::-1]) if arc[1] < own and self._can_follow(*arc)]:
+            parent, column = min(arcs, key=lambda arc: set(arc).isdisjoint(self._order))
+            self._parents[column].append(parent)
+            self._order += [c for c in (parent, column) if c < own and c not in self._order]
+            left = [pair for pair in left if set(pair) != {parent, column}]
+
+    def _can_follow(self, parent: int, column: int) -> bool:
+        return self._precedes(parent, column) and self._fits(parent, column)
 
     def _precedes(self, parent: int, column: int) -> bool:
         """Whether a column is, or can be, placed after another one."""
