@@ -177,7 +177,7 @@ def test_estimates_agree_with_generated_databases(model: Model, bundle: Path, tm
     """A query's count varies between databases by about its own size over the root of its rows; the mean less so.
 
     The count of a large join hangs on a few busy persons: the spread of a dozen such counts is often too small, so a
-    single one may be far from its expectation. Joins are judged by their median, which an error of one tenth moves
+    single one may be far from its expectation. Joins are judged by their median, which an error of one fifth moves
     out of bounds; counts in one table are close one by one, and an error of 3 % shows.
     """
     statements = generate_workload(bundle, n=60, seed=1, style=Style.MSCN).statements
@@ -195,4 +195,4 @@ def test_estimates_agree_with_generated_databases(model: Model, bundle: Path, tm
     assert errors[tables == 1].max() < 2.5
     joins = (tables > 2) & (means > 20)
     assert joins.sum() > 8
-    assert np.median(guesses[joins] / means[joins]) == pytest.approx(1, abs=0.05)
+    assert np.median(guesses[joins] / means[joins]) == pytest.approx(1, abs=0.1)
