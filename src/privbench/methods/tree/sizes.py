@@ -21,7 +21,7 @@ CLEAR = 4.0
 HIDDEN_ERROR = 0.5
 """The error of the rows of bins that do not stand out, as a share of these rows."""
 
-FALLING_ERROR = 0.15
+FALLING_ERROR = 0.04
 """The error of the rows of owners with many, as a share of these rows: that densities fall beyond their mode is only
 assumed."""
 FEW_ROWS = 6
