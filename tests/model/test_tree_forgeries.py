@@ -336,11 +336,6 @@ def test_a_pair_without_event_or_with_fewer_bins(
         assert problem.count('"bins"') == 2
 
 
-def test_a_pair_of_what_is_linked_to_a_hub_without_event(pure: Path, forge: Callable[..., Path]) -> None:
-    (pair,) = [pair for _, pair in _pairs(pure) if OWNERS in pair]
-    assert_refused(forge(without("person", "histogram", *pair)), f'{MISSING}{{"axes": [{{"kind": "fanout"')
-
-
 def test_an_empty_ledger_pays_for_nothing(pure: Path, forge: Callable[..., Path]) -> None:
     problems = verify(forge(empty_ledger)).problems
     kinds = [missing_key(2, "null key", "visit", key, "person") for key in ("guide", "person_id")]

@@ -72,7 +72,8 @@ class ReferenceLink(LinkModel):
     places_in_block: ClassVar[bool] = True
 
     column: str | None
-    """Of the target table's network: the bin of how many counted keys reference a row; None: all rows alike."""
+    """Of the target table's network: the bin of how many counted keys reference a row, or of its rate times a constant,
+    as only proportions matter; None: all rows alike."""
     edges: Edges = field(default_factory=lambda: np.array([0, 1], np.int64))  # (bins + 1,)
     exponent: float = 0.0
     """Inside a bin P(x) ~ x**-exponent."""

@@ -161,13 +161,20 @@ class Answered:
         return float(self.counts.sum())
 
 
-def ask(amount: Fraction, *, epsilon: float = 10.0) -> tuple[Asked, HubTables]:
+def ask(amount: Fraction, *, epsilon: float = 10.0, references: int = 1) -> tuple[Asked, HubTables]:
     made = coupled()
     cells = {FANOUT.name: made.cells(FANOUT), IN_DEGREE.name: made.cells(IN_DEGREE)}
     asked = Asked(cells=cells)
     _, singles = measured(cells[FANOUT.name], epsilon=epsilon)
-    references = References(features=(IN_DEGREE,), rows=float(ROWS), error=0.15)
-    return asked, measure_hub(cast(WeighedTable, asked), OWN, references, singles, amount=amount)
+    many = References(features=(IN_DEGREE,) * references, rows=float(ROWS), error=0.15)
+    return asked, measure_hub(cast(WeighedTable, asked), OWN, many, singles, amount=amount)
+
+
+def test_many_references_leave_enough_for_their_tables() -> None:
+    asked, _ = ask(Fraction(1), references=80)
+    assert all(amount > 0 for amount in asked.amounts)
+    assert sum(asked.amounts[:80]) == Fraction(1, 4)
+    assert 0.999 < sum(asked.amounts) <= 1
 
 
 @pytest.mark.parametrize("amount", [Fraction(1, 100), Fraction(1), Fraction(1000)])

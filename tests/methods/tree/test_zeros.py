@@ -274,3 +274,23 @@ def test_bins_of_which_some_codes_go_together_have_at_most_their_mass() -> None:
     assert says_only_zeros(factor, possible, bins, bins)
     assert says_only_zeros(factor * np.where(np.eye(4) > 0, 0.5, 1), possible, bins, bins)
     assert not says_only_zeros(factor * np.where(np.eye(4) > 0, 3.0, 1), possible, bins, bins)
+
+
+@pytest.mark.parametrize(
+    ("bins", "factor"),
+    [
+        (np.arange(8) % 2, np.array([[0.9, 0.01], [1e-9, 77.0]])),
+        (np.arange(8) % 4, np.random.default_rng(0).random((4, 4))),
+        (np.zeros(8, np.int64), np.array([[0.3, 0.7]])),
+    ],
+    ids=["odd and even", "every fourth", "another shape"],
+)
+def test_bins_that_leave_a_factor_free_are_refused(bins: NDArray[np.int64], factor: NDArray[np.float64]) -> None:
+    """Leaks built in: in bins of which only some codes go together a rule would excuse any table."""
+    assert not says_only_zeros(factor, np.tri(8, dtype=bool).T, bins, bins)
+
+
+def test_a_factor_without_a_cell_that_tells_its_norm_is_refused() -> None:
+    possible = np.array([[1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 0, 1]], bool)
+    bins = np.array([0, 0, 1, 1])
+    assert not says_only_zeros(np.array([[0.1, 0.9], [0.8, 0.2]]), possible, bins, bins)

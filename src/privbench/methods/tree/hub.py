@@ -1,4 +1,4 @@
-"""The hub of a table: how many rows a row owns at all levels, on which its fanouts and in-degrees depend.
+"""The hub of a table, its column `#activity`: how many rows a row owns at all levels. Fanouts and references follow it.
 
 A table whose rows are owners, or referenced, through several keys gets one more column, its activity. If it pays, every
 fanout and in-degree depends on it and on nothing else, by tables of their own (`coupling.py`); other columns may
@@ -31,7 +31,10 @@ HUB_SHARE = Fraction(3, 10)
 """Share of a table's budget, after its fanouts, for tables of the hub with each fanout and in-degree."""
 KEYS_PART = Fraction(1, 40)
 """Of that, what counts the entities that have a key, for each reference."""
+MOST_KEYS_PART = Fraction(1, 4)
+"""The same, at most, for all references together."""
 FEWEST_KEYS = 1.0
+"""At least so many keys are taken to be counted."""
 LEAST_BIN = 1.5
 """The last bin of a column in such a table has at least this many standard deviations of its noise."""
 UNEVEN = 8.0
@@ -138,7 +141,7 @@ def measure_hub(
     hub = hub_place(own)
     if hub is None:
         return NO_HUB
-    counting = amount * KEYS_PART
+    counting = amount * min(KEYS_PART, MOST_KEYS_PART / max(len(references.features), 1))
     keys = tuple(_mean_keys(table, feature, references, counting) for feature in references.features)
     amount -= counting * len(keys)
     places = linked_places(own)
@@ -170,7 +173,7 @@ def _mean_keys(table: WeighedTable, feature: Feature, references: References, am
 
 
 def _counts(feature: Feature, own: Sequence[Feature], singles: Singles) -> Floats:
-    """The counts of a column by code; of keys that were not counted yet, as if half of all rows had twice as many."""
+    """The counts of a column by code; of keys that were not counted yet, as if each code had half of the one before."""
     if feature in own:
         return singles.counts[own.index(feature)]
     return np.asarray(singles.total * 0.5 ** np.arange(feature.size), np.float64)
@@ -252,7 +255,7 @@ def _end(implied: Floats, numbers: Numbers, *, own: bool) -> Floats:
 
 
 def _trimmed(counts: Floats, clear: int) -> Floats:
-    """Counts of which the end of a hidden tail, where less than one row is expected, is put where one is."""
+    """Counts of which the end of a hidden tail, where hardly an entity is expected, is put into the code before."""
     if clear >= len(counts):
         return counts
     beyond = np.cumsum(counts[::-1])[::-1]

@@ -3,7 +3,8 @@
 Of each entity one reference key is counted, so that one entity moves the counts by little. Where entities have many
 keys, most rows show a count of 0 although some key references them. Rates are taken as Gamma distributed and counted
 keys as Poisson: the mean count and the share of rows without one give the shape, and what was not counted of a row
-follows from counts. All of it is post-processing of noisy numbers.
+follows from counts. All of it is post-processing of noisy numbers. In a table with activity the network holds rates
+(`reference_rates.py`), and none of this is needed.
 """
 
 from collections.abc import Mapping

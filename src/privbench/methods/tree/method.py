@@ -1,7 +1,7 @@
 """Method `tree` on one screen: tables in owner order, each learnt given what a sample of its owners looks like.
 
-No row is cut off and no size is measured by itself: a row weighs one over the rows of its entity, how many rows an
-owner has is a column of the owner, and the size of an owned table follows from it.
+No row is cut off: a row weighs one over the rows of its entity, or over `full_rows` if that is more. How many rows an
+owner has is a column of the owner; the size of an owned table follows from it, and is counted where that does not tell.
 """
 
 import math
@@ -167,14 +167,17 @@ class _Database:
         return spent
 
     def _predicted(self, link: LinkFacts, children: SampledRows) -> Size:
-        """The rows that come with their owners: what entities have is known exactly, of others from their sample."""
+        """The rows that come with their owners, from the network where these are entities, else from their sample."""
         owners, of_entities = self._sizes[link.target], link.target == self._facts.entity
         bias = 0.0 if of_entities else CHAIN_ERROR
         error = size_error(self._fanouts(link), owners=math.hypot(owners.error, bias))
         return Size(self._owned(link) if of_entities else owners.rows * children.per_owner, error)
 
     def _tilt(self, link: LinkFacts, ratio: float) -> None:
-        """Make owners have so many times the rows, those with many more so, and draw their sample again."""
+        """Make owners have so many times the rows, those with many more so, and draw their sample again.
+
+        That holds as far as what fanouts depend on lets it; `generate` scales the rest.
+        """
         owner, fanouts = self._learnt[link.target], self._fanouts(link)
         network = tilted(owner.network, rows_column(link.name), tilt(fanouts.shares, fanouts.means, ratio))
         self._learnt[link.target] = replace(owner, network=network)
@@ -224,8 +227,9 @@ class _Database:
 
     def _references(self, table: str, known: int | None) -> References:
         """How many rows of a table there are to be referenced."""
-        rows = float(known or self._entities.rows) if table == self._facts.entity else self._sizes[table].rows
-        return References(rows=rows, error=ROW_MEANS_ERROR if table == self._facts.entity else ENTITY_MEANS_ERROR)
+        if table != self._facts.entity:
+            return References(rows=self._sizes[table].rows, error=ENTITY_MEANS_ERROR)
+        return References(rows=self._entities.rows if known is None else float(known), error=ROW_MEANS_ERROR)
 
     def _scale(self, table: str, children: SampledRows) -> float:
         """How many rows of a table each row of its sample stands for."""

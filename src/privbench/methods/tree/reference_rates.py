@@ -46,8 +46,6 @@ RATE_EDGES: Edges = np.unique(np.round(ONE * 2.0 ** np.arange(LOWEST, HIGHEST + 
 RATE_EDGES.setflags(write=False)
 RATE_EXPONENT = 1.0
 """Inside a bin log2 of a rate is even."""
-MOST_COUNTS = 2**13
-"""Larger counts than this are not told apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +95,7 @@ def _laws(edges: tuple[int, ...]) -> Floats:
 
 def _seen(axis: Axis, edges: Edges) -> Floats:
     """The probability of each bin of counted keys, by rate: (rates, bins)."""
-    numbers = np.arange(min(int(edges[-1]), MOST_COUNTS))
+    numbers = np.arange(int(edges[-1]))
     logs = np.array([lgamma(n + 1) for n in numbers.tolist()])
     rates = _rates()
     chances = np.exp(np.log(rates)[:, None] * numbers - rates[:, None] - logs)

@@ -1,7 +1,7 @@
-"""How far off the size of a table is expected to be: from the noise of the histogram of fanouts that it follows from.
+"""Sizes of owned tables: how far off they are expected to be, the limit of a direct count, fanouts tilted to a size.
 
-A function of released numbers, so it may be published. The noise is that of the histogram; what strata and the fixed
-sample of owners add, and what fanouts lose whose density does not fall, is not counted (docs/method-tree.md).
+All of it is a function of released numbers. What strata and the fixed sample of owners add to the error is left out
+(docs/method-tree.md).
 """
 
 import math

@@ -142,9 +142,10 @@ def says_only_zeros(factor: Floats, possible: Bools, first: NDArray[np.int64], s
     """Whether a factor says no more of two columns than which codes go together; `first` and `second` are their bins.
 
     Then it is a number by row times one by column in bins of which all codes go together, at most that where some do,
-    and 0 where none do.
+    and 0 where none do. Bins are runs of codes, so that few have cells in which only some go together; a cell alone in
+    its row or column may hold any number, which is nothing but its norm.
     """
-    if (len(first), len(second)) != possible.shape:
+    if (len(first), len(second)) != possible.shape or (np.diff(first) < 0).any() or (np.diff(second) < 0).any():
         return False
     shares = summed(possible.astype(np.float64), first, second)
     whole = shares == np.outer(np.bincount(first), np.bincount(second))
@@ -158,7 +159,11 @@ def says_only_zeros(factor: Floats, possible: Bools, first: NDArray[np.int64], s
         _spread(factor, whole, rows, columns)
         most = np.outer(rows, columns)
         close = np.isclose(factor, most, rtol=TOLERANCE, atol=0)
-    known = ~np.isnan(most) & (shares > 0)
+    there = shares > 0
+    known = ~np.isnan(most) & there
+    alone = (there.sum(axis=1, keepdims=True) == 1) | (there.sum(axis=0, keepdims=True) == 1)
+    if (there & ~known & ~alone).any():
+        return False
     return bool(close[known & whole].all() and (close | (factor < most))[known].all())
 
 
