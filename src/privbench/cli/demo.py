@@ -120,7 +120,7 @@ def _story(
         "`--domains data`; for your own data they are found with budget, or you declare them in the spec.",
         "Rules were found there, too, and hold in every row that they are about. Of the synthetic players,",
         f"{late:,} have their last game before their debut; of their seasons, {outside:,} lie outside their careers.",
-        "A season for which a career has no year left is left out, with its rows, so that there are fewer of them.",
+        "A season for which a career has no year left is left out, with its rows.",
         "How many rows players have was learnt with noise, too: a table in which few have any (HallOfFame) may come",
         "out half or twice as large.",
         "",
