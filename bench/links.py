@@ -3,11 +3,12 @@
     python bench/links.py [--data DIR] [--only stats] [--methods tree,paper,independent,resample] [--epsilon 1.6]
         [--runs 1] [--public-sizes] [--no-find] [--json OUT]
 
-`stats` is made by bench/stats_like.py; bench/link_databases.py says where the others are from. Queries join 0 to 4
-tables more along foreign keys, with 0 to 4 filters around a row of the real join; their counts are exact
+`stats` is made by bench/stats_like.py; bench/link_databases.py says where the others are from. Queries are the
+sub-plans of joins along up to 4 foreign keys, with 0 to 4 filters around a row of the real join; their counts are exact
 (bench/join_counts.py). Lift is E[xy] / (E[x] E[y]) of two numbers of rows that reference one row, through owner keys
 or others. Domains are from the data; noise is that of tests. Figures are medians over runs. `resample` draws entities
-with replacement, each with all rows it owns: it is not private, and shows what chance alone does.
+with replacement, each with all rows it owns: it is not private, and shows what chance alone does. Filters that would
+single out a few rows are left out (bench/join_counts.py): with them heavy users decide all means (decision 43).
 """
 
 import argparse
