@@ -119,7 +119,7 @@ def is_referenced(own: Sequence[Feature]) -> bool:
 
 
 def pays(fanouts: Sequence[Single], singles: Singles, own: Sequence[Feature]) -> bool:
-    """Whether the table is referenced, or the rows of few owners outweigh those of all others in much of what it owns."""
+    """Whether the table is referenced, or rows of few owners outweigh those of all others in much of what it owns."""
     if is_referenced(own):
         return True
     rows, uneven = 0.0, 0.0

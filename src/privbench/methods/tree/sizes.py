@@ -26,8 +26,11 @@ FALLING_ERROR = 0.04
 assumed."""
 FEW_ROWS = 6
 """Up to so many rows, numbers have bins of their own."""
-BEYOND_ERROR = 0.7
+BEYOND_ERROR = 1.0
 """The error of the rows beyond the limit of a direct count, as a share of these rows."""
+CONTINUED = 2.0
+"""At least so many times the rows between half of the limit and the limit may lie beyond it: the tail that tells how
+many do is itself a guess, and a short one would have little counted."""
 MOST_DOUBLINGS = 13
 """The highest limit of a direct count is 2 to the power of this."""
 MANY_SHARE = 0.3
@@ -106,9 +109,10 @@ def best_limit(by_entity: NDArray[np.int64], *, scale: float, deviation: float) 
     rows = float(by_entity.sum()) * scale
 
     def limit(power: int) -> RowLimit:
-        counted = float(np.minimum(by_entity, 2**power).sum()) * scale
+        counted, before = (float(np.minimum(by_entity, 2 ** max(p, 0)).sum()) * scale for p in (power, power - 1))
         noise = deviation * 2**power / max(counted, 1e-9)
-        return RowLimit(rows=2**power, error=math.hypot(noise, BEYOND_ERROR * (1 - counted / max(rows, 1e-9))))
+        beyond = max(rows - counted, CONTINUED * (counted - before)) / max(rows, 1e-9)
+        return RowLimit(rows=2**power, error=math.hypot(noise, BEYOND_ERROR * beyond))
 
     return min((limit(power) for power in range(MOST_DOUBLINGS + 1)), key=lambda found: found.error)
 
