@@ -53,8 +53,8 @@ def generate(model: Path, out: Path, scale: float, seed: int | None, format_: st
     check_target(out, force=force)
     loaded = privbench.load_model(model)
     with progress_line(quiet=as_json) as progress:
-        rows = privbench.generate(loaded, out, scale=scale, seed=seed, format=format_, force=force, progress=progress)
-    show_bundle(out, loaded, rows, scale=scale, as_json=as_json)
+        made = privbench.generate(loaded, out, scale=scale, seed=seed, format=format_, force=force, progress=progress)
+    show_bundle(out, loaded, made.rows, scale=scale, as_json=as_json)
 
 
 @click.command()

@@ -33,6 +33,7 @@ from privbench.privacy.ledger import Ledger
 from privbench.privacy.receipt import open_ledger
 from privbench.schema.choices import closest
 from privbench.schema.domain import Origin
+from privbench.schema.notebook import page
 from privbench.schema.spec import Spec
 from privbench.schema.unit import Protection, Role
 
@@ -74,6 +75,21 @@ class Plan:
     warnings: tuple[str, ...]
     refusal: str | None
     """Why the fit will be refused; None where it will not, or where the number of entities is only assumed."""
+
+    def __repr__(self) -> str:
+        tables = ", ".join(f"{t.table} {float(100 * t.amount / self.budget):.0f} %" for t in self.tables)
+        return f"<Plan: epsilon {float(self.epsilon):g} by method {self.method}; {tables}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (t.table, float(100 * t.amount / self.budget), self.rows[t.table], len(t.columns), t.outlook.value)
+            for t in self.tables
+        ]
+        assumed = [f"Assumed, since nobody said: rows of {', '.join(self.assumed)}."] if self.assumed else []
+        refused = [f"Will be refused: {self.refusal}"] if self.refusal else []
+        title = f"Plan: epsilon {float(self.epsilon):g} by method {self.method}"
+        head = ["table", "share of the budget, %", "rows", "columns", "outlook"]
+        return page(title, head, rows, notes=[*refused, *assumed, *self.warnings])
 
 
 def plan(

@@ -45,7 +45,7 @@ def cast_array(array: pa.Array, to: SqlType) -> pa.Array:
         array = array.dictionary_decode()
     if array.type == to.arrow:
         return array
-    textual = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
+    textual = any(test(array.type) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
     if textual and to.kind is Kind.TIME:
         return _time_of_text(array, to)
     if textual and to.kind is Kind.DATE:
