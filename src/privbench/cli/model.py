@@ -201,10 +201,11 @@ def _show_spec(model: "Model", *, as_json: bool) -> None:
 def _show_tree(model: "Model", table: str, *, as_json: bool) -> None:
     """Print the network of a table."""
     from privbench.errors import SpecError
-    from privbench.schema.choices import closest
+    from privbench.schema.choices import closest, spelled_like
     from privbench.spn.draw import tree_text
     from privbench.spn.feature_names import COMPONENT, shown
 
+    table = spelled_like(table, model.tables, option="--tree")
     if table not in model.tables:
         raise SpecError(f"--tree {table}: the model has no network of it. {closest(table, model.tables)}")
     labels = {column: codec.labels() for column, codec in model.codecs[table].items()}

@@ -168,7 +168,7 @@ class Comparison:
     def _repr_html_(self) -> str:
         figures, settings = self.shown(), self.settings()
         rows = [("floor", "", self.floor), *((s.method, s.epsilon, s.figures) for s in settings)]
-        head = ["method", "epsilon", *(f"{figure.group} {figure.head}" for figure in figures)]
+        head = ["method", "epsilon", *(figure.head for figure in figures)]
         cells = [
             (m, e, *(None if (v := of.get(f.name)) is None else v / f.scale for f in figures)) for m, e, of in rows
         ]

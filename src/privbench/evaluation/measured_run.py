@@ -18,7 +18,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
 
-import pyarrow.parquet as pq
+import pyarrow as pa
 
 from privbench.errors import PrivBenchError
 from privbench.fitting.fit import fit
@@ -31,7 +31,7 @@ from privbench.schema.spec import Spec, write_spec
 
 PURE = Fraction(0)
 """The delta of pure epsilon."""
-MEMORY = "memory:"
+MEMORY, _SUFFIX = "memory:", ".arrows"
 RUN = "privbench.evaluation.measured_run"
 
 
@@ -98,7 +98,12 @@ def _handed_over(source: Located, folder: Path) -> str:
     if not isinstance(source, Tables):
         return path_of(source) or ""
     for number, name in enumerate(source.names):
-        pq.write_table(source.arrow(name).replace_schema_metadata({"table": name}), folder / f"{number}.parquet")
+        table = source.arrow(name).replace_schema_metadata({"table": name})
+        with (
+            pa.OSFile(str(folder / f"{number}{_SUFFIX}"), "wb") as file,
+            pa.ipc.new_stream(file, table.schema) as stream,
+        ):
+            stream.write_table(table)
     return f"{MEMORY}{folder}"
 
 
@@ -106,7 +111,8 @@ def _taken_over(source: str) -> Located:
     """What `_handed_over` wrote: so that the budget record knows the tables as the ones in memory."""
     if not source.startswith(MEMORY):
         return source
-    tables = [pq.read_table(path) for path in Path(source.removeprefix(MEMORY)).glob("*.parquet")]
+    paths = Path(source.removeprefix(MEMORY)).glob(f"*{_SUFFIX}")
+    tables = [pa.ipc.open_stream(pa.memory_map(str(path))).read_all() for path in paths]
     return Tables({table.schema.metadata[b"table"].decode(): table for table in tables})
 
 

@@ -31,7 +31,7 @@ from privbench.model.facts import public_facts, sizes_are_public
 from privbench.model.model import Model, compile_codecs
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.receipt import open_ledger
-from privbench.schema.choices import closest
+from privbench.schema.choices import closest, spelled_like
 from privbench.schema.domain import Origin
 from privbench.schema.notebook import page
 from privbench.schema.spec import Spec
@@ -111,12 +111,13 @@ def plan(
     """
     budget, chance = parse_epsilon(epsilon), parse_delta(delta)
     given = spec_of(spec)[0]
+    guesses = {spelled_like(name, given.tables, option="--rows"): count for name, count in (rows or {}).items()}
     if given.drafted_lists():
-        entities = (rows or {}).get(given.protection().entity, ASSUMED_ENTITIES)
+        entities = guesses.get(given.protection().entity, ASSUMED_ENTITIES)
         given = with_lists_that_pay(given, entities=entities, epsilon=budget)
     prepared = prepare(given, method=method, delta=chance)
     spec, chosen, protection = prepared.spec, prepared.chosen, prepared.protection
-    known = _checked(rows or {}, protection)
+    known = _checked(guesses, protection)
     every = _with_assumed(known, protection)
     thresholds = threshold_part(chance, spec, protection)
     ledger = open_ledger(budget, chance, protection.neighbours, thresholds=thresholds)

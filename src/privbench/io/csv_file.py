@@ -61,7 +61,10 @@ def _head(file: CsvFile) -> tuple[tuple[str, ...], bool]:
     _check_delimiter(file, header, text)
     if (twice := named_twice(header)) is not None:
         raise SourceError(f"{file.table}.{twice}: {name} has two columns of that name.")
-    return header, len(first) < _BLOCK_BYTES and _is_last(rows)
+    is_last = _is_last(rows)
+    if is_last and len(first) == _BLOCK_BYTES:
+        raise SourceError(f"{name}: its first line, the names of its columns, is longer than 1 MB.")
+    return header, is_last
 
 
 def _is_last(rows: Iterator[list[str]]) -> bool:

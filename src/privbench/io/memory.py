@@ -38,7 +38,7 @@ class Tables:
             if not isinstance(name, str) or not name:
                 raise SpecError(f"table {name!r}: the name of a table is a text that is not empty.")
         self._given = dict(tables)
-        self._ddl = None if schema is None else text_of(schema, where="schema")
+        self._ddl = None if schema is None else text_of(schema, where="`schema`")
         self._arrow: dict[str, pa.Table] = {}
 
     def __str__(self) -> str:
@@ -132,17 +132,22 @@ def _arrow_of(name: str, given: Any) -> pa.Table:
         table = pa.RecordBatchReader.from_stream(given).read_all()
     except Exception as error:  # whatever the library of the table raises
         raise _unreadable(name, error) from error
-    table = _with_index(table)
-    if not table.column_names:
-        raise SourceError(f"{name}: the table has no column.")
     if (twice := named_twice(table.column_names)) is not None:
         raise SourceError(f"{name}.{twice}: the table has two columns of that name.")
+    is_pandas = _library(given) == "pandas"  # others may carry what pandas once said of other rows
+    table = _with_index(table) if is_pandas else table.replace_schema_metadata(None)
+    if not table.column_names:
+        raise SourceError(f"{name}: the table has no column.")
     return table
+
+
+def _library(given: Any) -> str:
+    return type(given).__module__.partition(".")[0]
 
 
 def _check_kind(name: str, given: Any) -> None:
     """Refuse what is no table, and streams: tables are read more than once, and a stream is empty afterwards."""
-    kind = f"{type(given).__module__.partition('.')[0]} {type(given).__name__}"
+    kind = f"{_library(given)} {type(given).__name__}".removeprefix("builtins ")
     if not hasattr(given, "__arrow_c_stream__"):
         lazy = " Call `.collect()` on it first." if hasattr(given, "collect") else ""
         raise SourceError(
@@ -158,7 +163,7 @@ def _check_kind(name: str, given: Any) -> None:
 
 def _check_names(name: str, given: Any) -> None:
     """Refuse what Arrow would rename, or hand over as addresses in memory."""
-    library = type(given).__module__.partition(".")[0]
+    library = _library(given)
     if library == "pandas":
         names = [*getattr(given, "columns", ()), *(n for n in getattr(given.index, "names", ()) if n is not None)]
         if wrong := [column for column in names if not isinstance(column, str)]:

@@ -75,7 +75,7 @@ class Choices:
 
         def place(name: str, column: str, option: str) -> Place:
             of = table(name, option)
-            return of, spelled_like(column, columns.get(of, ()), option=f"{option} {of}.")
+            return of, spelled_like(column, columns.get(of, ()), option=f"{option} {of}:")
 
         return Choices(
             unit=None if self.unit is None else table(self.unit, "--unit"),

@@ -26,7 +26,7 @@ class CsvOptions(Words):
     def _is_one_character(cls, given: str | None) -> str | None:
         read = {"tab": "\t", "\\t": "\t"}.get(given or "", given)
         if read is not None and (len(read) != 1 or not read.isascii() or read in _NO_DELIMITERS):
-            raise ValueError(f"the delimiter {given!r} is not one character, such as ';', '|' or tab")
+            raise ValueError(f"{given!r} is not one character, such as ';', '|' or tab")
         return read
 
     @property

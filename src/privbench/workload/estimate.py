@@ -23,6 +23,10 @@ class Estimate:
     """Of `rows`, where values were sampled to estimate it."""
     reason: str | None = None
 
+    def __repr__(self) -> str:
+        told = f"cannot tell: {self.reason}" if self.rows is None else f"{self.rows:,.1f} rows"
+        return f"<Estimate of query {self.statement.number}: {told}>"
+
 
 def estimate(
     model: Model | Path | str, queries: Workload | Path | str, *, dialect: QueryDialect | str = QueryDialect.DUCKDB
