@@ -198,6 +198,18 @@ def test_hostile_names_stay_text() -> None:
     assert "&lt;script&gt;" in made._repr_html_()
 
 
+def test_a_bundle_tells_what_the_command_line_tells() -> None:
+    """Columns that were left out, what the promise assumes, and what is mostly noise."""
+    frame = pd.DataFrame({"n": range(40), "span": pd.to_timedelta(range(40), unit="s")})
+    html = privbench.synth({"t": frame}, epsilon=0.5, domains="data", seed=1)._repr_html_()
+    assert (
+        "Not as in the source: duration[us] in the source, left out, since no type here holds its values: t.span."
+        in html
+    )
+    assert "epsilon holds given that these domains are public: t.n" in html
+    assert "Warning: " in html
+
+
 def test_long_tables_are_cut() -> None:
     html = page("t", ["a"], [[i] for i in range(100)])
     assert html.count("<tr>") == 31

@@ -14,11 +14,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from privbench.fitting.warnings import fit_warnings
 from privbench.io.base import read_whole
 from privbench.io.open import open_source
 from privbench.io.staging import check_target, staged
 from privbench.model.file import save_model
 from privbench.model.model import Model
+from privbench.model.notes import change_lines
 from privbench.schema.notebook import page
 
 
@@ -69,7 +71,15 @@ class Bundle:
         return f"<Bundle {self._place()}: {sizes}>"
 
     def _repr_html_(self) -> str:
-        notes = [self.model.promise, f"In {self._place()}. `.tables()` reads them, `.save(path)` keeps them."]
+        """The rows of each table, and what `synth` tells on the command line."""
+        condition = self.receipt["condition"]
+        notes = [
+            f"Promise: {self.model.promise}.",
+            *([condition] if condition else []),
+            *(f"Not as in the source: {line}." for line in change_lines(self.model.spec)),
+            *(f"Warning: {line}" for line in (fit_warnings(self.model) if self.keep_model else ())),
+            f"In {self._place()}. `.tables()` reads them, `.save(path)` keeps them.",
+        ]
         return page("Synthetic database", ["table", "rows"], self.rows.items(), notes=notes)
 
     def _place(self) -> str:

@@ -28,6 +28,7 @@ from privbench.io.given import Given, Located, name_of, source_of
 from privbench.io.staging import private_folder
 from privbench.methods.method import Progress, silent
 from privbench.methods.registry import BUILT_IN, method_names
+from privbench.model.arguments import member_of
 from privbench.schema.choices import closest
 from privbench.schema.notebook import page
 from privbench.schema.spec import Spec
@@ -188,7 +189,7 @@ def compare(
     schema: str | os.PathLike[str] | None = None,
     null: Collection[str] = (),
     delimiter: str | None = None,
-    neighbours: Neighbours = Neighbours.REPLACE,
+    neighbours: Neighbours | str = Neighbours.REPLACE,
     budget_limit: Number | None = None,
     progress: Progress = silent,
     **choices: Any,
@@ -213,9 +214,9 @@ def compare(
     if workload is not None:
         workload_of(workload)
     located = source_of(source, schema=schema, null=null, delimiter=delimiter)
-    times = len(synthesizers) * runs
-    check_planned(located, [e for _, e in budgets], times=times, neighbours=neighbours, limit=budget_limit)
-    spec = draft(located, neighbours=neighbours, progress=progress, **choices)
+    times, relation = len(synthesizers) * runs, member_of(Neighbours, neighbours)
+    check_planned(located, [e for _, e in budgets], times=times, neighbours=relation, limit=budget_limit)
+    spec = draft(located, neighbours=relation, progress=progress, **choices)
     check_wanted(spec, spec.protection(), exact_delta)
     scorer = _Scorer(spec=spec, source=located, delta=exact_delta, workload=workload, seed=seed)
     plan = list(product(synthesizers, budgets, range(1, runs + 1)))

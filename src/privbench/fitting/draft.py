@@ -33,7 +33,7 @@ from privbench.io.given import Given, csv_options, path_of, source_of
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
 from privbench.methods.registry import DEFAULT
-from privbench.model.arguments import check_lists
+from privbench.model.arguments import check_lists, member_of
 from privbench.rules.evaluate import Evaluator
 from privbench.rules.row_rules import why_not
 from privbench.schema.choices import Choices, closest, flag, leave_out
@@ -64,13 +64,13 @@ def draft(
     null: Collection[str] = (),
     delimiter: str | None = None,
     domains: str = PRIVATE,
-    neighbours: Neighbours = Neighbours.REPLACE,
+    neighbours: Neighbours | str = Neighbours.REPLACE,
     public: Collection[str] = (),
     drop: Collection[str] = (),
     drop_columns: Collection[Place] = (),
     owners: Mapping[str, tuple[str, ...]] | None = None,
     lookups: Mapping[str, str] | None = None,
-    orphans: Orphans = Orphans.ERROR,
+    orphans: Orphans | str = Orphans.ERROR,
     find: bool = True,
     tell: Tell = _untold,
     progress: Progress = silent,
@@ -97,6 +97,7 @@ def draft(
     check_lists(
         public=public, drop=drop, **{f"owners of {table}": columns for table, columns in (owners or {}).items()}
     )
+    neighbours, orphans = member_of(Neighbours, neighbours), member_of(Orphans, orphans)
     if domains not in DOMAINS:
         raise SpecError(f"domains {domains!r}: they can be found with budget (`private`) or read from the `data`.")
     located = source_of(source, schema=schema, null=null, delimiter=delimiter)
