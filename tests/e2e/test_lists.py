@@ -320,7 +320,7 @@ def test_a_list_may_own_a_list(seasons: Path, tmp_path: Path) -> None:
     spec = Spec.model_validate(data)
     model = privbench.fit(spec, source=seasons, epsilon="8")
     assert model.receipt["unit"]["lists"] == ["stay", "season"]
-    assert set(privbench.generate(model, tmp_path / "b", seed=1)) == {"player", "bat", "pitch"}
+    assert set(privbench.generate(model, tmp_path / "b", seed=1).rows) == {"player", "bat", "pitch"}
     assert privbench.verify(tmp_path / "b").status == "conditional"
     joined = "SELECT count(*) FROM '{0}/bat.parquet' JOIN '{0}/pitch.parquet' USING (player, year, team)"
     real, made = (duckdb.sql(joined.format(d)).fetchall()[0][0] for d in (seasons, tmp_path / "b" / "data"))

@@ -118,6 +118,8 @@ def test_types_of_python_objects_are_guessed() -> None:
             "price": pd.Series([Decimal("1.5"), None], dtype=object),
             "word": pd.Series(["x", None], dtype=object),
             "none": pd.Series([None, None], dtype=object),
+            "days": pd.Categorical([dt.date(2020, 1, 1), None]),
+            "numbers": pd.Categorical([1, 2]),
         }
     )
     assert {name: (c.type.sql, c.guessed) for name, c in _columns(frame).items()} == {
@@ -125,6 +127,8 @@ def test_types_of_python_objects_are_guessed() -> None:
         "price": ("DECIMAL(2,1)", True),
         "word": ("VARCHAR", False),
         "none": ("VARCHAR", False),
+        "days": ("DATE", True),
+        "numbers": ("BIGINT", False),
     }
 
 

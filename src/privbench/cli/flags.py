@@ -195,11 +195,11 @@ def draft_choices(
     }
 
 
-Tables = Mapping[str, str]
+KnownTables = Mapping[str, str]
 """Tables of a source by their name without case."""
 
 
-def _listed(arguments: Iterable[str], names: Tables) -> tuple[str, ...]:
+def _listed(arguments: Iterable[str], names: KnownTables) -> tuple[str, ...]:
     """Split at commas, unless a table has that name."""
     return tuple(
         part.strip() for text in arguments for part in ([text] if text.casefold() in names else text.split(","))
@@ -214,13 +214,13 @@ def _table_names(source: str, null: tuple[str, ...], delimiter: str | None) -> l
         return [t.name for t in opened.schema().tables]
 
 
-def _place(text: str, names: Tables) -> tuple[str, str] | None:
+def _place(text: str, names: KnownTables) -> tuple[str, str] | None:
     """Split T.COLUMN where T is a table; names may hold dots."""
     dots = (i for i, c in enumerate(text) if c == ".")
     return next(((text[:at], text[at + 1 :]) for at in dots if text[:at].casefold() in names), None)
 
 
-def _owner_key(text: str, names: Tables) -> tuple[str, tuple[str, ...]]:
+def _owner_key(text: str, names: KnownTables) -> tuple[str, tuple[str, ...]]:
     """Split T.COLUMN[,COLUMN]."""
     place = _place(text, names)
     if place is None:

@@ -26,6 +26,8 @@ IN_MEMORY = "tables in memory"
 """What messages call such a source."""
 _CERTAIN = (pa.types.is_string, pa.types.is_large_string, pa.types.is_null)
 """What Python objects become in Arrow that says nothing of single values."""
+_OBJECTS = (pa.types.is_decimal, pa.types.is_date, pa.types.is_time)
+"""What categories are of that are Python objects."""
 
 
 class Tables:
@@ -118,9 +120,12 @@ class MemorySource(Source):
 
 
 def _columns(table: pa.Table) -> Iterator[Column]:
-    objects = {c["field_name"] for c in _pandas(table).get("columns", ()) if c.get("numpy_type") == "object"}
+    told = _pandas(table).get("columns", ())
+    objects = {c["field_name"] for c in told if c.get("numpy_type") == "object"}
+    categories = {c["field_name"] for c in told if c.get("pandas_type") == "categorical"}
     for field in table.schema:
         guessed = field.name in objects and not any(test(field.type) for test in _CERTAIN)
+        guessed |= field.name in categories and any(test(field.type.value_type) for test in _OBJECTS)
         column = arrow_column(field.name, field.type)
         yield Column(name=field.name, type=column.type, guessed=True, source_type="object") if guessed else column
 
