@@ -1,6 +1,8 @@
 """From tables in memory to tables in memory: the whole walk in Python, what notebooks show, and what is recorded."""
 
 import gc
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -53,6 +55,20 @@ def test_a_bundle_without_a_place_goes_with_its_value(made: privbench.Bundle) ->
     del other
     gc.collect()
     assert not place.parent.exists()
+
+
+def test_it_goes_when_the_program_ends(made: privbench.Bundle, tmp_path: Path) -> None:
+    privbench.save_model(made.model, tmp_path / "model")
+    code = (
+        "import builtins, sys, privbench; builtins.kept = privbench.generate(sys.argv[1]); "
+        "print(kept.path, kept.path.is_dir())"
+    )
+    words = [sys.executable, "-c", code, str(tmp_path / "model")]
+    told = subprocess.run(words, check=True, capture_output=True, text=True)
+    place, was_there = told.stdout.split()
+    assert was_there == "True"
+    assert not Path(place).parent.exists()
+    assert told.stderr == ""
 
 
 def test_it_stays_while_a_function_uses_it(made: privbench.Bundle, tables: dict[str, object]) -> None:

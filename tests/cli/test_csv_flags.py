@@ -35,6 +35,7 @@ def test_fit_repeats_what_draft_was_told(run: Run, semicolons: Path, tmp_path: P
     assert 'csv: {null: [NA, "?"], delimiter: ";"}' in spec.read_text()
     assert run("fit", spec, "--epsilon", "9", "-o", model).code == 0
     assert run("fit", spec, "--source", semicolons, "--epsilon", "9", "-o", tmp_path / "again").code == 0
+    assert privbench.fit(spec, epsilon=9).spec.csv is None
     loaded = privbench.load_model(model)
     assert loaded.spec.csv is None
     assert loaded.spec.column("person", "age").null
