@@ -64,7 +64,7 @@ def test_it_goes_when_the_program_ends(made: privbench.Bundle, tmp_path: Path) -
         "print(kept.path, kept.path.is_dir())"
     )
     words = [sys.executable, "-c", code, str(tmp_path / "model")]
-    told = subprocess.run(words, check=True, capture_output=True, text=True)
+    told = subprocess.run(words, check=True, capture_output=True, text=True)  # noqa: S603
     place, was_there = told.stdout.split()
     assert was_there == "True"
     assert not Path(place).parent.exists()
