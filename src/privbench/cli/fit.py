@@ -58,6 +58,7 @@ def draft(source: str, unit: str | None, domains: str, out: Path, force: bool, a
 
     \b
     Example: privbench draft shop/ --unit customer --public product -o spec.yaml
+    CSV:     privbench draft export/ --unit customer --null NA --delimiter ';' -o spec.yaml
     """
     from privbench.cli.progress import progress_line
 
