@@ -436,6 +436,7 @@ def _unreached(schema: Schema, entity: str, lost: list[str]) -> str:
             "  --public T           `public: true`     not private: copied as it is",
             "  --owned-by T=OWNER   `owned_by: OWNER`  a row belongs to the row of OWNER that references it",
             "  --drop T             `drop: true`       left out, with the keys into it",
+            "If a key does lead there, declare it in schema.sql (in Python `schema`), or in the spec (`foreign_keys`).",
         ]
     )
 
