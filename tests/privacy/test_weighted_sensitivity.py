@@ -589,7 +589,7 @@ def test_keys_to_missing_rows_that_count_as_own_or_null_are_caught(code: int, mo
 
 
 def test_a_counted_key_among_those_to_rows_that_are_there_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then an entity that references e and others would count another key when e is gone: f or h, as the hash has it."""
+    """Then an entity that references e and others (f or h, by the hash) would count another key when e is gone."""
     guests = {"e": "f", "f": "eg", "h": "ge"}
     rows = [Row(table="person", name=name, entity=name) for name in "efgh"]
     rows += [
