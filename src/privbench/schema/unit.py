@@ -140,6 +140,10 @@ class Protection:
         tables = (table, *self.above(table))
         return tables[: tables.index(above)]
 
+    def leads_above(self, link: Link) -> bool:
+        """Whether a row may reference the row above it by a key that is not its owner key."""
+        return link.kind is LinkKind.REFERENCE and not link.unique and link.target in self.above(link.table)
+
     def implied_of(self, table: str) -> tuple[Link, ...]:
         """The implied keys of a table, those to the nearest tables above it first."""
         above = list(self.above(table))
