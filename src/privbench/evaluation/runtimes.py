@@ -1,0 +1,101 @@
+"""Runtimes in an evaluation: the real database twice, a resample and the synthetic one, all from the tables at hand."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from privbench.evaluation.databases import Database, Side, qualified
+from privbench.evaluation.floors import MAX_ROWS
+from privbench.evaluation.links import Key, Linked
+from privbench.evaluation.resample import Ownership, Resample, resample, write_resample
+from privbench.io.base import BATCH_ROWS
+from privbench.io.names import find_name, quote_sql
+from privbench.methods.method import Progress
+from privbench.runtime.figures import find_figures
+from privbench.runtime.measure import measure
+from privbench.runtime.result import AGAIN, REAL, RESAMPLE, SYNTHETIC, Runtime
+from privbench.runtime.session import System, Variant
+from privbench.schema.tables import Schema, Table
+from privbench.workload.query import Statement
+
+
+def measure_runtimes(
+    system: System,
+    database: Database,
+    ownership: Ownership,
+    keys: Mapping[Key, Linked],
+    statements: Sequence[Statement],
+    *,
+    seed: int,
+    timeout: float,
+    progress: Progress,
+) -> Runtime:
+    """Measure the workload on all variants with the keys and indexes of the real schema."""
+    sides = {REAL: Side.REAL, AGAIN: Side.REAL, RESAMPLE: Side.FLOOR, SYNTHETIC: Side.SYNTHETIC}
+    sizes = {name: loaded.rows for name, loaded in database.tables[Side.REAL].items()}
+    if sum(sizes.values()) > MAX_ROWS:
+        del sides[RESAMPLE]
+        database.skip("runtime", f"the real database has more than {MAX_ROWS:,} rows: no resample is measured")
+    else:
+        drawn = resample(ownership, sizes, {key: linked.real for key, linked in keys.items()}, seed=seed)
+        write_resample(database, ownership.schema, in_real_order(drawn))
+    schema = loaded_schema(database)
+    variants = [Variant(name=name, read=reader(database, side)) for name, side in sides.items()]
+    measured = measure(system, schema, variants, statements, timeout=timeout, seed=seed, progress=progress)
+    return find_figures(measured)
+
+
+def in_real_order(sample: Resample) -> Resample:
+    """The same resample with the rows of every table in the order of the real rows that they copy.
+
+    Where rows lie matters to runtimes: what is together in the real table is together in its resample.
+    """
+    orders = {table: np.argsort(rows, kind="stable") for table, rows in sample.rows.items()}
+    places = {table: np.argsort(order) for table, order in orders.items()}
+    links = {}
+    for (table, key), parents in sample.links.items():
+        moved = np.append(places[key.table], -1)[parents]  # -1, no parent, is the last
+        links[table, key] = moved[orders[table]]
+    return Resample(rows={table: rows[orders[table]] for table, rows in sample.rows.items()}, links=links)
+
+
+def loaded_schema(database: Database) -> Schema:
+    """The real schema as far as its tables were read: columns of other types, and what names them, are left out."""
+    whole, loaded = database.schemas[Side.REAL], database.tables[Side.REAL]
+    kept = {t.name: {c.name for c in loaded[t.name].table.columns} for t in whole.tables if t.name in loaded}
+    return Schema(tables=tuple(_kept(whole.table(name), kept) for name in kept))
+
+
+def _kept(table: Table, kept: Mapping[str, set[str]]) -> Table:
+    here = kept[table.name]
+    return Table(
+        name=table.name,
+        columns=tuple(c for c in table.columns if c.name in here),
+        primary_key=table.primary_key if here.issuperset(table.primary_key) else (),
+        uniques=tuple(u for u in table.uniques if here.issuperset(u)),
+        indexes=tuple(i for i in table.indexes if here.issuperset(i.columns)),
+        foreign_keys=tuple(
+            k
+            for k in table.foreign_keys
+            if here.issuperset(k.columns) and k.table in kept and kept[k.table].issuperset(k.references)
+        ),
+    )
+
+
+def reader(database: Database, side: Side) -> Callable[[Table], Iterator[pa.RecordBatch]]:
+    """How to read the tables of one side by their real names, rows in their order; what it has not is left out."""
+
+    def read(table: Table) -> Iterator[pa.RecordBatch]:
+        loaded = database.find(side, table.name)
+        if loaded is None:
+            return
+        spelled = [(find_name(c.name, [o.name for o in loaded.table.columns]), c.name) for c in table.columns]
+        columns = ", ".join(f"{quote_sql(own)} AS {quote_sql(name)}" for own, name in spelled if own is not None)
+        if columns:
+            rows = database.connection.sql(
+                f"SELECT {columns} FROM {qualified(side, loaded.table.name)} ORDER BY rowid"  # noqa: S608
+            )
+            yield from rows.to_arrow_reader(BATCH_ROWS)
+
+    return read
