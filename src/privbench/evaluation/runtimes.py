@@ -33,17 +33,22 @@ def measure_runtimes(
 ) -> Runtime:
     """Measure the workload on all variants with the keys and indexes of the real schema."""
     sides = {REAL: Side.REAL, AGAIN: Side.REAL, RESAMPLE: Side.FLOOR, SYNTHETIC: Side.SYNTHETIC}
-    sizes = {name: loaded.rows for name, loaded in database.tables[Side.REAL].items()}
-    if sum(sizes.values()) > MAX_ROWS:
+    if sum(loaded.rows for loaded in database.tables[Side.REAL].values()) > MAX_ROWS:
         del sides[RESAMPLE]
         database.skip("runtime", f"the real database has more than {MAX_ROWS:,} rows: no resample is measured")
     else:
-        drawn = resample(ownership, sizes, {key: linked.real for key, linked in keys.items()}, seed=seed)
-        write_resample(database, ownership.schema, in_real_order(drawn))
+        make_resample(database, ownership, keys, seed=seed)
     schema = loaded_schema(database)
     variants = [Variant(name=name, read=reader(database, side)) for name, side in sides.items()]
     measured = measure(system, schema, variants, statements, timeout=timeout, seed=seed, progress=progress)
     return find_figures(measured)
+
+
+def make_resample(database: Database, ownership: Ownership, keys: Mapping[Key, Linked], *, seed: int) -> None:
+    """Make the tables of a resample by entity, as the side FLOOR."""
+    sizes = {name: loaded.rows for name, loaded in database.tables[Side.REAL].items()}
+    drawn = resample(ownership, sizes, {key: linked.real for key, linked in keys.items()}, seed=seed)
+    write_resample(database, ownership.schema, in_real_order(drawn))
 
 
 def in_real_order(sample: Resample) -> Resample:

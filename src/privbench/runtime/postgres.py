@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote
 
 import psycopg
 from psycopg import conninfo
@@ -204,27 +204,35 @@ def _connected(url: str, schema: str | None = None) -> Iterator[Connection]:
 
 
 def shown(url: str) -> str:
-    """A URL without its password, for messages.
+    """A URL without its password and options, for messages.
 
     >>> shown("postgresql://me:secret@db:5432/shop?password=secret")
     'postgresql://me@db:5432/shop'
-    >>> shown("host=db password=secret")
+    >>> shown("postgresql://me:secret@[db/shop")
     'the PostgreSQL server'
     """
-    parts = urlsplit(url)
-    if not parts.scheme:
+    parts = _parts(url)
+    if parts is None:
         return "the PostgreSQL server"
-    user = parts.netloc.rpartition("@")[0].partition(":")[0]
-    return f"{parts.scheme}://{f'{user}@' if user else ''}{parts.netloc.rpartition('@')[2]}{parts.path}"
+    user = f"{parts['user']}@" if "user" in parts else ""
+    port = f":{parts['port']}" if "port" in parts else ""
+    return f"postgresql://{user}{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
 
 
 def _without_password(text: str, url: str) -> str:
     """Text of the client library with the password, if it is there, made unreadable."""
-    raw = urlsplit(url).netloc.rpartition("@")[0].partition(":")[2]
-    try:
-        parsed = str(conninfo.conninfo_to_dict(url).get("password") or "")
-    except psycopg.Error:
+    parts = _parts(url)
+    if parts is None:
         return "it is not understood as an address of a database"
-    for secret in (raw, unquote(raw), parsed):
-        text = text.replace(secret, "***") if secret else text
+    secret = str(parts.get("password") or "")
+    for form in (secret, quote(secret, safe="")) if secret else ():
+        text = text.replace(form, "***")
     return text
+
+
+def _parts(url: str) -> dict[str, object] | None:
+    """What a URL names; None if it is none. The error of the library would show the whole of it."""
+    try:
+        return dict(conninfo.conninfo_to_dict(url))
+    except psycopg.Error:
+        return None
