@@ -9,8 +9,9 @@ import pytest
 from privbench.report.report import render_report
 from privbench.report.runtime import judge_runtime, runtime_section
 from privbench.report.summary import Grade
-from privbench.runtime.result import Comparison, Runtime, RuntimeQuery, Spread
+from privbench.runtime.result import Comparison, Runtime, RuntimeColumn, RuntimeQuery, Spread
 from privbench.runtime.session import Clock
+from privbench.runtime.statistics import ColumnStatistics
 
 from .browser import open_page
 from .conftest import EVIL, Shop
@@ -54,6 +55,14 @@ def query(number: int, *, changed: bool = False, error: str | None = None) -> Ru
     )
 
 
+def known(distinct: int) -> dict[str, ColumnStatistics]:
+    """Ten distinct values in the real column."""
+    return {
+        name: ColumnStatistics(nulls=0, width=4, distinct=10 if name == "real" else distinct, correlation=0)
+        for name in VARIANTS
+    }
+
+
 def runtime(synthetic: Comparison, resample: Comparison) -> Runtime:
     return Runtime(
         system="PostgreSQL 15",
@@ -67,6 +76,7 @@ def runtime(synthetic: Comparison, resample: Comparison) -> Runtime:
         },
         estimate_errors=dict.fromkeys(VARIANTS, 1.25),
         queries=(query(1), query(2, changed=True), query(3, error=EVIL)),
+        columns=tuple(RuntimeColumn(table="t", column=f"{EVIL}{n}", statistics=known(n)) for n in (10, 50)),
         notes=("a note",),
     )
 
@@ -98,6 +108,8 @@ def test_what_it_says() -> None:
         assert words in html
     assert "<td>same plans</td><td class=n>50 %</td><td class=n>99 %</td><td class=n>100 %</td>" in html
     assert "estimated rows" not in html  # nobody knows them here
+    assert "1 of 2 columns look different to the planner" in html
+    assert "distinct values 10 -&gt; 50" in html
     assert "a note." in html
     assert EVIL not in html
 

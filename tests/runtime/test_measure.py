@@ -11,6 +11,7 @@ from privbench.runtime.figures import find_figures
 from privbench.runtime.measure import Measurement, measure
 from privbench.runtime.plan import Node, Plan
 from privbench.runtime.session import Clock, FailedQueryError, Loaded, Variant
+from privbench.runtime.statistics import ColumnStatistics
 from privbench.schema.tables import Schema
 from privbench.workload.query import Statement
 
@@ -41,7 +42,7 @@ class MadeUp:
         try:
             sessions = {v.name: MadeUpSession(self, v.name) for v in variants}
             pages = {v.name: {"t": 100 if v.name != "synthetic" else 110} for v in variants}
-            yield Loaded(system="Made 1", clock=Clock.CPU, sessions=sessions, pages=pages)
+            yield Loaded(system="Made 1", clock=Clock.CPU, sessions=sessions, pages=pages, statistics=KNOWN)
         finally:
             self.open = False
 
@@ -67,6 +68,10 @@ class MadeUpSession:
             raise FailedQueryError(self.system.fails[verb, self.name, sql])
 
 
+KNOWN = {
+    name: {("t", "x"): ColumnStatistics(nulls=0, width=4, distinct=9, correlation=None if name == "real" else 0.4)}
+    for name in NAMES
+}
 PLAN = Plan(shape="Seq Scan t", cost=10.0, buffers=100, nodes=(Node(estimated=4, actual=2),))
 
 
@@ -147,6 +152,7 @@ def test_figures() -> None:
     assert synthetic.pages == pytest.approx(0.1)
     assert found.estimate_errors["real"] == pytest.approx(2)
     assert found.estimate_errors["synthetic"] == pytest.approx(4 ** (3 / 4))
+    assert [column.differences("synthetic") for column in found.columns] == [("correlation 0.00 -> 0.40",)]
     assert ["noisy" in note for note in found.notes] == [True]  # 10 % between the real database and itself
 
 

@@ -102,6 +102,10 @@ def test_the_whole_way(pair: tuple[Path, Path, Path], postgres: str) -> None:
     assert first.actual["real"][0] == 1  # one row: the count
     [note] = [note for note in runtime.notes if note.startswith("resample")]  # copies of an entity share its address
     assert note.startswith("resample: Customer.e mail holds values twice")
+    differs = {f"{c.table}.{c.column}": c.differences(SYNTHETIC) for c in runtime.columns}
+    assert differs["Customer.age"] == ("distinct values 40 -> 30",)
+    assert differs["Customer.City"] == ()
+    assert not any(c.differences(AGAIN) for c in runtime.columns)
     assert result_json(result)["runtime"]["comparisons"]["again"]["same_plans"] == 1
 
 

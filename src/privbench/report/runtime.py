@@ -38,6 +38,7 @@ def runtime_section(runtime: Runtime | None) -> str:
             f'<div class="tools runtime-legend"></div><div class="plots wide" id="runtime-plots">{card}</div>',
             table(("", *(NAMES[name] for name in _columns(runtime))), list(figure_rows(runtime))),
             _changed(runtime),
+            _different(runtime),
             _failed(runtime),
             _notes(runtime),
         )
@@ -158,6 +159,17 @@ def _changed(runtime: Runtime) -> str:
     more = f" ({WORST} are shown)" if len(changed) > WORST else ""
     inner = table(("#", "ms, real / synthetic", "plan of the real database", "of the synthetic"), rows, numbers=9)
     return f"<details><summary>{_queries(len(changed))} with another plan{more}</summary>{inner}</details>"
+
+
+def _different(runtime: Runtime) -> str:
+    """Columns that look different to the planner, which is where changed plans and buffers come from."""
+    found = [(column, words) for column in runtime.columns if (words := column.differences(SYNTHETIC))]
+    if not found:
+        return ""
+    rows = [(escape(f"{c.table}.{c.column}"), escape("; ".join(words))) for c, words in found]
+    summary = f"{len(found)} of {len(runtime.columns)} columns look different to the planner"
+    inner = table(("column", "real -> synthetic"), rows, numbers=9)
+    return f"<details><summary>{summary}</summary>{inner}</details>"
 
 
 def _both(query: RuntimeQuery) -> str:

@@ -44,7 +44,9 @@ class DuckdbSystem:
                     _load(connection, schema, variant)
                     connection.execute("SET enable_external_access = false")
                     sessions[variant.name] = DuckdbSession(connection, timeout=timeout)
-                yield Loaded(system=f"DuckDB {duckdb.__version__}", clock=Clock.CPU, sessions=sessions, pages={})
+                yield Loaded(
+                    system=f"DuckDB {duckdb.__version__}", clock=Clock.CPU, sessions=sessions, pages={}, statistics={}
+                )
             finally:
                 for connection in connections:
                     connection.close()

@@ -1,14 +1,15 @@
 """From single measurements to figures: every variant beside the first, over the queries that ran on all of them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privbench.runtime.measure import Measured, Measurement, Visit
 from privbench.runtime.plan import Node
-from privbench.runtime.result import AGAIN, Comparison, Runtime, RuntimeQuery, Spread
+from privbench.runtime.result import AGAIN, Comparison, Runtime, RuntimeColumn, RuntimeQuery, Spread
 from privbench.runtime.session import Clock
+from privbench.runtime.statistics import Statistics
 
 Floats = NDArray[np.float64]
 
@@ -32,6 +33,7 @@ def find_figures(measurement: Measurement) -> Runtime:
         comparisons=comparisons,
         estimate_errors={name: _estimate_error(ran, name) for name in measurement.variants},
         queries=tuple(_query(query) for query in measurement.queries),
+        columns=tuple(_columns(measurement.statistics)),
         notes=(*measurement.notes, *_noise_note(measurement, ran, comparisons)),
     )
 
@@ -152,6 +154,12 @@ def _query(query: Measured) -> RuntimeQuery:
         actual={name: tuple(n.actual for n in visit.plan.nodes) for name, visit in visits.items()},
         errors=query.errors,
     )
+
+
+def _columns(statistics: Mapping[str, Statistics]) -> Iterator[RuntimeColumn]:
+    for table, column in sorted({place for known in statistics.values() for place in known}):
+        found = {name: known[table, column] for name, known in statistics.items() if (table, column) in known}
+        yield RuntimeColumn(table=table, column=column, statistics=found)
 
 
 def _noise_note(measurement: Measurement, ran: Sequence[Measured], comparisons: Mapping[str, Comparison]) -> list[str]:

@@ -7,6 +7,7 @@ constraint (a resample repeats values that are unique), it gets an index of the 
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import psycopg
 import pyarrow as pa
@@ -16,9 +17,10 @@ from privbench.errors import ServerError, first_line
 from privbench.io.names import quote_sql
 from privbench.io.render import Dialect, create_indexes, create_tables
 from privbench.runtime.session import Variant
+from privbench.runtime.statistics import ColumnStatistics, Statistics
 from privbench.schema.tables import Schema, Table
 
-Connection = psycopg.Connection[tuple[object, ...]]
+Connection = psycopg.Connection[tuple[Any, ...]]
 _STATISTICS = 1000
 """Statistics of up to 300,000 rows are exact then, so that two copies of a table have the same."""
 _VACUUMS = 5
@@ -159,7 +161,22 @@ def pages(connection: Connection) -> dict[str, int]:
     rows = connection.execute(
         "SELECT relname, relpages FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
     )
-    return {str(name): int(str(count)) for name, count in rows}
+    return {str(name): int(count) for name, count in rows}
+
+
+def statistics(connection: Connection) -> Statistics:
+    """What the planner knows of each column."""
+    rows = connection.execute(
+        "SELECT tablename, attname, null_frac, avg_width, CASE WHEN n_distinct < 0 THEN -n_distinct * reltuples "
+        "ELSE n_distinct END, correlation FROM pg_stats JOIN pg_class ON relname = tablename AND relnamespace = "
+        "schemaname::regnamespace WHERE schemaname = current_schema()"
+    )
+    return {
+        (str(table), str(column)): ColumnStatistics(
+            nulls=float(nulls), width=float(width), distinct=float(distinct), correlation=correlation
+        )
+        for table, column, nulls, width, distinct, correlation in rows.fetchall()
+    }
 
 
 def _execute(connection: Connection, statement: str, variant: str) -> None:

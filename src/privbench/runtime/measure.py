@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from privbench.methods.method import Progress
 from privbench.runtime.plan import Plan
 from privbench.runtime.session import Clock, FailedQueryError, Loaded, Session, System, Variant
+from privbench.runtime.statistics import Statistics
 from privbench.schema.tables import Schema
 from privbench.workload.query import Statement
 
@@ -49,6 +50,7 @@ class Measurement:
     variants: tuple[str, ...]
     queries: tuple[Measured, ...]
     pages: Mapping[str, Mapping[str, int]]
+    statistics: Mapping[str, Statistics]
     notes: tuple[str, ...]
 
 
@@ -79,6 +81,7 @@ def measure(
             variants=tuple(loaded.sessions),
             queries=tuple(_measured(s, loaded, plans[s.number], times[s.number], errors[s.number]) for s in statements),
             pages=loaded.pages,
+            statistics=loaded.statistics,
             notes=loaded.notes,
         )
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
@@ -19,9 +20,10 @@ from psycopg.rows import tuple_row
 from privbench.errors import ServerError, first_line
 from privbench.io.names import quote_sql
 from privbench.methods.method import Progress
-from privbench.runtime.load import Connection, load, pages
+from privbench.runtime.load import Connection, load, pages, statistics
 from privbench.runtime.plan import Plan, postgres_plan
 from privbench.runtime.session import Clock, FailedQueryError, Loaded, Session, Variant
+from privbench.runtime.statistics import Statistics
 from privbench.runtime.translate import postgres_sql
 from privbench.schema.tables import Schema
 from privbench.servers.binaries import find_binaries
@@ -65,6 +67,7 @@ class PostgresSystem:
             notes: list[str] = []
             sessions: dict[str, Session] = {}
             sizes: dict[str, Mapping[str, int]] = {}
+            known: dict[str, Statistics] = {}
             connections = []
             for at, variant in enumerate(variants):
                 progress("loading into PostgreSQL", at, len(variants))
@@ -73,6 +76,7 @@ class PostgresSystem:
                 connection = stack.enter_context(_connected(home, name))
                 notes += load(connection, schema, variant)
                 sizes[variant.name] = pages(connection)
+                known[variant.name] = statistics(connection)
                 connections.append((variant.name, connection))
             cpu = {name: _processor(connection) for name, connection in connections}
             for name, connection in connections:
@@ -86,6 +90,7 @@ class PostgresSystem:
                 clock=Clock.CPU if all(cpu.values()) else Clock.CLIENT,
                 sessions=sessions,
                 pages=sizes,
+                statistics=known,
                 notes=tuple(notes),
             )
 
@@ -104,14 +109,14 @@ class PostgresSession:
 
     def explain(self, sql: str) -> Plan:
         [(explained,)] = self._fetch(_EXPLAIN + sql)
-        return postgres_plan(explained[0])  # type: ignore[index]  # JSON: a list of one plan
+        return postgres_plan(explained[0])
 
     def run(self, sql: str) -> float:
         start = self._clock()
         self._fetch(sql)
         return (self._clock() - start) / 1e6
 
-    def _fetch(self, sql: str) -> list[tuple[object, ...]]:
+    def _fetch(self, sql: str) -> list[tuple[Any, ...]]:
         try:
             return self._connection.execute(sql.encode()).fetchall()
         except psycopg.errors.QueryCanceled:

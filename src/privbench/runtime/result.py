@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from privbench.runtime.session import Clock
+from privbench.runtime.statistics import ColumnStatistics
 
 REAL, AGAIN, RESAMPLE, SYNTHETIC = "real", "again", "resample", "synthetic"
 """The names of the variants of an evaluation."""
@@ -74,6 +75,21 @@ class RuntimeQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeColumn:
+    """What the planner knows of one column, by variant."""
+
+    table: str
+    column: str
+    statistics: Mapping[str, ColumnStatistics]
+
+    def differences(self, variant: str) -> tuple[str, ...]:
+        """What looks different in a variant, in words."""
+        if REAL not in self.statistics or variant not in self.statistics:
+            return ()
+        return self.statistics[REAL].differences(self.statistics[variant])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
     """Everything that was measured of runtimes."""
 
@@ -86,6 +102,8 @@ class Runtime:
     estimate_errors: Mapping[str, float | None]
     """By variant: the factor by which the planner's rows are typically off from those that it met."""
     queries: tuple[RuntimeQuery, ...]
+    columns: tuple[RuntimeColumn, ...] = ()
+    """Empty where a system does not tell."""
     notes: tuple[str, ...] = ()
 
     @property

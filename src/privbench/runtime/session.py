@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from privbench.methods.method import Progress
 from privbench.runtime.plan import Plan
+from privbench.runtime.statistics import Statistics
 from privbench.schema.tables import Schema, Table
 
 
@@ -54,6 +55,8 @@ class Loaded:
     sessions: Mapping[str, Session]
     pages: Mapping[str, Mapping[str, int]]
     """The pages of each table, by variant; empty where a system does not tell."""
+    statistics: Mapping[str, Statistics]
+    """What the planner knows of columns, by variant; likewise."""
     notes: tuple[str, ...] = ()
     """What is not the same for all variants."""
 
