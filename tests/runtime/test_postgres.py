@@ -109,6 +109,7 @@ def test_the_whole_way(pair: tuple[Path, Path, Path], postgres: str) -> None:
     assert result_json(result)["runtime"]["comparisons"]["again"]["same_plans"] == 1
 
 
+@pytest.mark.slow
 def test_a_server_of_our_own(pair: tuple[Path, Path, Path], postgres_server: PostgresServer) -> None:
     real, _, workload = pair
     runtime = of(evaluate(real, real, workload=workload, lambdas=(1,), floor=False, runtime="auto"))
@@ -162,6 +163,7 @@ def test_slow_queries_are_stopped(pair: tuple[Path, Path, Path], tmp_path: Path,
     assert runtime.comparisons == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rights", ["CREATEDB", "CREATE ON DATABASE"])
 def test_the_right_to_make_a_database_or_a_schema_is_enough(
     rights: str, pair: tuple[Path, Path, Path], postgres: str
@@ -209,6 +211,7 @@ def test_a_password_is_never_shown(url: str, pair: tuple[Path, Path, Path]) -> N
     assert refused.value.__suppress_context__
 
 
+@pytest.mark.slow
 def test_a_server_that_goes_away(pair: tuple[Path, Path, Path], postgres_server: PostgresServer) -> None:
     import psycopg
 

@@ -100,7 +100,9 @@ def test_gone_after_an_exception(postgres_server: PostgresServer) -> None:
     assert not _runs(process)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, *(pytest.param(s, marks=pytest.mark.slow) for s in (signal.SIGTERM, signal.SIGINT))]
+)
 def test_gone_after_a_signal(how: signal.Signals, postgres_server: PostgresServer) -> None:
     command = [sys.executable, "-c", HOLD]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:  # noqa: S603
