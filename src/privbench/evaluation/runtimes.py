@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from privbench.evaluation.databases import Database, Side, qualified
+from privbench.evaluation.databases import Database, Positions, Side, qualified
 from privbench.evaluation.floors import MAX_ROWS
 from privbench.evaluation.links import Key, Linked
-from privbench.evaluation.resample import Ownership, Resample, resample, write_resample
+from privbench.evaluation.resample import Links, Owner, Ownership, Resample, resample, write_resample
 from privbench.io.base import BATCH_ROWS
 from privbench.io.names import find_name, quote_sql
 from privbench.methods.method import Progress
@@ -18,6 +18,9 @@ from privbench.runtime.result import AGAIN, REAL, RESAMPLE, SYNTHETIC, Runtime
 from privbench.runtime.session import System, Variant
 from privbench.schema.tables import Schema, Table
 from privbench.workload.query import Statement
+
+_APART = 100
+"""So many free places lie between a row and its copy: some pages, whatever the width of rows."""
 
 
 def measure_runtimes(
@@ -47,22 +50,56 @@ def measure_runtimes(
 def make_resample(database: Database, ownership: Ownership, keys: Mapping[Key, Linked], *, seed: int) -> None:
     """Make the tables of a resample by entity, as the side FLOOR."""
     sizes = {name: loaded.rows for name, loaded in database.tables[Side.REAL].items()}
-    drawn = resample(ownership, sizes, {key: linked.real for key, linked in keys.items()}, seed=seed)
-    write_resample(database, ownership.schema, in_real_order(drawn))
+    links = {key: linked.real for key, linked in keys.items()}
+    drawn = resample(ownership, sizes, links, seed=seed)
+    write_resample(database, ownership.schema, in_real_order(drawn, ownership, sizes, links))
 
 
-def in_real_order(sample: Resample) -> Resample:
-    """The same resample with the rows of every table in the order of the real rows that they copy.
+def in_real_order(sample: Resample, ownership: Ownership, sizes: Mapping[str, int], links: Links) -> Resample:
+    """The same resample with rows where the real ones lie, since where rows lie matters to runtimes.
 
-    Where rows lie matters to runtimes: what is together in the real table is together in its resample.
+    Rows that lie in the order of their owners do so again. Of other tables, the first copy of a row keeps its place and
+    further copies take the places of rows that were not drawn: side by side they would share pages as no real rows do.
     """
-    orders = {table: np.argsort(rows, kind="stable") for table, rows in sample.rows.items()}
-    places = {table: np.argsort(order) for table, order in orders.items()}
-    links = {}
-    for (table, key), parents in sample.links.items():
-        moved = np.append(places[key.table], -1)[parents]  # -1, no parent, is the last
-        links[table, key] = moved[orders[table]]
-    return Resample(rows={table: rows[orders[table]] for table, rows in sample.rows.items()}, links=links)
+    orders: dict[str, Positions] = {}
+    places: dict[str, Positions] = {}
+    for table in (*(t for t in sample.rows if t not in ownership.owners), *ownership.owners):
+        if table not in sample.rows:
+            continue
+        rows, owner = sample.rows[table], ownership.owners.get(table)
+        if owner is not None and owner.table in places and _in_order(links.get((table, owner.key)), owner):
+            orders[table] = np.lexsort((rows, places[owner.table][sample.links[table, owner.key]]))
+        else:
+            orders[table] = np.argsort(spread_copies(rows, sizes[table]), kind="stable")
+        places[table] = np.argsort(orders[table])
+    moved = {
+        (table, key): np.append(places[key.table], -1)[parents][orders[table]]  # -1, no parent, is the last
+        for (table, key), parents in sample.links.items()
+    }
+    return Resample(rows={table: rows[orders[table]] for table, rows in sample.rows.items()}, links=moved)
+
+
+def spread_copies(rows: Positions, size: int) -> Positions:
+    """A place for each row of a resample: its own, or for a further copy that of some row nearby that was not drawn.
+
+    >>> spread_copies(np.array([0, 3, 0, 2]), 4)
+    array([0, 3, 1, 2])
+    """
+    free = np.setdiff1d(np.arange(size), rows)
+    if not len(free):
+        return rows
+    order = np.argsort(rows, kind="stable")
+    ranks = np.empty(len(rows), np.int64)
+    ranks[order] = np.arange(len(rows)) - np.searchsorted(rows[order], rows[order])
+    nearby = (rows * len(free) // size + ranks * _APART) % len(free)
+    return np.where(ranks == 0, rows, free[nearby])
+
+
+def _in_order(parents: Positions | None, owner: Owner) -> bool:
+    """Whether all rows have an owner and lie in the order of their owners."""
+    if parents is None or owner.lookup or not len(parents):
+        return False
+    return bool(parents.min() >= 0 and (np.diff(parents) >= 0).all())
 
 
 def loaded_schema(database: Database) -> Schema:
