@@ -1,5 +1,6 @@
 """Runtimes on a real PostgreSQL: the same databases have the same plans, failures are told, nothing is left behind."""
 
+import sys
 import threading
 import time
 from pathlib import Path
@@ -10,7 +11,6 @@ import pytest
 from privbench.errors import ServerError, SpecError
 from privbench.evaluation.evaluate import evaluate
 from privbench.evaluation.result import Result, result_json
-from privbench.runtime.postgres import PostgresSystem
 from privbench.runtime.result import AGAIN, RESAMPLE, SYNTHETIC, Runtime
 from privbench.runtime.session import Clock
 from privbench.servers.postgres import PostgresServer
@@ -184,6 +184,8 @@ def test_the_right_to_make_a_database_or_a_schema_is_enough(
 
 
 def test_no_rights_at_all(pair: tuple[Path, Path, Path], postgres: str) -> None:
+    from privbench.runtime.postgres import PostgresSystem
+
     do(postgres, "CREATE ROLE poor LOGIN")
     try:
         with pytest.raises(ServerError, match="neither a database nor a schema"):
@@ -203,10 +205,12 @@ def test_no_rights_at_all(pair: tuple[Path, Path, Path], postgres: str) -> None:
 )
 def test_a_password_is_never_shown(url: str, pair: tuple[Path, Path, Path]) -> None:
     pytest.importorskip("psycopg")
+    from privbench.runtime.postgres import PostgresSystem
+
     real, synthetic, workload = pair
     with pytest.raises(ServerError) as refused:
         evaluate(real, synthetic, workload=workload, runtime=url)
-    told = "".join(str(error) for error in (refused.value, refused.value.__cause__))
+    told = "".join(str(error) for error in (refused.value, refused.value.__cause__, PostgresSystem(url=url)))
     assert "s3cr" not in told
     assert refused.value.__suppress_context__
 
@@ -251,6 +255,15 @@ def test_what_cannot_be_measured(pair: tuple[Path, Path, Path]) -> None:
         evaluate(real, synthetic, runtime="auto")
     with pytest.raises(SpecError, match="auto"):
         evaluate(real, synthetic, workload=workload, runtime="oracle://x:s3cr@y/z")
+
+
+def test_a_missing_client_is_told(pair: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    real, synthetic, workload = pair
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    for name in ("load", "postgres"):
+        monkeypatch.delitem(sys.modules, f"privbench.runtime.{name}", raising=False)
+    with pytest.raises(ServerError, match=r"privbench\[postgres\]"):
+        evaluate(real, synthetic, workload=workload, runtime="auto")
 
 
 def test_duckdb(pair: tuple[Path, Path, Path]) -> None:

@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -44,7 +44,7 @@ _CONNECT_SECONDS = 15
 class PostgresSystem:
     """PostgreSQL at a URL; None for a server of our own."""
 
-    url: str | None = None
+    url: str | None = field(default=None, repr=False)  # it may hold a password
 
     def check(self) -> None:
         """Raise ServerError if there is no server, or nothing can be made there."""
