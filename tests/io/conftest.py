@@ -1,6 +1,8 @@
 """A made database with the awkward shapes: composite and self references, a cycle, every type, odd names."""
 
 import datetime as dt
+import gzip
+import zipfile
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 
 from privbench.io.base import Format, Source, arrow_schema
 from privbench.io.ddl import parse_ddl
+from privbench.io.memory import Tables
 from privbench.io.open import open_source
 from privbench.io.render import Dialect, render_ddl
 from privbench.io.sinks import open_sink
@@ -88,11 +91,38 @@ def write_bundle(schema: Schema, rows: Rows, tmp_path: Path) -> Callable[[Format
     return write
 
 
-@pytest.fixture(params=[f.value for f in Format])
-def source(request: pytest.FixtureRequest, write_bundle: Callable[[Format], Path]) -> Source:
+PACKED = ("csv.gz", "csv.zip")
+IN_MEMORY = ("arrow", "pandas", "polars")
+
+
+@pytest.fixture(params=[*(f.value for f in Format), *PACKED, *IN_MEMORY])
+def source(request: pytest.FixtureRequest, write_bundle: Callable[[Format], Path], rows: Rows) -> Source:
     """Every kind of source, over the same rows."""
+    if request.param in IN_MEMORY:
+        return open_source(Tables({name: _frame(table, request.param) for name, table in rows.items()}, schema=DDL))
+    if request.param in PACKED:
+        return open_source(_packed(write_bundle(Format.CSV), request.param))
     to = Format(request.param)
     bundle = write_bundle(to)
     if to in (Format.DUCKDB, Format.SQLITE):
         return open_source(bundle / "data" / to.database)
     return open_source(bundle)
+
+
+def _frame(table: pa.Table, library: str) -> object:
+    if library == "pandas":
+        return table.to_pandas(types_mapper=pytest.importorskip("pandas").ArrowDtype)
+    return pytest.importorskip("polars").from_arrow(table) if library == "polars" else table
+
+
+def _packed(bundle: Path, suffix: str) -> Path:
+    """The bundle with each of its CSV files packed."""
+    for path in (bundle / "data").iterdir():
+        packed = path.with_name(f"{path.stem}.{suffix}")
+        if suffix == "csv.gz":
+            packed.write_bytes(gzip.compress(path.read_bytes()))
+        else:
+            with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.write(path, path.name)
+        path.unlink()
+    return bundle

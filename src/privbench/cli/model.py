@@ -53,8 +53,8 @@ def generate(model: Path, out: Path, scale: float, seed: int | None, format_: st
     check_target(out, force=force)
     loaded = privbench.load_model(model)
     with progress_line(quiet=as_json) as progress:
-        rows = privbench.generate(loaded, out, scale=scale, seed=seed, format=format_, force=force, progress=progress)
-    show_bundle(out, loaded, rows, scale=scale, as_json=as_json)
+        made = privbench.generate(loaded, out, scale=scale, seed=seed, format=format_, force=force, progress=progress)
+    show_bundle(out, loaded, made.rows, scale=scale, as_json=as_json)
 
 
 @click.command()
@@ -201,10 +201,11 @@ def _show_spec(model: "Model", *, as_json: bool) -> None:
 def _show_tree(model: "Model", table: str, *, as_json: bool) -> None:
     """Print the network of a table."""
     from privbench.errors import SpecError
-    from privbench.schema.choices import closest
+    from privbench.schema.choices import closest, spelled_like
     from privbench.spn.draw import tree_text
     from privbench.spn.feature_names import COMPONENT, shown
 
+    table = spelled_like(table, model.tables, option="--tree")
     if table not in model.tables:
         raise SpecError(f"--tree {table}: the model has no network of it. {closest(table, model.tables)}")
     labels = {column: codec.labels() for column, codec in model.codecs[table].items()}

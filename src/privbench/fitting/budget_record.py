@@ -24,6 +24,8 @@ from pydantic import Field, StrictBool, ValidationError
 
 from privbench.errors import BudgetError, SpecError, TargetError
 from privbench.fitting.promise import Number, parse_epsilon
+from privbench.io.given import Given, path_of, source_of
+from privbench.io.memory import Tables
 from privbench.schema.release import Digest, Release, release_of
 from privbench.schema.tables import Schema
 from privbench.schema.unit import Neighbours
@@ -87,7 +89,7 @@ class BudgetRecord:
     damaged: tuple[int, ...]
 
 
-def budget(source: Path | str | None = None) -> BudgetRecord:
+def budget(source: Given | None = None) -> BudgetRecord:
     """Read what was spent on each source, or on one.
 
     Example::
@@ -116,7 +118,7 @@ def parse_limit(limit: Number | None) -> Fraction | None:
         raise SpecError(f"the budget limit is {limit}: it must be a number above 0, such as 10.") from None
 
 
-def check_limit(source: Path | str, *, epsilon: Fraction, neighbours: Neighbours, limit: Fraction | None) -> None:
+def check_limit(source: Given, *, epsilon: Fraction, neighbours: Neighbours, limit: Fraction | None) -> None:
     """Refuse to spend epsilon on a source if that and its recorded releases add up to more than the limit.
 
     Where releases have different neighbours, those for adding or removing an entity count twice, since replacing
@@ -128,7 +130,7 @@ def check_limit(source: Path | str, *, epsilon: Fraction, neighbours: Neighbours
 
 
 def check_planned(
-    source: Path | str, epsilons: Iterable[Number], *, times: int, neighbours: Neighbours, limit: Number | None
+    source: Given, epsilons: Iterable[Number], *, times: int, neighbours: Neighbours, limit: Number | None
 ) -> None:
     """Refuse to spend each of several epsilons a number of times, like `check_limit`."""
     total = times * sum((parse_epsilon(epsilon) for epsilon in epsilons), Fraction(0))
@@ -165,7 +167,7 @@ class Account:
             _write(handle, (b"\n" if torn else b"") + line.encode() + b"\n")
 
 
-def open_account(source: Path | str, schema: Schema, *, limit: Fraction | None = None) -> Account:
+def open_account(source: Given, schema: Schema, *, limit: Fraction | None = None) -> Account:
     """Name a source as the record does. Raises TargetError if the record could not be written later."""
     path = record_path()
     with _locked(path):
@@ -299,8 +301,14 @@ def _make_salt(path: Path) -> bytes:
     return salt
 
 
-def _location_hash(salt: bytes, location: Path | str) -> str:
-    return _keyed_hash(salt, ["location", _normalised(location)])
+def _location_hash(salt: bytes, source: Given) -> str:
+    """Tables in memory have no place: those with the same names of tables and columns count as one source."""
+    located = source_of(source)
+    if isinstance(located, Tables):
+        return _keyed_hash(
+            salt, ["memory", sorted([name, sorted(columns)] for name, columns in located.columns().items())]
+        )
+    return _keyed_hash(salt, ["location", _normalised(path_of(located) or "")])
 
 
 def _normalised(location: Path | str) -> str:

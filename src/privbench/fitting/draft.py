@@ -7,9 +7,9 @@ holds in the data is then written down, too, and marked in the same way (decisio
 codec are left out, as `drop: true` in the spec.
 """
 
+import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,13 +29,14 @@ from privbench.fitting.find_numbering import find_numbering
 from privbench.fitting.lists import SourceWithLists
 from privbench.fitting.tables_in_sql import TablesInSql
 from privbench.io.base import Source, read_whole
+from privbench.io.given import Given, csv_options, path_of, source_of
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
 from privbench.methods.registry import DEFAULT
-from privbench.model.arguments import check_lists
+from privbench.model.arguments import check_lists, member_of
 from privbench.rules.evaluate import Evaluator
 from privbench.rules.row_rules import why_not
-from privbench.schema.choices import closest, flag, leave_out
+from privbench.schema.choices import Choices, closest, flag, leave_out
 from privbench.schema.computed import ComputedOrigin
 from privbench.schema.domain import Domain, Origin, Text
 from privbench.schema.expression import ColumnName, Expression
@@ -56,22 +57,30 @@ def _untold(_place: Place, _note: str) -> None:
 
 
 def draft(
-    source: Path | str,
+    source: Given,
     *,
     unit: str | None = None,
+    schema: str | os.PathLike[str] | None = None,
+    null: Collection[str] = (),
+    delimiter: str | None = None,
     domains: str = PRIVATE,
-    neighbours: Neighbours = Neighbours.REPLACE,
+    neighbours: Neighbours | str = Neighbours.REPLACE,
     public: Collection[str] = (),
     drop: Collection[str] = (),
     drop_columns: Collection[Place] = (),
     owners: Mapping[str, tuple[str, ...]] | None = None,
     lookups: Mapping[str, str] | None = None,
-    orphans: Orphans = Orphans.ERROR,
+    orphans: Orphans | str = Orphans.ERROR,
     find: bool = True,
     tell: Tell = _untold,
     progress: Progress = silent,
 ) -> Spec:
     """Draft a spec. Raises SpecError where the unit, an owner key or a table's role has to be named.
+
+    `source` is where a database is, or a dict with its tables by name: DataFrames of pandas or Polars, or Arrow
+    tables. For these `schema` has the CREATE TABLE statements, as text or as a path; without it there are no keys.
+    `null` lists the texts that mean NULL in CSV files, beside the empty field, `delimiter` is what stands between
+    their columns; the spec keeps both. Names of tables and columns match without regard to case, if only one does.
 
     `domains` says where domains come from that the schema does not give: "private" leaves them to `fit`, which finds
     them with budget; "data" reads them from the data. `public` and `drop` are lists of tables, `drop_columns` columns,
@@ -88,14 +97,20 @@ def draft(
     check_lists(
         public=public, drop=drop, **{f"owners of {table}": columns for table, columns in (owners or {}).items()}
     )
+    neighbours, orphans = member_of(Neighbours, neighbours), member_of(Orphans, orphans)
     if domains not in DOMAINS:
         raise SpecError(f"domains {domains!r}: they can be found with budget (`private`) or read from the `data`.")
-    with open_source(source) as opened:
-        schema = opened.schema()
-        places = {*_named(schema, drop_columns), *_without_codec(schema, drop)}
-        schema = _with_computable(schema, places, public)
-        kept = leave_out(schema.tables, columns=places)
-        kept = with_implied(kept, public=[*public, *drop, *(lookups or {})], owners=owners or {})
+    located = source_of(source, schema=schema, null=null, delimiter=delimiter)
+    with open_source(located) as opened:
+        stored = opened.schema()
+        chosen = Choices(
+            unit=unit, public=public, drop=drop, drop_columns=drop_columns, owners=owners or {}, lookups=lookups or {}
+        ).spelled(stored)
+        unit, public, drop, owners, lookups = chosen.unit, chosen.public, chosen.drop, chosen.owners, chosen.lookups
+        places = {*_named(stored, chosen.drop_columns), *_without_codec(stored, drop)}
+        stored = _with_computable(stored, places, public)
+        kept = leave_out(stored.tables, columns=places)
+        kept = with_implied(kept, public=[*public, *drop, *lookups], owners=owners)
 
         def protected(schema: Schema, owners: Mapping[str, tuple[str, ...]]) -> Protection:
             return protect(
@@ -104,17 +119,17 @@ def draft(
                 neighbours=neighbours,
                 owners=owners,
                 public=public,
-                lookups=lookups or {},
+                lookups=lookups,
                 drop=drop,
             )
 
-        protection = protected(kept, owners or {})
+        protection = protected(kept, owners)
         found = FoundInside()
         lists: tuple[FoundList, ...] = ()
         if domains == DATA and find:
-            declared = list(owners or {})
+            declared = list(owners)
             found = find_inside(opened, protection, declared=declared)
-            kept, owners = with_inside(kept, found.keys), {**(owners or {}), **found.owners}
+            kept, owners = with_inside(kept, found.keys), {**owners, **found.owners}
             protection = protected(kept, owners)
             if neighbours is Neighbours.REPLACE and orphans is Orphans.ERROR:
                 lists = find_lists(opened, protection, declared=declared)
@@ -129,7 +144,7 @@ def draft(
         )
         tables = {}
         every = [
-            next((t for t in schema.tables if t.name == kept_table.name), kept_table) for kept_table in kept.tables
+            next((t for t in stored.tables if t.name == kept_table.name), kept_table) for kept_table in kept.tables
         ]
         for at, table in enumerate(every):
             progress(f"drafting {table.name}", at, len(every))
@@ -144,7 +159,8 @@ def draft(
                 tables = with_relative(with_rows, protection, tables, entities=look.entities, tell=tell)
                 tables = with_bounds(sql, protection, tables)
     return Spec(
-        source=str(source),
+        source=path_of(located),
+        csv=csv_options(located),
         unit=protection.entity,
         neighbours=neighbours,
         orphans=orphans,
@@ -158,8 +174,9 @@ def _refuse_guesses(protection: Protection) -> None:
     private = [protection.schema.table(name) for name in protection.order]
     if guessed := [table.name for table in private if any(column.guessed for column in table.columns)]:
         raise SpecError(
-            f"{', '.join(guessed)}: the types of a CSV file are guessed from its values, which are private. Put a "
-            "schema.sql with CREATE TABLE statements beside it, or say `--domains data` and review the types, too."
+            f"{', '.join(guessed)}: the types of a CSV file, and of columns of Python objects, are guessed from their "
+            "values, which are private. Put a schema.sql with CREATE TABLE statements beside the file (in Python, give "
+            "`schema`), or say `--domains data` and review the types, too."
         )
 
 

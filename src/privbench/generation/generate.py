@@ -48,10 +48,6 @@ def generate(
     """Write a bundle from a model or a model file; returns the rows of each table. Costs no privacy.
 
     `scale` multiplies the rows of private tables; public tables do not scale. Without a seed one is chosen.
-
-    Example::
-
-        rows = privbench.generate("shop.model", "bundle", scale=10, seed=7, format="duckdb")
     """
     check_request(scale, seed)
     check_target(Path(out), force=force)

@@ -12,6 +12,8 @@ from privbench.errors import DataError
 from privbench.schema.tables import Table
 from privbench.schema.types import Kind, SqlType
 
+_NULLS = frozenset({"na", "n/a", "nan", "null", "none", "nil", "\\n", "?", "-", "."})
+"""What people write for NULL in CSV files, without case."""
 CAST_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
 
@@ -33,16 +35,20 @@ def cast_column(array: pa.Array, to: SqlType, where: str) -> pa.Array:
 def misfit(where: str, value: object, to: SqlType) -> DataError:
     """Say that a value does not fit its column."""
     shown = repr(value) if len(repr(value)) <= 60 else repr(value)[:57] + "..."
+    is_null = isinstance(value, str) and value.casefold() in _NULLS
+    hint = f" If it means NULL in a CSV file, say `--null {value}`." if is_null else ""
     return DataError(
         f"{where}: {shown} is not a value of type {to.sql}. Correct the value, or declare a type that holds it "
-        "(VARCHAR holds any) in schema.sql or under the column in the spec."
+        f"(VARCHAR holds any) in schema.sql or under the column in the spec.{hint}"
     )
 
 
 def cast_array(array: pa.Array, to: SqlType) -> pa.Array:
     """Cast one array, losing nothing; raises one of CAST_ERRORS."""
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        array = _decoded(array)
+    if pa.types.is_string_view(array.type):  # of which Arrow casts hardly any
+        array = array.cast(pa.string())
     if array.type == to.arrow:
         return array
     textual = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
@@ -56,6 +62,13 @@ def cast_array(array: pa.Array, to: SqlType) -> pa.Array:
     if not textual and to.kind in (Kind.BOOLEAN, Kind.DATE):
         _check_same(array, result)
     return result
+
+
+def _decoded(array: pa.Array) -> pa.Array:
+    """The values of a dictionary array; Arrow itself decodes no dictionary of string views."""
+    if pa.types.is_string_view(array.type.value_type):
+        return array.dictionary.cast(pa.large_string()).take(array.indices)
+    return array.dictionary_decode()
 
 
 def first_misfit(array: pa.Array, cast: Callable[[pa.Array], pa.Array]) -> object:

@@ -19,10 +19,12 @@ from pydantic_core import PydanticCustomError
 from privbench.errors import SpecError, TargetError
 from privbench.schema.choices import closest, leave_out
 from privbench.schema.computed import ComputedOrigin, check_computed
+from privbench.schema.csv_options import CsvOptions
 from privbench.schema.determined import Pairs, check_determined
 from privbench.schema.domain import Domain, Origin, Scalar, domain_json, implied_by_type, never_repeats
 from privbench.schema.expression import ColumnName, Expression
 from privbench.schema.lists import check_lists, lists_of
+from privbench.schema.notebook import page
 from privbench.schema.pairs import check_pairs, without_list
 from privbench.schema.relative import check_relative
 from privbench.schema.release import MOST_RELEASES, Release, release_of
@@ -40,7 +42,7 @@ from privbench.schema.table_spec import (
 )
 from privbench.schema.tables import Place, Schema, Table
 from privbench.schema.unit import Neighbours, Protection, Role, protect
-from privbench.schema.yaml_file import MAX_BYTES, Plain, YamlError, entry, parse_yaml
+from privbench.schema.yaml_file import MAX_BYTES, Plain, YamlError, entry, inline, parse_yaml
 
 __all__ = [
     "ColumnSpec",
@@ -56,6 +58,8 @@ __all__ = [
 ]
 
 MOST_TABLES = 10_000
+MOST_SHOWN = 60
+"""Characters of a domain that a notebook shows."""
 _FROM_DATA = "taken from the data: by keeping it you declare it public"
 _RULES_FROM_DATA = "rules `from: data` are taken from the data: by keeping one you declare it public"
 
@@ -79,6 +83,7 @@ class Spec(Words):
 
     version: Literal[1] = 1
     source: Name | None = None
+    csv: CsvOptions | None = None
     unit: Name | None = None
     neighbours: Neighbours = Neighbours.REPLACE
     sizes: Sizes = Sizes.MEASURED
@@ -94,6 +99,22 @@ class Spec(Words):
             text = "; ".join(f"{'.'.join(map(str, path))}: {message}" for path, message in mistakes)
             raise PydanticCustomError(NAMES, "{text}", {"text": text, "mistakes": mistakes})
         return self
+
+    def __repr__(self) -> str:
+        kept = [name for name, table in self.tables.items() if not table.drop]
+        return f"<Spec: unit {self.unit}, tables {', '.join(kept)}>"
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, column, words.type, *_shown_domain(table, words))
+            for name, table in self.tables.items()
+            if not table.drop
+            for column, words in table.columns.items()
+        ]
+        notes = [f"Unit {self.unit}. All that stands here is published: review it. `write_spec` writes it to a file."]
+        return page("Spec", ["table", "column", "type", "domain", "from"], rows, notes=notes)
 
     def schema(self) -> Schema:  # type: ignore[override]
         """Make the schema without dropped tables and columns and the keys into them."""
@@ -329,7 +350,7 @@ class Spec(Words):
         """Make the spec that may be published: without the source, what is dropped, and domains that nothing uses."""
         protection = self.protection()
         tables = {t.name: self._published_table(protection, t) for t in protection.schema.tables}
-        return self.model_copy(update={"source": None, "unit": protection.entity, "tables": tables})
+        return self.model_copy(update={"source": None, "csv": None, "unit": protection.entity, "tables": tables})
 
     def _published_table(self, protection: Protection, table: Table) -> TableSpec:
         used = set() if protection.roles[table.name] is Role.PUBLIC else {c.name for c in table.columns}
@@ -397,6 +418,16 @@ class Spec(Words):
                 f"{', '.join(repeating)}: a UNIQUE column must not repeat a value. Give it `domain: {{serial: true}}` "
                 "(numbers) or `{text: [..]}` without `distinct`, or take it out of `unique` and `indexes`."
             )
+
+
+def _shown_domain(table: TableSpec, column: ColumnSpec) -> tuple[str, str]:
+    """The domain of a column and where it is from, for a notebook."""
+    if table.public or column.drop:
+        return "", "public" if table.public else "dropped"
+    if column.domain is None:
+        return "", "to be found with budget" if column.origin is Origin.PRIVATE else ""
+    text = inline(domain_json(column.domain))
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..", column.origin.value
 
 
 def _without_list(member: TableSpec, name: str, of: TableSpec) -> TableSpec:

@@ -54,6 +54,15 @@ def test_few_owners_with_rows_keep_about_their_rows(share: float, most: int) -> 
     assert np.median(np.abs(errors)) < 0.25
 
 
+def test_owners_of_two_kinds_keep_their_rows() -> None:
+    """Few of the first kind have just three rows, which noise hides; that hides nothing of the second kind."""
+    rng = np.random.default_rng(0)
+    fanouts = np.where(rng.random(OWNERS) < 0.7, rng.geometric(0.5, OWNERS), rng.integers(180, 350, OWNERS))
+    fanouts[(fanouts == 3) & (rng.random(OWNERS) < 0.9)] = 4
+    errors = [_rows_off_by(fanouts, seed) for seed in range(20)]
+    assert np.max(np.abs(errors)) < 0.1
+
+
 def test_hardly_any_rows_stay_few() -> None:
     fanouts = (np.arange(OWNERS) < 40).astype(np.int64)
     rows = [fanouts.mean() * OWNERS * (1 + _rows_off_by(fanouts, seed)) for seed in range(20)]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from privbench.methods.tree import hub
 from privbench.methods.tree.hub import (
+    HUB_SHARE,
     KEYS_PART,
     LEAST_CODE,
     NO_HUB,
@@ -23,6 +24,7 @@ from privbench.methods.tree.hub import (
     fit_hub,
     fit_references,
     hub_place,
+    hub_share,
     is_reference,
     linked_places,
     measure_hub,
@@ -107,6 +109,21 @@ def test_a_hub_pays_where_rows_are_referenced_or_few_own_most() -> None:
     assert pays(*fanout_known(uneven), OWN)
     assert not pays(*fanout_known(even), OWN)
     assert pays(*fanout_known(even), (*OWN, IN_DEGREE))
+
+
+@pytest.mark.parametrize(("owners", "paid"), [(200.0, False), (20_000.0, True)])
+def test_a_small_uneven_table_beside_a_large_even_one_pays_no_hub(owners: float, paid: bool) -> None:
+    uneven = coupled().cells(FANOUT).sum(axis=0)
+    uneven[1:] *= owners / uneven[1:].sum()
+    uneven[0] = 80_000 - owners
+    even = np.where(np.arange(FANOUT.size) < 8, 10_000.0, 0.0)
+    found = [single(FANOUT, uneven, epsilon=10.0), single(replace(FANOUT, name="seasons"), even, epsilon=10.0)]
+    assert pays(found, estimate(found, entities=80_000.0, means={}), OWN) is paid
+
+
+def test_tables_of_the_hub_have_no_less_noise_than_columns() -> None:
+    assert hub_share(OWN, (), measured=10, single_share=0.5) == Fraction(1, 2) / (10 + Fraction(1, 2))
+    assert hub_share(OWN, (IN_DEGREE,) * 3, measured=2, single_share=1.0) == HUB_SHARE
 
 
 def test_a_fanout_that_noise_hides_is_not_uneven() -> None:

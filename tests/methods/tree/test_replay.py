@@ -16,7 +16,7 @@ from privbench.privacy.facts import Facts, PossiblePairs, PublicCounts
 from privbench.privacy.queries import ENTITY_WEIGHT, Histogram
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import Neighbours
-from privbench.spn.feature_names import null_column, owner_column, public_column
+from privbench.spn.feature_names import own_column, owner_column, public_column
 
 from ..made import PERSONS, database, facts
 from .runs import DELTA, WEIRD, facts_for, released, run, vault_of
@@ -31,7 +31,7 @@ ORDERED = tuple(
     )
 )
 """As if rules said that an income is not below the age, nor a visit's cost below its owner's."""
-NAMED = {"person": (("age", "income"),), "visit": (("kind", null_column("visit.guest")), ("cost", owner_column("age")))}
+NAMED = {"person": (("age", "income"),), "visit": (("kind", own_column("visit.guest")), ("cost", owner_column("age")))}
 """Pairs of columns that a spec may name."""
 
 

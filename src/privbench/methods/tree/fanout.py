@@ -22,6 +22,8 @@ Floats = NDArray[np.float64]
 SIGNIFICANT = 5.0
 """A stretch of the tail stands out if each of its bins has on average this many noise scales: the widest alone decides
 the density of a stretch, and its noise is worth many rows."""
+SURELY = 10.0
+"""So many noise scales show that a stretch is no noise, though one before it does not stand out."""
 APART = 3.0
 """A clear bin that is farther from a falling density than this many noise scales stays as it is: rows may come in
 batches, or owners be of two kinds."""
@@ -82,17 +84,20 @@ def _falling(noisy: Floats, noise: Noise, edges: Edges) -> tuple[Floats, int]:
     mode = 1 + int(np.argmax(noisy[1:] / widths[1:]))
     density, pools = _pool_falling(noisy[mode:] / widths[mode:], widths[mode:] ** 2)
     kept[mode:] = density * widths[mode:]
-    tail = len(noisy)
-    for pool in range(int(pools.max()) + 1):
-        places = np.flatnonzero(pools == pool)
-        if kept[mode + places].sum() < SIGNIFICANT * noise.scale * len(places):
-            tail = mode + int(places[0])
-            break
+    tail = mode + _hidden_from(kept[mode:], pools, noise)
     kept[:mode] = np.maximum(kept[:mode], 0.1 * noise.scale)
     apart = np.abs(noisy - kept) > APART * noise.scale
     apart[tail:] = False
     kept[apart] = np.maximum(noisy[apart], 0.1 * noise.scale)
     return np.maximum(kept, 0.0), 1 if tail == mode else tail
+
+
+def _hidden_from(kept: Floats, pools: NDArray[np.int64], noise: Noise) -> int:
+    """The first bin of the first stretch that does not stand out, with no stretch beyond it that surely does."""
+    scales = np.bincount(pools, weights=kept) / (noise.scale * np.bincount(pools))
+    sure = int(np.flatnonzero(scales >= SURELY).max(initial=-1))
+    hidden = np.flatnonzero(scales[sure + 1 :] < SIGNIFICANT)
+    return int(np.searchsorted(pools, sure + 1 + hidden[0])) if len(hidden) else len(kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

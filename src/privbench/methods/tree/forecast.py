@@ -13,10 +13,11 @@ from privbench.errors import BudgetError
 from privbench.methods.forecast import ColumnForecast, Forecast, Outlook, PairForecast, PlanInput, TableForecast
 from privbench.methods.tree.entities import COUNT_SHARE
 from privbench.methods.tree.hub import (
-    HUB_SHARE,
     beside_references,
     fanouts_first,
     hub_place,
+    hub_share,
+    is_reference,
     is_referenced,
     without_hub,
 )
@@ -183,7 +184,11 @@ def _parts(plan: PlannedTable, amount: Fraction, *, paired: bool) -> list[tuple[
         return list(zip(own, divided(amount, column_parts(own, paired=paired)), strict=True))
     fanouts, spent = fanouts_first(plan.own, amount, paired=paired)
     rest = tuple(feature for feature in beside_references(plan.own) if feature not in fanouts)
-    left = (plan.amount - spent) * (1 - HUB_SHARE) * (amount / plan.amount)
+    references = [feature for feature in plan.own if is_reference(feature)]
+    share = hub_share(
+        beside_references(plan.own), references, measured=len(rest), single_share=plan.settings.single_share
+    )
+    left = (plan.amount - spent) * (1 - share) * (amount / plan.amount)
     parts = [*divided(spent, column_parts(fanouts, paired=paired)), *divided(left, column_parts(rest, paired=paired))]
     return list(zip((*fanouts, *rest), parts, strict=True))
 

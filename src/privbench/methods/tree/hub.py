@@ -28,7 +28,7 @@ from privbench.spn.fanouts import bin_means
 Floats = NDArray[np.float64]
 
 HUB_SHARE = Fraction(3, 10)
-"""Share of a table's budget, after its fanouts, for tables of the hub with each fanout and in-degree."""
+"""The largest share of a table's budget, after its fanouts, for tables of the hub with each fanout and in-degree."""
 KEYS_PART = Fraction(1, 40)
 """Of that, what counts the entities that have a key, for each reference."""
 MOST_KEYS_PART = Fraction(1, 4)
@@ -38,7 +38,9 @@ FEWEST_KEYS = 1.0
 LEAST_BIN = 1.5
 """The last bin of a column in such a table has at least this many standard deviations of its noise."""
 UNEVEN = 8.0
-"""A hub pays if the mean square of a fanout, over all rows that have any, is this many times the square of its mean."""
+"""A fanout is uneven if its mean square, over all rows that have any, is this many times the square of its mean."""
+UNEVEN_ROWS = 0.25
+"""Without references a hub pays if tables with uneven fanouts have at least this share of the rows that are owned."""
 CLEAR_FANOUT = 20.0
 """A fanout counts as uneven only if so many noise scales of entities have any row."""
 LEAST_CODE = 0.7
@@ -117,21 +119,33 @@ def is_referenced(own: Sequence[Feature]) -> bool:
 
 
 def pays(fanouts: Sequence[Single], singles: Singles, own: Sequence[Feature]) -> bool:
-    """Whether the table is referenced, or the rows of few owners outweigh those of all others."""
+    """Whether the table is referenced, or rows of few owners outweigh those of all others in much of what it owns."""
     if is_referenced(own):
         return True
-    return any(
-        _unevenness(single, counts, singles.exponents[single.feature.name]) >= UNEVEN
-        for single, counts in zip(fanouts, singles.counts, strict=True)
-    )
+    rows, uneven = 0.0, 0.0
+    for single, counts in zip(fanouts, singles.counts, strict=True):
+        means = bin_means(edges_of(single.feature), singles.exponents[single.feature.name])
+        rows += float(counts @ means)
+        if _unevenness(single, counts, means) >= UNEVEN:
+            uneven += float(counts @ means)
+    return uneven > 0 and uneven >= UNEVEN_ROWS * rows
 
 
-def _unevenness(single: Single, counts: Floats, exponent: float) -> float:
+def _unevenness(single: Single, counts: Floats, means: Floats) -> float:
     some = counts[1:].sum()
-    if not isinstance(single.feature.source, Fanout) or some <= CLEAR_FANOUT * single.pooled_noise.scale:
+    if some <= CLEAR_FANOUT * single.pooled_noise.scale:
         return 0.0
-    means = bin_means(single.feature.source.edges, exponent)
     return float(counts @ means**2 * some) / max(float(counts @ means), 1e-9) ** 2
+
+
+def hub_share(own: Sequence[Feature], references: Sequence[Feature], *, measured: int, single_share: float) -> Fraction:
+    """The share of a table's budget for tables of the hub: their noise is no less than that of single columns.
+
+    So many of these are measured, for that share of what is left.
+    """
+    tables = [*(own[place] for place in linked_places(own)), *references]
+    moved = sum(feature.sensitivity_factor for feature in tables) * Fraction(single_share)
+    return min(HUB_SHARE, moved / (moved + max(measured, 1)))
 
 
 def measure_hub(
@@ -166,7 +180,7 @@ def _mean_keys(table: WeighedTable, feature: Feature, references: References, am
     """Of each entity that has a key one is counted: so many keys for each row."""
     if feature.in_degree is None:
         raise ValueError(f"{feature.name}: counts no keys of other entities")
-    counted = table.entities_with_key(feature.in_degree.link, amount)
+    counted = table.entities_with_key(feature.in_degree, amount)
     keys = max(counted.total, FEWEST_KEYS)
     noise = float(np.sqrt(counted.noise.variance)) / keys
     return MeanKeys(mean=keys / max(references.rows, 1.0), error=math.hypot(noise, references.error))

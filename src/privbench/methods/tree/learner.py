@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from privbench.methods.tree.coarse import bin_masses, coarse_axis
 from privbench.methods.tree.hub import (
-    HUB_SHARE,
     HubTables,
     Linked,
     References,
@@ -23,6 +22,7 @@ from privbench.methods.tree.hub import (
     fit_hub,
     fit_references,
     hub_place,
+    hub_share,
     is_reference,
     measure_hub,
     pays,
@@ -98,7 +98,9 @@ def learn_table(table: WeighedTable, task: Task, *, amount: Fraction) -> LearntT
     ones, hubs = amount * Fraction(plan.single_share) - spent, Fraction(0)
     amount -= spent
     if hub_place(task.own) is not None:
-        hubs = amount * HUB_SHARE
+        rest = len(task.own) - len(before)
+        share = hub_share(task.own, task.references.features, measured=rest, single_share=plan.single_share)
+        hubs = amount * share
         amount -= hubs
         ones = amount * Fraction(plan.single_share)
     measured = _measure_rest(table, task, before, amount=ones)

@@ -183,10 +183,12 @@ def plan_database(
 
 
 def total_amounts(facts: Facts, *, budget: Fraction) -> dict[str, Fraction]:
-    """What may count the rows of each owned table, where that is private and an owner may have several."""
-    tables = [
-        t for t in facts.tables if (link := facts.owner_link(t)) and not link.unique and facts.tables[t].rows is None
-    ]
+    """What may count the rows of each owned table, where that is private and its owners do not tell it anyway.
+
+    Of entities that have at most one row the share that has one tells; of other owners it is that of entities.
+    """
+    owned = [(t, link) for t in facts.tables if (link := facts.owner_link(t)) and facts.tables[t].rows is None]
+    tables = [table for table, link in owned if not link.unique or link.target != facts.entity]
     return {table: budget * min(TOTALS_SHARE / len(tables), TOTAL_SHARE) for table in tables}
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privbench.methods.tree.weighed import WeighedTable
 from privbench.methods.tree.zeros import NO_ZEROS, Zeros, coarser, summed
-from privbench.privacy.features import Axis, NullKey, Own
+from privbench.privacy.features import Axis, NullKey, Own, OwnKey
 from privbench.privacy.queries import ENTITY_WEIGHT, Pair, sensitivity_factor
 
 Floats = NDArray[np.float64]
@@ -208,12 +208,14 @@ class _Grower:
         return parent in self._order[: self._order.index(column)]
 
     def place_null_keys(self) -> None:
-        """Give columns that say whether a key is NULL a parent in the same row, if one is worth it.
+        """Give columns that say which keys are NULL, or to the row above, a parent in the same row, if one is worth it.
 
         Joins through the key depend on it, and there are few columns to choose among.
         """
         axes = self._candidates.axes[: self._candidates.own]
-        null_keys = [c for c, a in enumerate(axes) if isinstance(a.feature.source, NullKey) and c not in self._order]
+        null_keys = [
+            c for c, a in enumerate(axes) if isinstance(a.feature.source, NullKey | OwnKey) and c not in self._order
+        ]
         columns = [c for c, axis in enumerate(axes) if isinstance(axis.feature.source, Own) and axis.size > 1]
         for null_key in null_keys:
             chosen = self._choose([(column, null_key) for column in columns])
