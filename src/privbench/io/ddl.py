@@ -316,7 +316,7 @@ def typed(kind: exp.DataType, *, shown: str, mysql: bool = False) -> Column:
     A type without a codec is OTHER, named `shown`; one that becomes another is kept as `source_type`.
     """
     ours = any_type(_spelled(kind, mysql=mysql), shown=shown)
-    domain = _enum_domain(kind) if kind.this is exp.DataType.Type.ENUM else implied_by_type(ours.kind)
+    domain = _enum_domain(kind) if kind.this is exp.DataType.Type.ENUM else implied_by_type(ours)
     changed = ours.kind is not Kind.OTHER and (_name(kind) in _CHANGED or _lacks_digits(kind))
     return Column(name="", type=ours, implied=domain, source_type=shown[:MAX_TYPE_TEXT] if changed else None)
 

@@ -189,7 +189,7 @@ def _parquet_columns(file: _File) -> tuple[Column, ...]:
 def _parquet_column(name: str, arrow: pa.DataType) -> Column:
     ours = type_of_arrow(arrow)
     changed = any(test(arrow) for test in _CHANGED) or (pa.types.is_timestamp(arrow) and arrow.unit != "us")
-    return Column(name=name, type=ours, implied=implied_by_type(ours.kind), source_type=str(arrow) if changed else None)
+    return Column(name=name, type=ours, implied=implied_by_type(ours), source_type=str(arrow) if changed else None)
 
 
 class _Writer(Protocol):

@@ -117,7 +117,7 @@ class SQLiteSource(Source):
                     name=column,
                     type=ours,
                     nullable=not required,
-                    implied=implied_by_type(ours.kind),
+                    implied=implied_by_type(ours),
                     source_type=_if_other(declared, ours),
                 )
             )

@@ -382,7 +382,7 @@ class Spec(Words):
             table = protection.schema.table(name)
             for column in table.attributes:
                 domain, wanted = self.column(name, column).domain, self._wanted(protection, name, column)
-                if domain is None and not wanted and implied_by_type(table.column(column).type.kind) is None:
+                if domain is None and not wanted and implied_by_type(table.column(column).type) is None:
                     missing.append(f"{name}.{column}")
                 if (column,) in table.keys and (wanted or domain is not None) and not never_repeats(domain):
                     repeating.append(f"{name}.{column}")
