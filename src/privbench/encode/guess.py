@@ -14,7 +14,7 @@ from privbench.encode.shapes import PATTERN_LETTERS, ROOMY, SHARED, is_pattern, 
 from privbench.errors import SpecError
 from privbench.schema.types import Kind, SqlType
 
-PERSONAL = ("mac", "mac8", "bytes", "email", "phone", "url", "uuid", "ip", "person", "first_name", "last_name", "address", "hex")
+PERSONAL = ("email", "phone", "url", "uuid", "ip", "person", "first_name", "last_name", "address", "hex")
 """Shapes of which hardly any value is shared by many entities, or should be published: to look for these is in vain."""
 
 _ROOM = 100_000_000

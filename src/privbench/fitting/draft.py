@@ -295,7 +295,7 @@ class _Private:
             return _plain(column, implied=column.implied)
         unique = (column.name,) in table.keys
         shape = _guess(table, column, unique=unique)
-        if unique or guess_shape(column.name, column.type) in PERSONAL:
+        if unique or column.type.syntax or guess_shape(column.name, column.type) in PERSONAL:
             return _plain(column, implied=made_up_domain(column.type, shape=shape, unique=unique))
         return ColumnSpec(
             type=column.type.sql, null=column.nullable, origin=Origin.PRIVATE, source_type=column.source_type

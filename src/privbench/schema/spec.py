@@ -363,7 +363,7 @@ class Spec(Words):
 
     def _wanted(self, protection: Protection, table: str, column: str) -> bool:
         """Whether a domain is to be found: none is given, and the type does not list its own values."""
-        words, kind = self.column(table, column), protection.schema.table(table).column(column).type.kind
+        words, kind = self.column(table, column), protection.schema.table(table).column(column).type
         missing = words.domain is None and words.origin in (Origin.DECLARED, Origin.PRIVATE)
         return missing and column in protection.attributes(table) and implied_by_type(kind) is None
 

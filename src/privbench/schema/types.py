@@ -293,6 +293,8 @@ def type_of_arrow(arrow: pa.DataType) -> SqlType:
     """
     if pa.types.is_dictionary(arrow):
         return type_of_arrow(arrow.value_type)
+    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
+        return any_type(f"{type_of_arrow(arrow.value_type).sql}[]", shown=str(arrow))
     if pa.types.is_decimal(arrow):
         return any_type(f"DECIMAL({arrow.precision},{arrow.scale})", shown=str(arrow))
     if pa.types.is_timestamp(arrow):
@@ -316,6 +318,11 @@ def type_of_arrow(arrow: pa.DataType) -> SqlType:
         (pa.types.is_date, "DATE"),
         (pa.types.is_time, "TIME"),
         (pa.types.is_null, "VARCHAR"),
+        (pa.types.is_duration, "INTERVAL"),
+        (lambda of: of == pa.uuid(), "UUID"),
+        (pa.types.is_binary, "BLOB"),
+        (pa.types.is_large_binary, "BLOB"),
+        (pa.types.is_fixed_size_binary, "BLOB"),
     ):
         if test(arrow):
             return parse_type(name)
