@@ -24,12 +24,17 @@ def without_password(url: str) -> str:
 
     >>> without_password("postgresql://ann:secret@host:5433/shop?sslmode=require&password=x")
     'postgresql://ann@host:5433/shop?sslmode=require'
+    >>> without_password("postgresql://ann:se?cret@host/shop")
+    'postgresql://ann'
     """
     try:
         parts = urlsplit(url)
     except ValueError:
         raise SpecError("the URL of the database cannot be read. Write scheme://user@host:port/database.") from None
     user, sign, host = parts.netloc.rpartition("@")
+    name_of_host, _, port = host.rpartition(":")
+    if not sign and name_of_host and not port.rstrip("]").isdigit():  # a password with a `?` or `#` that is not escaped
+        host = name_of_host
     name = user.partition(":")[0]
     words = [(key, value) for key, value in parse_qsl(parts.query) if key.lower() not in _SECRETS]
     netloc = f"{name}@{host}" if sign and name else host
