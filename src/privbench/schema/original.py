@@ -6,7 +6,8 @@ source that has a catalogue writes them down here as text. Nothing here is priva
 stands in the spec for review. What names a column or a table that is dropped is left out, and listed.
 """
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -113,6 +114,16 @@ class LeftOut(_Words):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}: {self.reason}" if self.name else f"{self.kind}: {self.reason}"
+
+
+def left_out_lines(left_out: Iterable[LeftOut]) -> list[str]:
+    """What is left out, a line each; what has no name is counted.
+
+    >>> left_out_lines([LeftOut(kind="index", reason="dropped")] * 2)
+    ['index: dropped (2 of them)']
+    """
+    lines = Counter(map(str, left_out))
+    return [line if count == 1 else f"{line} ({count} of them)" for line, count in lines.items()]
 
 
 class OriginalDdl(_Words):
