@@ -126,7 +126,7 @@ class DatabaseNames:
             for name in names:
                 if table not in self.own and len(name.encode()) > longest:
                     raise SchemaError(
-                        f"{table}: the name {name} has more than {longest} bytes, and {self._system.own.value} would cut "
+                        f"{table}: the name {name} has more than {longest} bytes: {self._system.own.value} would cut "
                         "it off. Drop it, or write another format."
                     )
 
