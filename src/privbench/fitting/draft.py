@@ -151,7 +151,7 @@ def draft(
         orphans=orphans,
         tables=tables,
         method={} if find else {"name": DEFAULT, "find": False},
-        original=schema.original,
+        original=schema.original and schema.original.with_nullable(schema),
     )
 
 

@@ -186,8 +186,8 @@ class _Writer:
     def _column(self, table: Table, column: Column, own: TableDefinition | None) -> str:
         declared = own.columns.get(column.name) if own else None
         text = f"{self._names.column(table.name, column.name)} {declared or self._system.type_text(column.type)}"
-        filled = own is not None and column.name in own.generated
-        return text if column.nullable or filled else f"{text} NOT NULL"
+        free = own is not None and column.name in (*own.generated, *own.nullable)
+        return text if column.nullable or free else f"{text} NOT NULL"
 
     def _keys(self) -> Iterator[Step]:
         """Primary and unique keys that no statement of the source declares, and CHECKs of tables without any."""

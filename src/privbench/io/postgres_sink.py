@@ -20,11 +20,11 @@ import pyarrow as pa
 from privbench.errors import TargetError
 from privbench.io.base import Loaded, ServerKind
 from privbench.io.cast import CAST_ERRORS
+from privbench.io.database_script import POSTGRES, TABLE, DatabaseNames, Step, write_script
 from privbench.io.load_scripts import past_largest
 from privbench.io.names import quote_sql
 from privbench.io.postgres_session import PostgresSession, RefusedError
 from privbench.io.postgres_wire import Convert, plain_type, wire
-from privbench.io.database_script import POSTGRES, TABLE, DatabaseNames, Step, write_script
 from privbench.io.urls import without_password
 from privbench.schema.original import LeftOut
 from privbench.schema.tables import Schema, Table
@@ -142,7 +142,14 @@ class PostgresSink:
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
         """Append rows whose columns are those of the table, in its order and its Arrow types."""
-        target = self._targets[table]
+        try:
+            self._append(table, self._targets[table], batch)
+        except RefusedError as error:
+            if error.is_fatal:
+                raise
+            raise TargetError(f"{self.location}: rows of {table} could not be written: {error}.") from None
+
+    def _append(self, table: str, target: _Target, batch: pa.RecordBatch) -> None:
         rows = self._converted(table, target, batch)
         if not target.casts:
             self._session.ingest(rows, target.table, schema=target.schema)

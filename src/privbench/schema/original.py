@@ -90,8 +90,8 @@ class TableDefinition(_Words):
     """How the source itself would create a table.
 
     `name` is its name there, quoted and qualified. `columns` says what follows the quoted name of each column (type,
-    collation, default, identity, generated, storage) without NULL or NOT NULL, which the schema knows and a spec may
-    change. `before` are words between CREATE and TABLE, such as UNLOGGED; `after` is what follows the closing
+    collation, default, identity, generated, storage) without NULL or NOT NULL, which the schema knows; `nullable` are
+    those that may be NULL there, also where the spec says that no value is. `before` are words between CREATE and TABLE, such as UNLOGGED; `after` is what follows the closing
     parenthesis, such as PARTITION BY or ENGINE=InnoDB. The database fills `generated` columns itself: rows are loaded
     without them. `sequences` names the sequence, quoted and qualified, that numbers a column: it is set past the
     largest value when the rows are there.
@@ -99,6 +99,7 @@ class TableDefinition(_Words):
 
     name: _Sql
     columns: dict[_Name, _Sql]
+    nullable: tuple[_Name, ...] = ()
     before: _Sql = ""
     after: _Sql = ""
     generated: tuple[_Name, ...] = ()
@@ -152,6 +153,12 @@ class OriginalDdl(_Words):
             else:
                 left_out.append(LeftOut(kind=statement.kind, name=statement.name, reason=reason[:LONGEST_NAME]))
         return tuple(kept), tuple(left_out)
+
+    def with_nullable(self, schema: "Schema") -> "OriginalDdl":
+        """The same, knowing which columns may be NULL; `schema` is the source's own."""
+        nullable = {t.name: tuple(c.name for c in t.columns if c.nullable) for t in schema.tables}
+        tables = {n: d.model_copy(update={"nullable": nullable.get(n, ())}) for n, d in self.tables.items()}
+        return self.model_copy(update={"tables": tables})
 
     def published(self, schema: "Schema", *, named: Collection[Place] = ()) -> "OriginalDdl":
         """What may be published beside a schema: nothing that names what was dropped.
@@ -212,6 +219,7 @@ def _cut(definition: TableDefinition, table: "Table") -> TableDefinition:
     return definition.model_copy(
         update={
             "columns": {name: sql for name, sql in definition.columns.items() if name in names},
+            "nullable": tuple(name for name in definition.nullable if name in names),
             "generated": tuple(name for name in definition.generated if name in names),
             "sequences": {name: sequence for name, sequence in definition.sequences.items() if name in names},
         }
