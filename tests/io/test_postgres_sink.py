@@ -1,6 +1,5 @@
 """PostgreSQL as a sink: a database comes back as it was written, whole or not at all, and no password is shown."""
 
-import dataclasses as dc
 import datetime as dt
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,12 +10,13 @@ import pyarrow as pa
 import pytest
 
 from privbench.errors import PrivBenchError, SpecError, TargetError
-from privbench.io.base import Loaded, arrow_schema
+from privbench.io.base import Loaded
 from privbench.io.ddl import parse_ddl
 from privbench.io.sinks import open_server
-from privbench.schema.original import Dialect, OriginalDdl, Phase, Statement, TableDefinition
 from privbench.schema.tables import Column, Schema, Table
 from privbench.schema.types import parse_type
+
+from .own_ddl import rows_of
 
 psycopg = pytest.importorskip("psycopg")
 HERE = "WHERE connamespace = 'public'::regnamespace"
@@ -61,12 +61,8 @@ def _tables(url: str) -> set[str]:
     return {name for (name,) in _ask(url, sql)}
 
 
-def _rows_of(schema: Schema, **columns: dict[str, list[Any]]) -> Rows:
-    return {name: pa.table(values, schema=arrow_schema(schema.table(name))) for name, values in columns.items()}
-
-
 PARENT = parse_ddl("CREATE TABLE p (a BIGINT PRIMARY KEY, w VARCHAR(3)); CREATE INDEX by_w ON p (w)", where="test")
-ONE = _rows_of(PARENT, p={"a": [1, 2], "w": ["x", None]})
+ONE = rows_of(PARENT, p={"a": [1, 2], "w": ["x", None]})
 
 
 def test_every_value_comes_back(postgres: str, schema: Schema, rows: Rows) -> None:
@@ -114,7 +110,7 @@ ODD = {
 def test_types_of_postgresql_come_back_as_themselves(postgres: str, name: str) -> None:
     column = Column(name="v", type=parse_type(name))
     schema = Schema(tables=(Table(name="t", columns=(column,)),))
-    _load(postgres, schema, _rows_of(schema, t={"v": ODD[name]}))
+    _load(postgres, schema, rows_of(schema, t={"v": ODD[name]}))
     stored = [value for (value,) in _ask(postgres, "SELECT v::text FROM t")]
     expected = {
         "INET": ["10.0.0.1/32", None],
@@ -154,7 +150,7 @@ def test_what_others_built_on_a_table_is_not_dropped(postgres: str) -> None:
 
 def test_rows_that_break_a_key_leave_nothing(postgres: str) -> None:
     with pytest.raises(TargetError, match=r"primary key p \(.*could not be made.*is duplicated"):
-        _load(postgres, PARENT, _rows_of(PARENT, p={"a": [1, 1], "w": ["x", "y"]}))
+        _load(postgres, PARENT, rows_of(PARENT, p={"a": [1, 1], "w": ["x", "y"]}))
     assert _tables(postgres) == set()
 
 
@@ -273,7 +269,7 @@ def test_names_have_the_case_that_postgresql_would_give_them(postgres: str) -> N
         'CREATE INDEX ByCustomer ON "Order" (customerID)',
         where="schema.sql",
     )
-    rows = _rows_of(
+    rows = rows_of(
         schema,
         Customer={"CustomerId": [1], "Full": [2], "two Words": [3]},
         Order={"Id": [4], "CustomerId": [1]},
@@ -298,137 +294,6 @@ def test_a_name_that_would_be_cut_off_is_refused(postgres: str) -> None:
 
 
 # -- the source's own DDL ----------------------------------------------------------------------------------------------
-
-OWN = parse_ddl(
-    """CREATE TABLE customer (id INT PRIMARY KEY, code CHAR(8) NOT NULL UNIQUE, mood VARCHAR NOT NULL,
-      credit DECIMAL(12, 2), twice DECIMAL(12, 2), tags VARCHAR[], dropped INT);
-    CREATE TABLE orders (id BIGINT PRIMARY KEY, customer INT NOT NULL REFERENCES customer,
-      amount DECIMAL(10, 2) NOT NULL);
-    CREATE TABLE event (id BIGINT NOT NULL, at TIMESTAMP NOT NULL);
-    CREATE INDEX by_customer ON orders (customer)""",
-    where="schema.sql",
-)
-
-
-def _said(kind: str, name: str, sql: str, *, after: bool = True, **words: Any) -> Statement:
-    return Statement(kind=kind, name=name, sql=sql, phase=Phase.AFTER if after else Phase.BEFORE, **words)
-
-
-ORIGINAL = OriginalDdl(
-    dialect=Dialect.POSTGRES,
-    tables={
-        "customer": TableDefinition(
-            name='app."Customer"',
-            columns={
-                "id": "integer GENERATED ALWAYS AS IDENTITY",
-                "code": 'character(8) COLLATE "C"',
-                "mood": "app.mood DEFAULT 'ok'::app.mood",
-                "credit": "numeric(12,2) DEFAULT 0",
-                "twice": "numeric(12,2) GENERATED ALWAYS AS (credit * 2) STORED",
-                "tags": "text[]",
-                "dropped": "integer",
-            },
-            generated=("twice",),
-            sequences={"id": 'app."Customer_id_seq"'},
-        ),
-        "orders": TableDefinition(
-            name="app.orders",
-            columns={
-                "id": "bigint DEFAULT nextval('app.s'::regclass)",
-                "customer": "integer",
-                "amount": "numeric(10,2)",
-            },
-            after="WITH (fillfactor='80')",
-            sequences={"id": "app.s"},
-        ),
-        "event": TableDefinition(
-            name="public.event",
-            columns={"id": "bigint", "at": "timestamp without time zone"},
-            after="PARTITION BY RANGE (at)",
-        ),
-    },
-    statements=(
-        _said("schema", "app", "CREATE SCHEMA app", after=False),
-        _said("schema", "public", "CREATE SCHEMA public", after=False),
-        _said("extension", "nowhere", "CREATE EXTENSION nowhere", after=False),
-        _said("type", "mood", "CREATE TYPE app.mood AS ENUM ('sad', 'ok')", after=False),
-        _said("sequence", "s", "CREATE SEQUENCE app.s START 100", after=False),
-        _said(
-            "partition",
-            "event_2020",
-            "CREATE TABLE public.event_2020 PARTITION OF public.event FOR VALUES FROM ('2020-01-01') TO ('2021-01-01')",
-            after=False,
-            tables=("event",),
-        ),
-        _said(
-            "primary key",
-            "customer.pk",
-            'ALTER TABLE app."Customer" ADD CONSTRAINT pk PRIMARY KEY (id) WITH (fillfactor=70)',
-            tables=("customer",),
-            key=("id",),
-        ),
-        _said(
-            "unique",
-            "customer.by_code",
-            'ALTER TABLE app."Customer" ADD CONSTRAINT by_code UNIQUE (code) INCLUDE (mood)',
-            tables=("customer",),
-            key=("code",),
-        ),
-        _said(
-            "foreign key",
-            "orders.to_customer",
-            'ALTER TABLE app.orders ADD CONSTRAINT to_customer FOREIGN KEY (customer) REFERENCES app."Customer"(id) '
-            "ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED",
-            tables=("orders", "customer"),
-            key=("customer",),
-        ),
-        _said(
-            "index",
-            "by_customer",
-            "CREATE INDEX by_customer ON app.orders USING btree (customer DESC) INCLUDE (amount)",
-            tables=("orders",),
-            key=("customer",),
-        ),
-        _said("index", "big", "CREATE INDEX big ON app.orders (amount) WHERE amount > 10", tables=("orders",)),
-        _said(
-            "unique index", "mood_once", 'CREATE UNIQUE INDEX mood_once ON app."Customer" (mood)', tables=("customer",)
-        ),
-        _said(
-            "index",
-            "gone",
-            'CREATE INDEX gone ON app."Customer" (dropped)',
-            tables=("customer",),
-            columns=(("customer", "dropped"),),
-        ),
-        _said(
-            "check", "orders.low", "ALTER TABLE app.orders ADD CONSTRAINT low CHECK (amount < 50)", tables=("orders",)
-        ),
-        _said("view", "rich", 'CREATE VIEW app.rich AS SELECT id FROM app."Customer"', tables=("customer",)),
-        _said("comment", "orders", "COMMENT ON TABLE app.orders IS 'all of them'", tables=("orders",)),
-        _said("statistics", "st", 'CREATE STATISTICS app.st ON mood, credit FROM app."Customer"', tables=("customer",)),
-    ),
-)
-
-
-@pytest.fixture
-def own() -> tuple[Schema, Rows]:
-    customer = OWN.table("customer")
-    kept = dc.replace(customer, columns=customer.columns[:-1])
-    schema = dc.replace(OWN, tables=(kept, OWN.table("orders"), OWN.table("event")), original=ORIGINAL)
-    rows = _rows_of(
-        schema,
-        customer={
-            "id": [7, 9],
-            "code": ["a", "b"],
-            "mood": ["ok", "ok"],
-            "credit": [Decimal("1.50"), None],
-            "twice": [Decimal("3.00"), None],
-            "tags": ["{a,b}", None],
-        },
-        orders={"id": [1, 200], "customer": [7, 9], "amount": [Decimal("99.00"), Decimal("1.00")]},
-        event={"id": [1], "at": [dt.datetime(2020, 6, 1)]},
-    )
-    return schema, rows
 
 
 def test_the_ddl_of_the_source_is_used_as_it_stands(postgres: str, own: tuple[Schema, Rows]) -> None:
@@ -485,7 +350,7 @@ def test_rows_outside_of_every_partition_are_kept_and_told(postgres: str, own: t
     schema, rows = own
     _load(postgres, schema, rows)
     assert "event_default" not in _tables(postgres)
-    late = _rows_of(schema, event={"id": [1, 2], "at": [dt.datetime(2020, 6, 1), dt.datetime(2021, 6, 1)]})
+    late = rows_of(schema, event={"id": [1, 2], "at": [dt.datetime(2020, 6, 1), dt.datetime(2021, 6, 1)]})
     loaded = _load(postgres, schema, {**rows, **late}, replace=True)
     assert _ask(postgres, "SELECT count(*) FROM event_2020 UNION ALL SELECT count(*) FROM event_default") == [
         (1,),

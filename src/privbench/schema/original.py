@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 if TYPE_CHECKING:
     from privbench.schema.tables import Schema, Table
@@ -76,6 +76,17 @@ class Statement(_Words):
     needs: tuple[_Name, ...] = ()
     key: tuple[_Name, ...] = ()
 
+    @model_validator(mode="after")
+    def _key_of_a_table(self) -> "Statement":
+        if self.key and not self.tables:
+            raise ValueError("`key` needs `tables`: the first is the one that has it")
+        return self
+
+    @property
+    def places(self) -> set[Place]:
+        """The columns that it needs, those of its key among them."""
+        return {*self.columns, *((self.tables[0], column) for column in self.key)}
+
     @property
     def title(self) -> str:
         """What `needs` calls it.
@@ -91,10 +102,10 @@ class TableDefinition(_Words):
 
     `name` is its name there, quoted and qualified. `columns` says what follows the quoted name of each column (type,
     collation, default, identity, generated, storage) without NULL or NOT NULL, which the schema knows; `nullable` are
-    those that may be NULL there, also where the spec says that no value is. `before` are words between CREATE and TABLE, such as UNLOGGED; `after` is what follows the closing
-    parenthesis, such as PARTITION BY or ENGINE=InnoDB. The database fills `generated` columns itself: rows are loaded
-    without them. `sequences` names the sequence, quoted and qualified, that numbers a column: it is set past the
-    largest value when the rows are there.
+    those that may be NULL there, also where the spec says that no value is. `before` are words between CREATE and
+    TABLE, such as UNLOGGED; `after` is what follows the closing parenthesis, such as PARTITION BY or ENGINE=InnoDB. The
+    database fills `generated` columns itself: rows are loaded without them. `sequences` names the sequence, quoted and
+    qualified, that numbers a column: it is set past the largest value when the rows are there.
     """
 
     name: _Sql
@@ -168,7 +179,7 @@ class OriginalDdl(_Words):
         kept, left_out = self.kept(schema)
         known = _Known(schema)
         places = {*known.places, *named}
-        secret = [s for s in self.statements if not (set(s.tables) <= known.tables and set(s.columns) <= places)]
+        secret = [s for s in self.statements if not (set(s.tables) <= known.tables and s.places <= places)]
         names = {(s.kind, s.name) for s in secret}
         needs = {_needs(s.title) for s in secret}
         return OriginalDdl(
@@ -196,7 +207,7 @@ class _Known:
 
     def reason(self, statement: Statement) -> str | None:
         """Why a statement cannot be kept, but for its needs."""
-        if not set(statement.tables) <= self.tables or not set(statement.columns) <= self.places:
+        if not set(statement.tables) <= self.tables or not statement.places <= self.places:
             return DROPPED
         return None if self._has_key(statement) else NO_KEY
 
