@@ -207,7 +207,7 @@ class _Script:
     def _create(self, tree: exp.Expr) -> None:
         if not isinstance(tree.this, exp.Schema):
             raise SchemaError(f"{self.where}: CREATE TABLE {tree.this.name} lists no columns. Write them out.")
-        raw = RawTable(name=self._called(tree.this.this))
+        raw = RawTable(name=self._called(tree.this.this), quoted=self._is_quoted(tree.this.this.this))
         self.tables.append(raw)
         self._names.add(raw.name)
         self._by_name[raw.name] = raw
@@ -256,7 +256,8 @@ class _Script:
             raise SchemaError(f"{where}: has no type in {self.where}. Give it one.")
         kinds = [c.kind for c in node.constraints]
         column = self._type(node.kind)
-        raw.columns.append(replace(column, name=node.name, nullable=column.nullable and _nullable(node)))
+        column = replace(column, name=node.name, nullable=column.nullable and _nullable(node))
+        raw.columns.append(replace(column, quoted=self._is_quoted(node.this)))
         raw.checks += self._domain_checks(node)
         for kind in kinds:
             match kind:
@@ -285,6 +286,12 @@ class _Script:
                 ours = any_type(name)  # `serial` outside PostgreSQL
                 return Column(name="", type=ours, implied=implied_by_type(ours), source_type=changed)
         return typed(kind, shown=kind.sql(), mysql=self.mysql)
+
+    def _is_quoted(self, name: exp.Expr) -> bool:
+        """Whether a name has its capital letters by quotes; in MySQL quotes say nothing about them."""
+        return (
+            isinstance(name, exp.Identifier) and bool(name.quoted) and not self.mysql and name.name != name.name.lower()
+        )
 
     def _domain(self, name: str) -> Column:
         """The column that a domain stands for."""
