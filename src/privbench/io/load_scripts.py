@@ -8,10 +8,10 @@ what its client takes, and runs the `.sql` file beside it from the folder of the
 from collections.abc import Iterator, Mapping
 
 from privbench.io.base import Format
+from privbench.io.database_script import POSTGRES, DatabaseNames, script_text, write_script
 from privbench.io.duckdb_file import written_column
 from privbench.io.names import file_stems, quote_sql, sql_comment
 from privbench.io.render import Dialect, create_indexes, create_tables, plan
-from privbench.io.database_script import POSTGRES, DatabaseNames, script_text, write_script
 from privbench.io.stored import is_array, is_bytes
 from privbench.schema.original import left_out_lines
 from privbench.schema.tables import Column, Schema, Table
