@@ -16,6 +16,7 @@ from privbench.io.sinks import open_sink
 from privbench.schema.tables import Schema
 
 from .own_ddl import own_database
+from .postgres_rows import load
 
 DDL = '''
 CREATE TABLE "shop ""A""" (region SMALLINT, code VARCHAR(8), boss BIGINT NOT NULL, PRIMARY KEY (region, code),
@@ -90,9 +91,15 @@ def write_bundle(schema: Schema, rows: Rows, tmp_path: Path) -> Callable[[Format
     return write
 
 
-@pytest.fixture(params=[f.value for f in Format])
-def source(request: pytest.FixtureRequest, write_bundle: Callable[[Format], Path]) -> Source:
+@pytest.fixture(params=[*(f.value for f in Format), "postgres"])
+def source(
+    request: pytest.FixtureRequest, write_bundle: Callable[[Format], Path], schema: Schema, rows: Rows
+) -> Source:
     """Every kind of source, over the same rows."""
+    if request.param == "postgres":
+        url = request.getfixturevalue("postgres")
+        load(url, schema, rows)
+        return open_source(url)
     to = Format(request.param)
     bundle = write_bundle(to)
     if to in (Format.DUCKDB, Format.SQLITE):

@@ -14,10 +14,10 @@ from typing import Any
 from privbench import __version__
 from privbench.generation.keys import keeps_entity_keys
 from privbench.generation.ruled import RuleCounts
+from privbench.io.database_script import POSTGRES, write_script
 from privbench.io.load_scripts import POST_DATA, PRE_DATA, load_files, readme_lines
 from privbench.io.names import file_stems, markdown, sql_comment
 from privbench.io.render import Dialect, computed_notes, omitted_keys, render_ddl
-from privbench.io.database_script import POSTGRES, write_script
 from privbench.io.sinks import server_of, sink_kind
 from privbench.io.staging import is_bundle
 from privbench.model.file import model_digest
