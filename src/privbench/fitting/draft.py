@@ -150,6 +150,7 @@ def draft(
         orphans=orphans,
         tables=tables,
         method={} if find else {"name": DEFAULT, "find": False},
+        original=schema.original,
     )
 
 
@@ -179,7 +180,7 @@ def _with_computable(schema: Schema, dropped: Collection[Place], public: Collect
                 expression = None
             columns.append(replace(column, computed=expression))
         tables.append(replace(table, columns=tuple(columns)))
-    return Schema(tables=tuple(tables))
+    return replace(schema, tables=tuple(tables))
 
 
 def _is_known(table: Table, expression: Expression | None) -> bool:

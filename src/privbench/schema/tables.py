@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from privbench.errors import SchemaError
 from privbench.schema.domain import Domain
 from privbench.schema.expression import Expression
+from privbench.schema.original import OriginalDdl
 from privbench.schema.types import SqlType
 
 Place = tuple[str, str]
@@ -158,6 +159,8 @@ class Schema:
     """All tables of a database, in their declared order; foreign keys point at existing keys."""
 
     tables: tuple[Table, ...] = ()
+    original: OriginalDdl | None = field(default=None, hash=False)
+    """The DDL of the source as it stands there, if the source has a catalogue."""
     _by_name: Mapping[str, Table] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -190,7 +193,7 @@ class Schema:
     def published(self) -> "Schema":
         """The schema without hidden lists, the keys into them, and what names them."""
         hidden = {t.name for t in self.tables if t.list_of}
-        return Schema(tables=tuple(_without(t, hidden) for t in self.tables if t.name not in hidden))
+        return replace(self, tables=tuple(_without(t, hidden) for t in self.tables if t.name not in hidden))
 
     def foreign_keys(self) -> Iterator[tuple[Table, ForeignKey]]:
         """Every foreign key with the table that holds it."""
