@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from privbench.errors import SpecError
+from privbench.io.urls import scheme_of, without_password
 
 SCHEMES = ("mysql", "mariadb")
 _FORM = (
@@ -49,8 +50,7 @@ def is_address(location: str) -> bool:
     >>> is_address("mariadb://me@host/shop"), is_address("shop.duckdb")
     (True, False)
     """
-    scheme, sign, _ = location.partition("://")
-    return bool(sign) and scheme.lower() in SCHEMES
+    return scheme_of(location) in SCHEMES
 
 
 def read_address(url: str, *, environment: Mapping[str, str] = os.environ) -> Address:
@@ -60,7 +60,7 @@ def read_address(url: str, *, environment: Mapping[str, str] = os.environ) -> Ad
     'mysql://me@db.example/shop?ssl_ca=ca.pem'
     """
     parts, port = _split(url)
-    database, shown = unquote(parts.path[1:]), _shown(parts)
+    database, shown = unquote(parts.path[1:]), without_password(url)
     asked = dict(parse_qsl(parts.query))
     if unknown := sorted(set(asked) - set(_IN_URL)):
         raise SpecError(f"{shown}: `{unknown[0]}` is no option of such a URL. Options: {', '.join(_IN_URL)}.")
@@ -97,12 +97,6 @@ def _split(url: str) -> tuple[SplitResult, int | None]:
     if not parts.path[1:] or "/" in parts.path[1:]:
         raise SpecError(f"{hidden}: names no database. {_FORM}")
     return parts, port
-
-
-def _shown(parts: SplitResult) -> str:
-    user = f"{quote(unquote(parts.username))}@" if parts.username else ""
-    query = f"?{urlencode(parse_qsl(parts.query), safe='/')}" if parts.query else ""
-    return f"{parts.scheme.lower()}://{user}{parts.netloc.rpartition('@')[2]}{parts.path}{query}"
 
 
 def _read_options(path: Path, *, wanted: bool) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Rows of MySQL and MariaDB: the server writes each row as one line of CSV, and Arrow parses many lines at once.
 
 Rows that PyMySQL turns into Python values cost several times as much. A line holds text in quotes, so that the empty
-string differs from NULL, which is an empty field. Where a batch does not parse it is read once more as text, to name the
-value that does not fit; dates of zeros, which MySQL may hold though no calendar has them, become NULL there.
+string differs from NULL, which is an empty field. Where a batch does not parse it is read once more as text, to name
+the value that does not fit; dates of zeros, which MySQL may hold though no calendar has them, become NULL there.
 """
 
 from collections import Counter

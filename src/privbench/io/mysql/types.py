@@ -58,6 +58,7 @@ _DECLARED = {
     "TIMESTAMPTZ": "DATETIME(6)",  # in UTC: a TIMESTAMP begins in 1970 and ends in 2038
     "TIME": "TIME(6)",
 }
+_ESCAPED = {"n": "\n", "r": "\r", "0": "\0", "Z": "\x1a"}
 _LONGEST_VARCHAR = 16_000
 """Characters of four bytes that a VARCHAR may have, less than 64 KB in a row; longer ones are LONGTEXT."""
 
@@ -86,7 +87,7 @@ class StoredType:
         >>> StoredType(name="enum", full="enum('a','it''s','x,y')").members
         ('a', "it's", 'x,y')
         """
-        return tuple(part.replace("''", "'") for part in re.findall(r"'((?:[^']|'')*)'", self.full))
+        return tuple(unquoted(part) for part in re.findall(r"'(?:[^'\\]|''|\\.)*'", self.full))
 
     def as_text(self, column: str) -> str:
         """The SQL that gives a value of this type as text which loses nothing; `column` is a quoted name."""
@@ -98,6 +99,16 @@ class StoredType:
     def quoted(self) -> bool:
         """Whether the text of a value may hold any character, so that it stands in quotes in CSV."""
         return self.name in _QUOTED
+
+
+def unquoted(literal: str) -> str:
+    r"""Read a string as the server writes it.
+
+    >>> unquoted(r"'it''s \\ a\nline'")
+    "it's \\ a\nline"
+    """
+    inner = literal[1:-1].replace("''", "'")
+    return re.sub(r"\\(.)", lambda match: _ESCAPED.get(match[1], match[1]), inner)
 
 
 def column_type(stored: StoredType) -> Column:
