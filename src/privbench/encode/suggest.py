@@ -78,7 +78,7 @@ def suggest_domain(
     """
     holders = len(values) if entities is None else entities
     listable = min(MAX_LISTED, holders // ENTITIES_PER_LISTED)
-    domain = implied_by_type(type.kind)
+    domain = implied_by_type(type)
     if domain is not None:
         return domain
     if type.kind is Kind.TEXT:

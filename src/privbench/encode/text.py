@@ -23,7 +23,7 @@ from privbench.encode.predicate import All, OfValues, Predicate, conjunction
 from privbench.encode.shapes import SHARED, Composed, Shaping, shaping
 from privbench.encode.spelling import LETTERS, SYLLABLES, salt_of
 from privbench.errors import SchemaError, SpecError
-from privbench.schema.domain import Domain, Serial, Text
+from privbench.schema.domain import Domain, Serial, Text, Values
 from privbench.schema.types import Kind, SqlType
 
 _SAMPLE = 256
@@ -163,11 +163,13 @@ def made_up_domain(kind: SqlType, *, shape: str | None = None, unique: bool = Tr
     """
     if kind.kind is not Kind.TEXT:
         return Serial()
+    if kind.labels:
+        return Values(values=kind.labels)
     if shape is not None:
         return _shaped_domain(kind, shape, unique=unique)
     if kind.length is None:
         return Text(text=_LENGTHS)
-    if kind.sql.startswith("CHAR"):
+    if kind.fixed:
         return Text(text=(kind.length, kind.length + 1))
     return Text(text=(*(edge for edge in _LENGTHS if edge < kind.length), kind.length))
 

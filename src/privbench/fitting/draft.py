@@ -296,7 +296,7 @@ class _Private:
             return _plain(column, implied=column.implied)
         unique = (column.name,) in table.keys
         shape = _guess(table, column, unique=unique)
-        if unique or guess_shape(column.name, column.type, source_type=column.source_type) in PERSONAL:
+        if unique or column.type.syntax or guess_shape(column.name, column.type) in PERSONAL:
             return _plain(column, implied=made_up_domain(column.type, shape=shape, unique=unique))
         return ColumnSpec(
             type=column.type.sql, null=column.nullable, origin=Origin.PRIVATE, source_type=column.source_type
@@ -359,7 +359,7 @@ def _domain(table: Table, column: Column, values: pa.ChunkedArray, *, entities: 
 
 
 def _guess(table: Table, column: Column, *, unique: bool) -> str | None:
-    return guess_shape(column.name, column.type, table=table.name, source_type=column.source_type, unique=unique)
+    return guess_shape(column.name, column.type, table=table.name, unique=unique)
 
 
 def _shaped_key(table: Table, column: Column) -> Domain | None:

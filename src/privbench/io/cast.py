@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privbench.errors import DataError
+from privbench.io.stored import microseconds_of_clock, text_of_bytes, text_of_lists, text_of_uuids
 from privbench.schema.tables import Table
 from privbench.schema.types import Kind, SqlType
 
@@ -43,11 +44,16 @@ def cast_array(array: pa.Array, to: SqlType) -> pa.Array:
     """Cast one array, losing nothing; raises one of CAST_ERRORS."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    array = _as_text(array, to)
     if array.type == to.arrow:
         return array
     textual = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
     if textual and to.kind is Kind.TIME:
         return _time_of_text(array, to)
+    if textual and to.kind is Kind.DURATION:
+        return microseconds_of_clock(array)
+    if pa.types.is_duration(array.type) and to.kind is Kind.DURATION:
+        return array.cast(pa.duration("us")).cast(to.arrow)
     if textual and to.kind is Kind.DATE:
         return _date_of_text(array, to)
     if textual and to.kind is Kind.TIMESTAMP and to.timezone:
@@ -56,6 +62,17 @@ def cast_array(array: pa.Array, to: SqlType) -> pa.Array:
     if not textual and to.kind in (Kind.BOOLEAN, Kind.DATE):
         _check_same(array, result)
     return result
+
+
+def _as_text(array: pa.Array, to: SqlType) -> pa.Array:
+    """The text that stands for UUIDs, bytes and lists, where the column's type travels as text."""
+    if array.type == pa.uuid() or (to.sql == "UUID" and pa.types.is_fixed_size_binary(array.type)):
+        return text_of_uuids(array)
+    if to.syntax == "bytes" and not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        return text_of_bytes(array)
+    if to.kind is Kind.TEXT and (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
+        return text_of_lists(array)
+    return array
 
 
 def first_misfit(array: pa.Array, cast: Callable[[pa.Array], pa.Array]) -> object:

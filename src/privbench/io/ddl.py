@@ -20,7 +20,7 @@ from privbench.io.catalogue import RawTable, build_schema
 from privbench.io.names import Names, find_name
 from privbench.schema.domain import MAX_CELLS, Domain, Values, implied_by_type
 from privbench.schema.tables import Column, ForeignKey, Index, Schema
-from privbench.schema.types import MAX_TYPE_TEXT, Kind, any_type
+from privbench.schema.types import MAX_TYPE_TEXT, Kind, SqlType, any_type, enum_type
 
 _CREATES = re.compile(
     r"CREATE\s+(OR\s+REPLACE\s+)?((GLOBAL|LOCAL|TEMP|TEMPORARY|UNLOGGED)\s+)*TABLE\b",
@@ -42,13 +42,13 @@ _OURS = {
     "UDOUBLE": "DOUBLE",
     "UDECIMAL": "DECIMAL",
     "NAME": "VARCHAR",
-    "UUID": "CHAR(36)",
-    "ENUM": "VARCHAR",
+    "OID": "BIGINT",
+    "XID": "BIGINT",
     "TIMESTAMPLTZ": "TIMESTAMPTZ",
 }
 _CHANGED = {*_OURS, "UBIGINT", "MEDIUMINT", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"} - {"FLOAT"}
 """Types that become one of ours which is not the same: wider, narrower, or without the list of values."""
-_WITH_SIZE = ("DECIMAL", "VARCHAR", "NVARCHAR", "CHAR", "NCHAR", "BPCHAR", "TEXT")
+_WITH_SIZE = ("DECIMAL", "VARCHAR", "NVARCHAR", "CHAR", "NCHAR", "BPCHAR", "TEXT", "BIT", "BINARY", "VARBINARY")
 
 
 def parse_ddl(text: str, *, where: str) -> Schema:
@@ -263,7 +263,8 @@ class _Script:
             kind = self.enums.get(name, kind)
             if kind.this is exp.DataType.Type.USERDEFINED:
                 changed = name.upper() if name.upper() in _CHANGED else None
-                return Column(name="", type=any_type(name), source_type=changed)  # `serial` outside PostgreSQL
+                ours = any_type(name)  # `serial` outside PostgreSQL
+                return Column(name="", type=ours, implied=implied_by_type(ours), source_type=changed)
         return typed(kind, shown=kind.sql(), mysql=self.mysql)
 
     def _find(self, name: str) -> RawTable:
@@ -315,14 +316,30 @@ def typed(kind: exp.DataType, *, shown: str, mysql: bool = False) -> Column:
 
     A type without a codec is OTHER, named `shown`; one that becomes another is kept as `source_type`.
     """
-    ours = any_type(_spelled(kind, mysql=mysql), shown=shown)
-    domain = _enum_domain(kind) if kind.this is exp.DataType.Type.ENUM else implied_by_type(ours.kind)
+    ours = _our_type(kind, shown=shown, mysql=mysql)
+    domain = implied_by_type(ours)
     changed = ours.kind is not Kind.OTHER and (_name(kind) in _CHANGED or _lacks_digits(kind))
+    if kind.this is exp.DataType.Type.ENUM and not ours.labels:
+        domain, changed = _enum_domain(kind), True
     return Column(name="", type=ours, implied=domain, source_type=shown[:MAX_TYPE_TEXT] if changed else None)
+
+
+def _our_type(kind: exp.DataType, *, shown: str, mysql: bool) -> SqlType:
+    if kind.this is exp.DataType.Type.ENUM:
+        return enum_type(e.name for e in kind.expressions)
+    if kind.this is exp.DataType.Type.ARRAY and kind.expressions:
+        element = kind.expressions[0]
+        known = isinstance(element, exp.DataType) and element.this is not exp.DataType.Type.ARRAY
+        return any_type(f"{_our_type(element, shown=element.sql(), mysql=mysql).sql}[]" if known else "", shown=shown)
+    if kind.this is exp.DataType.Type.USERDEFINED:
+        return any_type(str(kind.args.get("kind")).split(".")[-1].strip('"'), shown=shown)
+    return any_type(_spelled(kind, mysql=mysql), shown=shown)
 
 
 def named_type(text: str, *, dialect: str) -> Column:
     """Read the type of a catalogue entry, as a column without a name."""
+    if dialect == "duckdb" and text.upper() == "BIT":  # of any length there
+        text = "VARBIT"
     return typed(exp.DataType.build(text, dialect=dialect, udt=True), shown=text)
 
 

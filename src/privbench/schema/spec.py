@@ -381,7 +381,7 @@ class Spec(Words):
 
     def _wanted(self, protection: Protection, table: str, column: str) -> bool:
         """Whether a domain is to be found: none is given, and the type does not list its own values."""
-        words, kind = self.column(table, column), protection.schema.table(table).column(column).type.kind
+        words, kind = self.column(table, column), protection.schema.table(table).column(column).type
         missing = words.domain is None and words.origin in (Origin.DECLARED, Origin.PRIVATE)
         return missing and column in protection.attributes(table) and implied_by_type(kind) is None
 
@@ -400,7 +400,7 @@ class Spec(Words):
             table = protection.schema.table(name)
             for column in table.attributes:
                 domain, wanted = self.column(name, column).domain, self._wanted(protection, name, column)
-                if domain is None and not wanted and implied_by_type(table.column(column).type.kind) is None:
+                if domain is None and not wanted and implied_by_type(table.column(column).type) is None:
                     missing.append(f"{name}.{column}")
                 if (column,) in table.keys and (wanted or domain is not None) and not never_repeats(domain):
                     repeating.append(f"{name}.{column}")
