@@ -2,8 +2,8 @@
 
 `mariadb` is the URL of the test's own database; `mariadb_server` the server, for tests that make users, read with its
 own client or kill it. Without a server or PyMySQL the test is skipped, or fails where PRIVBENCH_REQUIRE names
-`mariadb`. The server listens on a unix socket only and runs as another user for root. However the tests end it is stopped and its
-folder removed, by a guard if they are killed: a small shell that waits at the end of a pipe.
+`mariadb`. The server listens on a unix socket only and runs as another user for root. However the tests end it is
+stopped and its folder removed, by a guard if they are killed: a small shell that waits at the end of a pipe.
 """
 
 import itertools

@@ -11,6 +11,7 @@ from privbench.errors import SpecError
 from privbench.io.base import ServerKind, ServerSink, Sink, SinkKind
 from privbench.io.duckdb_file import DUCKDB_SINK
 from privbench.io.files import CSV_SINK, PARQUET_SINK
+from privbench.io.mysql.sink import MYSQL_SERVER
 from privbench.io.sqlite_file import SQLITE_SINK
 from privbench.io.staging import target_error
 from privbench.io.urls import scheme_of
@@ -25,7 +26,9 @@ SINKS: list[SinkKind] = [
 ]
 
 
-SERVERS: list[ServerKind] = []
+SERVERS: list[ServerKind] = [
+    MYSQL_SERVER,
+]
 
 
 def server_kind(to: str) -> ServerKind | None:

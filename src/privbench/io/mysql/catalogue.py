@@ -159,7 +159,7 @@ def _own_check(part: Part) -> str | None:
 
 
 def _named_by_server(part: Part) -> bool:
-    """Whether a UNIQUE key has the name that the server gives by itself: that of its first column, or numbered."""
+    """Whether a key has the name that the server gives by itself: that of its first column, or numbered."""
     return re.fullmatch(rf"{re.escape(part.columns[0])}(_\d+)?", part.name) is not None
 
 
@@ -167,8 +167,10 @@ def _is_index(part: Part, table: StoredTable) -> bool:
     """Whether our schema can hold an index, and it was not made for a foreign key, with which it comes again."""
     if part.kind is not PartKind.INDEX:
         return part.kind is PartKind.UNIQUE and part.plain
-    for_key = (key.name == part.name and key.columns == part.columns for key in table.create.of(PartKind.FOREIGN_KEY))
-    return bool(part.columns) and not any(for_key)
+    if not part.columns:
+        return False
+    keys = [key for key in table.create.of(PartKind.FOREIGN_KEY) if key.columns == part.columns]
+    return not keys or (part.name not in [key.name for key in keys] and not _named_by_server(part))
 
 
 def _in_schema(part: Part, table: StoredTable) -> bool:

@@ -62,7 +62,7 @@ def connect(
     return connection
 
 
-def run(connection: Any, *statements: str) -> None:
+def run(connection: Any, *statements: str | bytes) -> None:
     """Run statements that give no rows."""
     with connection.cursor() as cursor:
         for statement in statements:
@@ -75,6 +75,13 @@ def fetch(connection: Any, query: str, *values: object) -> list[tuple[Any, ...]]
         cursor.execute(query, values or None)
         rows = cursor.fetchall()
     return [tuple(v.decode() if isinstance(v, bytes) else v for v in row) for row in rows]
+
+
+def failures() -> tuple[type[Exception], ...]:
+    """What PyMySQL raises when the server refuses something or goes away."""
+    import pymysql  # noqa: PLC0415  an extra
+
+    return (pymysql.MySQLError, OSError)
 
 
 def explain(error: Exception) -> str:

@@ -40,9 +40,10 @@ def parse_lines(lines: Sequence[bytes], table: Table, zero_dates: Counter[str]) 
 
 
 def _field(name: str, stored: StoredType) -> str:
+    text = stored.as_text(name)
     if stored.quoted:
-        name = f"""CONCAT('"', REPLACE(CONVERT({name} USING utf8mb4), '"', '""'), '"')"""
-    return f"IFNULL({stored.as_text(name)}, '')"
+        text = f"""CONCAT('"', REPLACE({text}, '"', '""'), '"')"""
+    return f"IFNULL({text}, '')"
 
 
 def _parsed_type(column: Column) -> pa.DataType:

@@ -18,7 +18,7 @@ from privbench.errors import SourceError
 from privbench.io.base import BATCH_ROWS, Source, SourceKind, arrow_schema
 from privbench.io.mysql.address import Address, is_address, read_address
 from privbench.io.mysql.catalogue import Catalogue, read_catalogue
-from privbench.io.mysql.connection import connect, explain, fetch, quote_name
+from privbench.io.mysql.connection import connect, explain, failures, fetch, quote_name
 from privbench.io.mysql.rows import parse_lines, select_lines
 from privbench.schema.tables import Schema, Table
 
@@ -86,7 +86,7 @@ class MySQLSource(Source):
             self._make_room()
             try:
                 self._catalogue = read_catalogue(self._connection, self.location)
-            except _failures() as error:
+            except failures() as error:
                 raise self.unreadable(error) from None
         return self._catalogue
 
@@ -94,7 +94,7 @@ class MySQLSource(Source):
         self._make_room()
         try:
             return fetch(self._connection, query)
-        except _failures() as error:
+        except failures() as error:
             raise self.unreadable(error, table) from None
 
     def _make_room(self) -> None:
@@ -117,7 +117,7 @@ class _Reading:
         self._cursor = source.cursor()
         try:
             self._cursor.execute(query)
-        except _failures() as error:
+        except failures() as error:
             raise source.unreadable(error, table.name) from None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -144,7 +144,7 @@ class _Reading:
             self._aside.close()
         try:
             self._cursor.close()
-        except _failures():  # the session has ended: whoever asks next is told
+        except failures():  # the session has ended: whoever asks next is told
             _logger.debug("%s: the session ended with a read under way", self._source.location)
         for name, count in self._zero_dates.items():
             if count:
@@ -159,7 +159,7 @@ class _Reading:
     def _next(self) -> pa.RecordBatch | None:
         try:
             lines = [line for (line,) in self._cursor.fetchmany(min(self._wanted, BATCH_ROWS))]
-        except _failures() as error:
+        except failures() as error:
             raise self._source.unreadable(error, self._table.name) from None
         if not lines:
             return None
@@ -171,12 +171,6 @@ class _Reading:
         self.rows += len(lines)
         self._wanted = max(1, _BATCH_BYTES * len(lines) // (sum(map(len, lines)) + 1))
         return parse_lines(lines, self._table, self._zero_dates)
-
-
-def _failures() -> tuple[type[Exception], ...]:
-    import pymysql  # noqa: PLC0415  an extra
-
-    return (pymysql.MySQLError, OSError)
 
 
 MYSQL_SOURCE = SourceKind(
