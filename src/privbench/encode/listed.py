@@ -148,7 +148,9 @@ def _others(where: str, kind: SqlType, domain: Values, listed: list[str]) -> lis
     count = _OTHERS if domain.others is None else domain.others
     shape, tries = shaping(where, domain.shape, kind), count + len(listed)
     lengths = [max(len(text), 1) for text in listed]
-    if domain.shape is None and kind.syntax is None:  # as long as the listed ones, or longer if there are not enough strings of that length
+    if (
+        domain.shape is None and kind.syntax is None
+    ):  # as long as the listed ones, or longer if there are not enough strings of that length
         shape = SYLLABLES if SYLLABLES.room(min(kind.length or ROOMY, ROOMY)) >= tries else LETTERS
     room = shape.room(kind.length or ROOMY)
     numbers = np.arange(min(tries, room), dtype=np.int64)

@@ -129,6 +129,14 @@ def _hexadecimal(numbers: NDArray[np.int64], lengths: NDArray[np.int64], salt: i
     return _spell(numbers, lengths, blocks=_blocks(_HEX), salt=salt)
 
 
+def _bits(numbers: NDArray[np.int64], lengths: NDArray[np.int64], salt: int) -> pa.Array:
+    return _spell(numbers, lengths, blocks=_blocks(_BINARY), salt=salt)
+
+
+def _digits(numbers: NDArray[np.int64], lengths: NDArray[np.int64], salt: int) -> pa.Array:
+    return _spell(numbers, lengths, blocks=_blocks(_DECIMAL), salt=salt)
+
+
 def _name(numbers: NDArray[np.int64], lengths: NDArray[np.int64], salt: int) -> pa.Array:
     return pc.utf8_capitalize(words(numbers, lengths, salt))
 
@@ -151,14 +159,8 @@ TITLE = Spelling(write=_title, capacity=_title_capacity)
 SENTENCE = Spelling(write=_sentence, capacity=_sentence_capacity)
 
 
-BITS = Spelling(
-    write=lambda numbers, lengths, salt: _spell(numbers, lengths, blocks=_blocks(_BINARY), salt=salt),
-    capacity=lambda length: int(2 ** min(length, _LONGEST)),
-)
-DIGITS = Spelling(
-    write=lambda numbers, lengths, salt: _spell(numbers, lengths, blocks=_blocks(_DECIMAL), salt=salt),
-    capacity=lambda length: int(10 ** min(length, _LONGEST)),
-)
+BITS = Spelling(write=_bits, capacity=lambda length: int(2 ** min(length, _LONGEST)))
+DIGITS = Spelling(write=_digits, capacity=lambda length: int(10 ** min(length, _LONGEST)))
 
 
 def enclosed(before: str, spelling: Spelling, after: str, *, shortest: str) -> Spelling:

@@ -32,6 +32,7 @@ from privbench.evaluation.scoring import (
     table_results,
 )
 from privbench.io.open import open_source
+from privbench.io.urls import shown
 from privbench.methods.method import Progress, silent
 from privbench.model.model import Model
 from privbench.schema.tables import Schema
@@ -95,8 +96,8 @@ def evaluate(
     private = [table for table in table_parts if table.private]
     linking = [key for key in key_parts if key.private]
     return Result(
-        real=str(real),
-        synthetic=str(synthetic),
+        real=shown(str(real)),
+        synthetic=shown(str(synthetic)),
         seed=seed,
         tables=table_parts,
         keys=key_parts,

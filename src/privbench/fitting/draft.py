@@ -30,6 +30,7 @@ from privbench.fitting.lists import SourceWithLists
 from privbench.fitting.tables_in_sql import TablesInSql
 from privbench.io.base import Source, read_whole
 from privbench.io.open import open_source
+from privbench.io.urls import shown
 from privbench.methods.method import Progress, silent
 from privbench.methods.registry import DEFAULT
 from privbench.model.arguments import check_lists
@@ -144,7 +145,7 @@ def draft(
                 tables = with_relative(with_rows, protection, tables, entities=look.entities, tell=tell)
                 tables = with_bounds(sql, protection, tables)
     return Spec(
-        source=str(source),
+        source=shown(str(source)),
         unit=protection.entity,
         neighbours=neighbours,
         orphans=orphans,

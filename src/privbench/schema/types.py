@@ -389,5 +389,6 @@ def _array_syntax(of: SqlType) -> str:
 def _unsupported(text: str) -> str:
     return (
         f"type {text.strip()[:MAX_TYPE_TEXT]!r} has no codec. Supported: integers, REAL, DOUBLE, DECIMAL, BOOLEAN, "
-        "VARCHAR/CHAR, ENUM, DATE, TIME, TIMESTAMP, INTERVAL, UUID, JSON, BLOB, INET, BIT and arrays of them. Leave the column out with `drop: true` under the column in the spec."
+        "VARCHAR/CHAR, ENUM, DATE, TIME, TIMESTAMP, INTERVAL, UUID, JSON, BLOB, INET, BIT and their arrays. Leave the "
+        "column out with `drop: true` under the column in the spec."
     )

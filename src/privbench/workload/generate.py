@@ -25,6 +25,7 @@ from privbench.generation.generate import generate as write_bundle
 from privbench.io.base import Source
 from privbench.io.file_kind import MODEL, kind_of
 from privbench.io.open import open_source
+from privbench.io.urls import shown
 from privbench.io.staging import private_folder
 from privbench.model.file import load_model
 from privbench.schema.tables import ForeignKey, Schema, Table
@@ -81,7 +82,7 @@ def generate_workload(location: Path | str, *, n: int, seed: int, style: Style) 
         open_source(folder or location) as source,
         JoinSizes(source, _steps(source.schema())) as sizes,
     ):
-        queries = _Generator(source, np.random.default_rng(seed), sizes, where=str(location)).queries(n, style)
+        queries = _Generator(source, np.random.default_rng(seed), sizes, where=shown(str(location))).queries(n, style)
     statements = tuple(Statement(number=i, sql=render(q), query=q) for i, q in enumerate(queries, 1))
     return Workload(statements=statements, literals=literals)
 
