@@ -133,7 +133,7 @@ def _raw_table(table: StoredTable, tables: Mapping[str, StoredTable], left_out: 
         match part.kind:
             case PartKind.PRIMARY_KEY:
                 raw.primary_key = part.columns
-            case PartKind.UNIQUE if part.plain and _named_by_server(part):
+            case PartKind.UNIQUE if part.plain and part.named_by_server:
                 raw.uniques.append(part.columns)
             case PartKind.UNIQUE | PartKind.INDEX if _is_index(part, table):
                 raw.indexes.append(Index(name=part.name, columns=part.columns, unique=part.kind is PartKind.UNIQUE))
@@ -158,19 +158,13 @@ def _own_check(part: Part) -> str | None:
     return None if check is None or _JSON_CHECK.fullmatch(check) else check
 
 
-def _named_by_server(part: Part) -> bool:
-    """Whether a key has the name that the server gives by itself: that of its first column, or numbered."""
-    return re.fullmatch(rf"{re.escape(part.columns[0])}(_\d+)?", part.name) is not None
-
-
 def _is_index(part: Part, table: StoredTable) -> bool:
     """Whether our schema can hold an index, and it was not made for a foreign key, with which it comes again."""
     if part.kind is not PartKind.INDEX:
         return part.kind is PartKind.UNIQUE and part.plain
     if not part.columns:
         return False
-    keys = [key for key in table.create.of(PartKind.FOREIGN_KEY) if key.columns == part.columns]
-    return not keys or (part.name not in [key.name for key in keys] and not _named_by_server(part))
+    return part not in table.create.made_for_keys()
 
 
 def _in_schema(part: Part, table: StoredTable) -> bool:
@@ -229,7 +223,7 @@ def _statements(table: StoredTable, schema: Schema) -> list[Statement]:
     statements = []
     for part in table.create.parts:
         text = _check_text(part)
-        if text is None or (part.kind is PartKind.INDEX and part.columns and not _is_index(part, table)):
+        if text is None:
             continue
         if part.kind is PartKind.FOREIGN_KEY and not any(k.columns == part.columns for k in known.foreign_keys):
             continue

@@ -38,10 +38,8 @@ def quote_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def connect(
-    address: Address, *, failure: type[PrivBenchError], sql_mode: str = "", streaming: bool = False, **options: Any
-) -> Any:
-    """Open a session; raises `failure`, which shows no password. With `streaming` rows come as they are fetched."""
+def connect(address: Address, *, failure: type[PrivBenchError], sql_mode: str = "", **options: Any) -> Any:
+    """Open a session; raises `failure`, which shows no password."""
     try:
         import pymysql  # noqa: PLC0415  an extra
     except ImportError:
@@ -52,7 +50,6 @@ def connect(
             charset="utf8mb4",
             autocommit=True,
             sql_mode=sql_mode,
-            cursorclass=pymysql.cursors.SSCursor if streaming else pymysql.cursors.Cursor,
             **address.connection,
             **options,
         )

@@ -22,10 +22,13 @@ _ZERO_DATE = r"^0000-00-00( 00:00:00(\.0*)?)?$"
 
 
 def select_lines(table: Table, stored: Mapping[str, StoredType]) -> str:
-    """Write the query that gives the rows of a table as lines of CSV, in the order in which they are stored."""
-    fields = ", ".join(_field(quote_name(c.name), stored[c.name]) for c in table.columns)
+    """Write the query that gives the rows of a table as lines of CSV, in the order in which they are stored.
+
+    A line that is too long for the server is NULL.
+    """
+    fields = ", ',', ".join(_field(quote_name(c.name), stored[c.name]) for c in table.columns)
     # No index: one that holds all columns which are asked for would give the rows in its own order.
-    return f"SELECT CONVERT(CONCAT_WS(',', {fields}) USING binary) FROM {quote_name(table.name)} USE INDEX ()"
+    return f"SELECT CONVERT(CONCAT({fields}) USING binary) FROM {quote_name(table.name)} USE INDEX ()"
 
 
 def parse_lines(lines: Sequence[bytes], table: Table, zero_dates: Counter[str]) -> pa.RecordBatch:
@@ -43,7 +46,7 @@ def _field(name: str, stored: StoredType) -> str:
     text = stored.as_text(name)
     if stored.quoted:
         text = f"""CONCAT('"', REPLACE({text}, '"', '""'), '"')"""
-    return f"IFNULL({text}, '')"
+    return f"IF({name} IS NULL, '', {text})"  # a text that is too long is NULL, and makes the whole line NULL
 
 
 def _parsed_type(column: Column) -> pa.DataType:

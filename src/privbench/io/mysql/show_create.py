@@ -48,6 +48,11 @@ class Part:
     """What a foreign key references: a table, or a database and a table of it."""
     references: tuple[str, ...] = ()
 
+    @property
+    def named_by_server(self) -> bool:
+        """Whether a key has the name that the server gives by itself: that of its first column, or numbered."""
+        return re.fullmatch(rf"{re.escape(self.columns[0])}(_\d+)?", self.name) is not None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTable:
@@ -59,6 +64,14 @@ class CreateTable:
     def of(self, *kinds: PartKind) -> Iterator[Part]:
         """The parts of some kinds."""
         return (part for part in self.parts if part.kind in kinds)
+
+    def made_for_keys(self) -> list[Part]:
+        """The indexes that the server made for foreign keys by itself, as far as their names tell."""
+        keys: dict[tuple[str, ...], set[str]] = {}
+        for key in self.of(PartKind.FOREIGN_KEY):
+            keys.setdefault(key.columns, set()).add(key.name)
+        indexes = [part for part in self.of(PartKind.INDEX) if part.columns in keys]
+        return [part for part in indexes if part.named_by_server or part.name in keys[part.columns]]
 
 
 def read_table(text: str) -> CreateTable:

@@ -19,12 +19,12 @@ from privbench.io.mysql.address import SCHEMES, Address, read_address
 from privbench.io.mysql.connection import connect, explain, failures, fetch, quote_name, run
 from privbench.io.mysql.ddl import Script, write_script
 from privbench.io.mysql.load import insert_rows, load_file
-from privbench.io.mysql.show_create import PartKind, read_table
+from privbench.io.mysql.show_create import CreateTable, PartKind, read_table
 from privbench.schema.original import LeftOut, Statement
 from privbench.schema.tables import Schema
 
 _MODE = "STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION"
-_SESSION = "SET foreign_key_checks = 0, unique_checks = 0, lock_wait_timeout = 60"
+_SESSION = "SET foreign_key_checks = 0, unique_checks = 0, sql_notes = 0, lock_wait_timeout = 60"
 _ASIDE = "privbench_old_"
 _LONGEST_NAME = 64
 _SHOWN = 5
@@ -39,11 +39,11 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Aside:
-    """A table that is replaced: where it waits, and the foreign keys that it gets back."""
+    """A table that is replaced: where it waits, and what it was like, as it gets its foreign keys back."""
 
     name: str
     waits_as: str
-    foreign_keys: tuple[tuple[str, str], ...]
+    table: CreateTable
 
 
 class MySQLSink:
@@ -74,8 +74,11 @@ class MySQLSink:
             return
         try:
             self._load(self._connection, self._schema.table(table), self._new[table], batch)
+            warnings = fetch(self._connection, "SHOW WARNINGS LIMIT 1")
         except failures() as error:
             raise self._refused(error, f"rows of {table}") from None
+        for _, _, words in warnings:  # from a file the server takes what it can, and only warns of the rest
+            raise TargetError(f"{self.location}: rows of {table} could not be written: {words}.")
 
     def __enter__(self) -> Self:
         try:
@@ -139,7 +142,9 @@ class MySQLSink:
         for table in self._new:
             self._ask(f"ANALYZE TABLE {quote_name(table)}")
         self._drop([aside.waits_as for aside in self._asides])
-        self.loaded = Loaded(replaced=tuple(aside.name for aside in self._asides), left_out=tuple(left_out))
+        views = [s.name for s in self._script.after if s.kind == "view" and self._there.get(s.name) == "VIEW"]
+        replaced = (*(aside.name for aside in self._asides), *views)
+        self.loaded = Loaded(replaced=replaced, left_out=tuple(left_out))
 
     def _add(self, statements: Sequence[Statement], left_out: list[LeftOut]) -> None:
         """Run what comes after the rows; what the schema does not know of is listed if the server refuses it."""
@@ -160,12 +165,11 @@ class MySQLSink:
         """Rename tables that are replaced, all at once."""
         for number, name in enumerate(names):
             [row] = self._ask(f"SHOW CREATE TABLE {quote_name(name)}")
-            keys = tuple((part.name, part.text) for part in read_table(row[1]).of(PartKind.FOREIGN_KEY))
             waits_as = f"{_ASIDE}{number}_{name}"[:_LONGEST_NAME]
-            self._asides.append(_Aside(name=name, waits_as=waits_as, foreign_keys=keys))
+            self._asides.append(_Aside(name=name, waits_as=waits_as, table=read_table(row[1])))
         for aside in self._asides:
-            for key, _ in aside.foreign_keys:
-                self._do(f"ALTER TABLE {quote_name(aside.name)} DROP FOREIGN KEY {quote_name(key)}", aside.name)
+            for key in aside.table.of(PartKind.FOREIGN_KEY):
+                self._do(f"ALTER TABLE {quote_name(aside.name)} DROP FOREIGN KEY {quote_name(key.name)}", aside.name)
         if self._asides:
             pairs = ", ".join(f"{quote_name(a.name)} TO {quote_name(a.waits_as)}" for a in self._asides)
             self._do(f"RENAME TABLE {pairs}", "tables that are replaced")
@@ -194,9 +198,12 @@ class MySQLSink:
     def _restore_keys(self, aside: _Aside) -> None:
         [row] = fetch(self._connection, f"SHOW CREATE TABLE {quote_name(aside.name)}")
         there = {part.name for part in read_table(row[1]).of(PartKind.FOREIGN_KEY)}
-        for key, text in aside.foreign_keys:
-            if key not in there:
-                run(self._connection, f"ALTER TABLE {quote_name(aside.name)} ADD {text}")
+        lost = [key for key in aside.table.of(PartKind.FOREIGN_KEY) if key.name not in there]
+        alter = f"ALTER TABLE {quote_name(aside.name)}"
+        for index in aside.table.made_for_keys() if lost else ():  # else the server makes one of another name
+            run(self._connection, f"{alter} DROP KEY {quote_name(index.name)}, ADD {index.text}")
+        for key in lost:
+            run(self._connection, f"{alter} ADD {key.text}")
 
     def _drop(self, tables: Sequence[str]) -> None:
         if tables:

@@ -10,6 +10,7 @@ import logging
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import IO, Any
 
 import pyarrow as pa
@@ -35,7 +36,7 @@ class MySQLSource(Source):
 
     def __init__(self, address: Address) -> None:
         self.location = address.shown
-        self._connection = connect(address, failure=SourceError, streaming=True)
+        self._connection = connect(address, failure=SourceError)
         self._catalogue: Catalogue | None = None
         self._reading: _Reading | None = None
         self._ask(_SNAPSHOT)
@@ -79,7 +80,9 @@ class MySQLSource(Source):
 
     def cursor(self) -> Any:
         """A cursor that gives rows as they come."""
-        return self._connection.cursor()
+        import pymysql  # noqa: PLC0415  an extra
+
+        return self._connection.cursor(pymysql.cursors.SSCursor)
 
     def _known(self) -> Catalogue:
         if self._catalogue is None:
@@ -135,17 +138,14 @@ class _Reading:
         with pa.ipc.new_stream(file, arrow_schema(self._table)) as stream:
             while (batch := self._next()) is not None:
                 stream.write_batch(batch)
-        self._cursor.close()
+        self._end()
         self._aside = file
 
     def close(self) -> None:
         """Let go of the file, or of the rows that nobody asked for."""
         if self._aside is not None:
             self._aside.close()
-        try:
-            self._cursor.close()
-        except failures():  # the session has ended: whoever asks next is told
-            _logger.debug("%s: the session ended with a read under way", self._source.location)
+        self._end()
         for name, count in self._zero_dates.items():
             if count:
                 _logger.warning(
@@ -155,6 +155,15 @@ class _Reading:
                     name,
                     f"{count:,}",
                 )
+
+    def _end(self) -> None:
+        """Have the server send what nobody asked for, if the session lasts; PyMySQL would try in any case, and fail."""
+        with suppress(*failures()):
+            if self._cursor.connection is not None and self._cursor.connection.open:
+                self._cursor.close()
+        self._cursor.connection = None
+        if self._cursor._result is not None:
+            self._cursor._result.unbuffered_active = False
 
     def _next(self) -> pa.RecordBatch | None:
         try:

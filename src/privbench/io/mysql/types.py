@@ -57,6 +57,7 @@ _CHANGED = {"mediumint", "mediumint unsigned", "bigint unsigned", "year", "set",
 _SIZED = ("decimal", "char", "varchar", "binary", "varbinary", "bit")
 _BYTES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
 _TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set", "json")
+_ADDRESSES = ("uuid", "inet4", "inet6")
 _DECLARED = {
     "UUID": "CHAR(36)",  # MySQL has no UUID, INET or arrays
     "JSONB": "JSON",
@@ -111,6 +112,8 @@ class StoredType:
             return f"CONCAT('\\\\x', LOWER(HEX({column})))"
         if self.name in _TEXTS:
             return f"CONVERT({column} USING utf8mb4)"
+        if self.name in _ADDRESSES:
+            return f"CAST({column} AS CHAR)"
         if self.name == "bit":
             return f"LPAD(BIN({column} + 0), {(self.sizes or (1,))[0]}, '0')"
         if self.name in ("point", "geometry"):
