@@ -12,11 +12,10 @@ from privbench.io.base import Format, Source, arrow_schema
 from privbench.io.ddl import parse_ddl
 from privbench.io.open import open_source
 from privbench.io.render import Dialect, render_ddl
-from privbench.io.sinks import open_sink
+from privbench.io.sinks import open_server, open_sink
 from privbench.schema.tables import Schema
 
 from .own_ddl import own_database
-from .postgres_rows import load
 
 DDL = '''
 CREATE TABLE "shop ""A""" (region SMALLINT, code VARCHAR(8), boss BIGINT NOT NULL, PRIMARY KEY (region, code),
@@ -91,14 +90,26 @@ def write_bundle(schema: Schema, rows: Rows, tmp_path: Path) -> Callable[[Format
     return write
 
 
-@pytest.fixture(params=[*(f.value for f in Format), "postgres"])
+SERVERS = ("mariadb", "postgres")
+"""The fixtures that give the URL of an empty database on a server."""
+
+
+def write_server(url: str, schema: Schema, rows: Rows) -> None:
+    """Load the made database, children before parents to make it harder."""
+    with open_server(url, schema=schema, replace=False) as sink:
+        for name in reversed(rows):
+            for batch in rows[name].to_batches():
+                sink.write(name, batch)
+
+
+@pytest.fixture(params=[*(f.value for f in Format), *SERVERS])
 def source(
     request: pytest.FixtureRequest, write_bundle: Callable[[Format], Path], schema: Schema, rows: Rows
 ) -> Source:
     """Every kind of source, over the same rows."""
-    if request.param == "postgres":
-        url = request.getfixturevalue("postgres")
-        load(url, schema, rows)
+    if request.param in SERVERS:
+        url = request.getfixturevalue(request.param)
+        write_server(url, schema, rows)
         return open_source(url)
     to = Format(request.param)
     bundle = write_bundle(to)

@@ -9,6 +9,7 @@ from privbench.errors import SourceError
 from privbench.io.base import Source, SourceKind
 from privbench.io.duckdb_file import DUCKDB_SOURCE
 from privbench.io.files import FOLDER_SOURCE, FolderSource
+from privbench.io.mysql.source import MYSQL_SOURCE
 from privbench.io.postgres import POSTGRES_SOURCE
 from privbench.io.sqlite_file import SQLITE_SOURCE
 from privbench.io.staging import is_laid_out
@@ -44,6 +45,7 @@ SOURCES: list[SourceKind] = [
     FOLDER_SOURCE,
     DUCKDB_SOURCE,
     SQLITE_SOURCE,
+    MYSQL_SOURCE,
     POSTGRES_SOURCE,
 ]
 """The first that matches opens: one that matches less stands before one that matches more, as a bundle is a folder."""

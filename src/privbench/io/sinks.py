@@ -11,6 +11,7 @@ from privbench.errors import SpecError
 from privbench.io.base import ServerKind, ServerSink, Sink, SinkKind
 from privbench.io.duckdb_file import DUCKDB_SINK
 from privbench.io.files import CSV_SINK, PARQUET_SINK
+from privbench.io.mysql.sink import MYSQL_SERVER
 from privbench.io.postgres_sink import POSTGRES_SERVER
 from privbench.io.sqlite_file import SQLITE_SINK
 from privbench.io.staging import target_error
@@ -28,6 +29,7 @@ SINKS: list[SinkKind] = [
 
 SERVERS: list[ServerKind] = [
     POSTGRES_SERVER,
+    MYSQL_SERVER,
 ]
 
 
