@@ -143,7 +143,7 @@ def test_a_unique_index_that_a_foreign_key_needs_is_a_constraint() -> None:
     assert _table(text, "p").indexes == ()
 
 
-@pytest.mark.parametrize("kind", ["GEOMETRY", "mood", "mood[]", "INT[][]"])
+@pytest.mark.parametrize("kind", ["SHAPE", "mood", "mood[]", "INT[][]"])
 def test_a_type_without_codec_is_other(kind: str) -> None:
     assert _table(f"CREATE TABLE t (a {kind})", "t").column("a").type.kind is Kind.OTHER
 

@@ -13,6 +13,7 @@ from privbench.io.stored import microseconds_of_clock, text_of_bytes, text_of_li
 from privbench.schema.tables import Table
 from privbench.schema.types import Kind, SqlType
 
+_UUID = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 CAST_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
 
@@ -45,6 +46,8 @@ def cast_array(array: pa.Array, to: SqlType) -> pa.Array:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     array = _as_text(array, to)
+    if to.sql == "UUID":
+        return _uuids(array.cast(to.arrow))
     if array.type == to.arrow:
         return array
     textual = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
@@ -72,6 +75,14 @@ def _as_text(array: pa.Array, to: SqlType) -> pa.Array:
         return text_of_bytes(array)
     if to.kind is Kind.TEXT and (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
         return text_of_lists(array)
+    return array
+
+
+def _uuids(array: pa.Array) -> pa.Array:
+    """UUIDs in small letters, so that keys of any spelling meet."""
+    array = pc.utf8_lower(array)
+    if pc.all(pc.match_substring_regex(array, _UUID)).as_py() is False:
+        raise pa.ArrowInvalid("not a UUID")
     return array
 
 

@@ -277,7 +277,7 @@ def parse_type(text: str) -> SqlType:
 def any_type(text: str, *, shown: str | None = None) -> SqlType:
     """Read the type of a column that a database has: OTHER, under the name `shown`, for one without a codec.
 
-    >>> any_type("geometry").kind
+    >>> any_type("shape").kind
     <Kind.OTHER: 'other'>
     """
     try:
