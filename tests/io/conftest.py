@@ -1,7 +1,7 @@
 """A made database with the awkward shapes: composite and self references, a cycle, every type, odd names."""
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from privbench.io.open import open_source
 from privbench.io.render import Dialect, render_ddl
 from privbench.io.sinks import open_server, open_sink
 from privbench.schema.tables import Schema
+
+from .own_ddl import own_database
 
 DDL = '''
 CREATE TABLE "shop ""A""" (region SMALLINT, code VARCHAR(8), boss BIGINT NOT NULL, PRIMARY KEY (region, code),
@@ -114,3 +116,9 @@ def source(
     if to in (Format.DUCKDB, Format.SQLITE):
         return open_source(bundle / "data" / to.database)
     return open_source(bundle)
+
+
+@pytest.fixture
+def own() -> tuple[Schema, Mapping[str, pa.Table]]:
+    """A database with the DDL of its source."""
+    return own_database()

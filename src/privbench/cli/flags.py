@@ -43,6 +43,15 @@ to_flag = click.option(
     show_default=True,
     help="What to write the tables as.",
 )
+to_server_flag = click.option(
+    "--to",
+    "format_",
+    metavar=f"[{'|'.join(FORMATS)}|URL]",
+    default="parquet",
+    show_default=True,
+    help="What to write the tables as; or the server to load them into: postgresql://user@host:port/database. "
+    "Passwords come from the usual places (~/.pgpass, PGPASSWORD).",
+)
 
 
 def out_flag(what: str, *, required: bool = True) -> Callable[[Command], Command]:

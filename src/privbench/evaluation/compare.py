@@ -23,6 +23,7 @@ from privbench.fitting.domains import check_wanted
 from privbench.fitting.draft import draft
 from privbench.fitting.promise import Number, parse_delta, parse_epsilon
 from privbench.io.staging import private_folder
+from privbench.io.urls import shown
 from privbench.methods.method import Progress, silent
 from privbench.methods.registry import BUILT_IN, method_names
 from privbench.schema.choices import closest
@@ -189,7 +190,7 @@ def compare(
         figures, error = scorer.score(synthesizer, epsilon, number)
         scored.append(Run(method=synthesizer.name, epsilon=written, number=number, figures=figures, error=error))
     return Comparison(
-        source=str(source),
+        source=shown(str(source)),
         delta=str(delta),
         workload=None if workload is None else str(workload),
         seed=seed,

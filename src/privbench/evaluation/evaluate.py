@@ -117,7 +117,8 @@ def evaluate(
 
 def _nothing_shared(real: Path | str, synthetic: Path | str, database: Database) -> str:
     why = "".join(f"\n  {skip.what}: {skip.reason}" for skip in database.skips)
-    return f"{real} and {synthetic} share no table that can be read, so that there is nothing to compare.{why}"
+    both = f"{shown(str(real))} and {shown(str(synthetic))}"
+    return f"{both} share no table that can be read, so that there is nothing to compare.{why}"
 
 
 def _schema(location: Path | str) -> Schema:

@@ -151,7 +151,7 @@ def draft(
         orphans=orphans,
         tables=tables,
         method={} if find else {"name": DEFAULT, "find": False},
-        original=schema.original,
+        original=schema.original and schema.original.with_nullable(schema),
     )
 
 
@@ -256,8 +256,13 @@ def _table(
         numbered_by=numbered_by,
         public=role is Role.PUBLIC,
         rules=tuple(_rules(table, kept, protection.schema)),
-        columns={c.name: columns[c.name] for c in table.columns if c.name in columns},
+        quoted=table.quoted,
+        columns={c.name: _with_quotes(c, columns[c.name]) for c in table.columns if c.name in columns},
     )
+
+
+def _with_quotes(column: Column, words: ColumnSpec) -> ColumnSpec:
+    return words.model_copy(update={"quoted": True}) if column.quoted else words
 
 
 def _with_copies(member: TableSpec, of: Table) -> TableSpec:

@@ -124,8 +124,11 @@ class ServerSink(Sink, Protocol):
     location: str
     """The URL without its password; for messages."""
 
-    loaded: Loaded
-    """What was done; known when the block ended well."""
+    def complete(self) -> Loaded:
+        """Make keys, indexes and the rest when all rows are written, and say what was done.
+
+        Where the system has transactions that hold this, others see the database only when the `with` block ends well.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +139,7 @@ class ServerKind:
     """What it is called: "PostgreSQL"."""
 
     schemes: tuple[str, ...]
-    """What a URL of it begins with, in lower case and without `://`."""
+    """What a URL of it begins with, in lower case and without `://`; the first is the name of the format."""
 
     open: Callable[[str, Schema, bool], ServerSink]
     """Open a sink at a URL; True: drop the objects that it makes anew."""

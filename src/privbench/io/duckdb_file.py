@@ -165,7 +165,7 @@ class DuckDBSink:
                 file = str(self._waiting / f"{stems[table.name]}.parquet")
                 kept = [c for c in table.columns if not is_generated(c)]
                 into = f"{quote_sql(table.name)} ({', '.join(quote_sql(c.name) for c in kept)})"
-                columns = ", ".join(map(_written_column, kept))
+                columns = ", ".join(map(written_column, kept))
                 connection.execute(f"INSERT INTO {into} SELECT {columns} FROM read_parquet(?)", [file])
             for statement in create_indexes(self._schema):
                 connection.execute(statement)
@@ -183,7 +183,7 @@ def _read_column(column: Column) -> str:
     return f"CAST({name} AS VARCHAR) AS {name}" if of.syntax is not None else name
 
 
-def _written_column(column: Column) -> str:
+def written_column(column: Column) -> str:
     """How to insert a column from its Parquet file."""
     name, of = quote_sql(column.name), column.type
     if is_array(of):

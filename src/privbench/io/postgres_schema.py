@@ -8,15 +8,14 @@ is no default partition, are a rule that rows keep, like a CHECK.
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from privbench.io.catalogue import RawTable
-from privbench.io.ddl import parse_checks
-from privbench.io.names import quote_sql
+from privbench.io.ddl import about_column, parse_checks
+from privbench.io.partitions import partition_rule
 from privbench.io.postgres_catalogue import Catalogue, Row, Stored, StoredColumn, StoredType
 from privbench.schema.domain import MAX_CELLS, Values, implied_by_type
 from privbench.schema.tables import Column, ForeignKey, Index
@@ -28,8 +27,6 @@ _SCHEMA = re.compile(r'^(?:"(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)\.')
 _OWN_NAMES = {'"char"': "VARCHAR", "name": "VARCHAR", "oid": "BIGINT", "xid": "BIGINT", "cid": "BIGINT"}
 _MOST_DIGITS = 38
 _PLAIN = ("btree", "hash")
-_RANGE = re.compile(r"^FOR VALUES FROM \((.+)\) TO \((.+)\)$")
-_LIST = re.compile(r"^FOR VALUES IN \((.+)\)$")
 
 
 def raw_tables(catalogue: Catalogue) -> list[RawTable]:
@@ -42,7 +39,7 @@ def raw_tables(catalogue: Catalogue) -> list[RawTable]:
         raw = tables[index["table_oid"]]
         raw.indexes.append(Index(name=index["name"], columns=columns, unique=index["is_unique"]))
     for oid, raw in tables.items():
-        raw.checks += _partition_bounds(catalogue, catalogue.by_oid[oid])
+        raw.checks += _partition_rule(catalogue, catalogue.by_oid[oid])
     return list(tables.values())
 
 
@@ -117,15 +114,8 @@ def _holds(precision: int, scale: int) -> bool:
 
 def _domain_checks(column: str, stored: StoredType) -> list[exp.Expr]:
     """The CHECKs of a column's domains, about the column instead of VALUE."""
-    trees = [
-        tree for text in stored.checks for tree in parse_checks(f"CREATE TABLE t (c INT, {text})", dialect="postgres")
-    ]
-    return [tree.transform(lambda node: _named(node, column)) for tree in trees]
-
-
-def _named(node: exp.Expr, column: str) -> exp.Expr:
-    is_value = isinstance(node, exp.Column) and node.name.lower() == "value" and not node.this.quoted
-    return exp.column(column, quoted=True) if is_value else node
+    tables = [f"CREATE TABLE t (c INT, {text})" for text in stored.checks]
+    return [about_column(tree, column) for table in tables for tree in parse_checks(table, dialect="postgres")]
 
 
 def _expression(text: str | None) -> exp.Expr | None:
@@ -164,45 +154,10 @@ def is_foreign_key(constraint: Row, catalogue: Catalogue) -> bool:
     return not constraint["inherited"] and not constraint["period"] and constraint["target_oid"] in catalogue.by_oid
 
 
-def _partition_bounds(catalogue: Catalogue, table: Stored) -> list[exp.Expr]:
-    """The rule that partitions without a default one put on the column that tells them apart."""
-    column = _partition_column(table)
-    bounds = [row["bound"] for row in catalogue.relations.values() if row["parent"] == table.row["oid"]]
-    if column is None or not bounds or not all(bounds) or "DEFAULT" in bounds:
-        return []
-    name = quote_sql(column)
-    if all(lists := [_LIST.match(bound) for bound in bounds]):
-        values = ", ".join(m[1] for m in lists if m)
-        text = f"{name} IN ({values})" if "NULL" not in values else ""
-    elif all(ranges := [_RANGE.match(bound) for bound in bounds]):
-        text = _between(name, [(m[1], m[2]) for m in ranges if m])
-    else:
-        return []
-    tree = _expression(text) if text else None
+def _partition_rule(catalogue: Catalogue, table: Stored) -> list[exp.Expr]:
+    bounds = [
+        row["bound"] for row in catalogue.relations.values() if row["parent"] == table.row["oid"] and row["bound"]
+    ]
+    rule = partition_rule(table.row["partition_key"] or "", bounds, table.columns)
+    tree = _expression(rule)
     return [] if tree is None else [tree]
-
-
-def _partition_column(table: Stored) -> str | None:
-    """The one column that partitions go by; None for several, or an expression."""
-    match = re.fullmatch(r"(?:RANGE|LIST) \((.+)\)", table.row["partition_key"] or "")
-    wanted = match[1].strip() if match else ""
-    return next((c for c in table.columns if wanted in (c, quote_sql(c))), None)
-
-
-def _between(name: str, ranges: list[tuple[str, str]]) -> str:
-    """From the lowest bound to the highest; one that is not there bounds nothing."""
-    lows, highs = [low for low, _ in ranges], [high for _, high in ranges]
-    terms = []
-    if "MINVALUE" not in lows:
-        terms.append(f"{name} >= {min(lows, key=_order)}")
-    if "MAXVALUE" not in highs:
-        terms.append(f"{name} < {max(highs, key=_order)}")
-    return " AND ".join(terms)
-
-
-def _order(literal: str) -> tuple[Decimal, str]:
-    """Numbers by their size, dates and texts as they are written."""
-    try:
-        return Decimal(literal.strip("'")), ""
-    except InvalidOperation:
-        return Decimal(0), literal

@@ -4,6 +4,7 @@ Tables come out parents first. A foreign key that closes a cycle is added by ALT
 system can; DuckDB cannot, and checks self references row by row, so there both are left out.
 """
 
+from collections.abc import Callable
 from enum import Enum
 
 from sqlglot.errors import ErrorLevel, SqlglotError
@@ -11,7 +12,7 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 from privbench.errors import SchemaError
 from privbench.io.names import quote_sql, sql_comment
 from privbench.io.stored import is_array
-from privbench.schema.expression import Expression
+from privbench.schema.expression import ColumnName, Expression
 from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import SYNTAXES, Kind, SqlType, parse_type
 
@@ -183,9 +184,11 @@ def _create(table: Table, schema: Schema, dialect: Dialect, elsewhere: set[Table
     return f"CREATE TABLE {quote_sql(table.name)} (\n  " + ",\n  ".join(lines) + "\n);"
 
 
-def check_text(check: Expression, dialect: Dialect) -> str | None:
-    """A rule as a CHECK of a system; None where its words have no translation there."""
-    tree = check.renamed(lambda name: name.column)
+def check_text(
+    check: Expression, dialect: Dialect, spelled: Callable[[ColumnName], str] = lambda name: name.column
+) -> str | None:
+    """A rule as a CHECK of a system, its columns spelled as there; None where its words have no translation there."""
+    tree = check.renamed(spelled)
     try:
         return tree.sql(_SQLGLOT[dialect], unsupported_level=ErrorLevel.RAISE)
     except SqlglotError:

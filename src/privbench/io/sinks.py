@@ -12,6 +12,7 @@ from privbench.io.base import ServerKind, ServerSink, Sink, SinkKind
 from privbench.io.duckdb_file import DUCKDB_SINK
 from privbench.io.files import CSV_SINK, PARQUET_SINK
 from privbench.io.mysql.sink import MYSQL_SERVER
+from privbench.io.postgres_sink import POSTGRES_SERVER
 from privbench.io.sqlite_file import SQLITE_SINK
 from privbench.io.staging import target_error
 from privbench.io.urls import scheme_of
@@ -28,6 +29,7 @@ SINKS: list[SinkKind] = [
 
 SERVERS: list[ServerKind] = [
     MYSQL_SERVER,
+    POSTGRES_SERVER,
 ]
 
 
@@ -45,6 +47,15 @@ def server_kind(to: str) -> ServerKind | None:
             return kind
     schemes = [f"{scheme}://" for kind in SERVERS for scheme in kind.schemes]
     raise SpecError(f"--to {scheme}://..: there is no such system. {closest(scheme, schemes)}")
+
+
+def server_of(form: str) -> ServerKind | None:
+    """Find a system by the name that it has as a format in a manifest.
+
+    >>> server_of("postgresql").name
+    'PostgreSQL'
+    """
+    return next((kind for kind in SERVERS if kind.schemes[0] == form), None)
 
 
 def open_server(url: str, *, schema: Schema, replace: bool) -> ServerSink:

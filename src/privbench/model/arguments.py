@@ -5,7 +5,7 @@ from pathlib import Path
 
 from privbench.errors import SpecError
 from privbench.io.file_kind import MODEL, SPEC, kind_of
-from privbench.io.sinks import sink_kind
+from privbench.io.sinks import server_kind, sink_kind
 from privbench.model.file import load_model
 from privbench.model.model import Model
 from privbench.schema.spec import Spec, read_spec
@@ -33,6 +33,8 @@ def format_of(form: str) -> str:
     >>> format_of("duckdb")
     'duckdb'
     """
+    if server_kind(form) is not None:
+        raise SpecError("only `generate` loads a database on a server: make the model first, then `generate --to URL`.")
     return sink_kind(form).name
 
 

@@ -6,11 +6,12 @@ source that has a catalogue writes them down here as text. Nothing here is priva
 stands in the spec for review. What names a column or a table that is dropped is left out, and listed.
 """
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 if TYPE_CHECKING:
     from privbench.schema.tables import Schema, Table
@@ -75,6 +76,17 @@ class Statement(_Words):
     needs: tuple[_Name, ...] = ()
     key: tuple[_Name, ...] = ()
 
+    @model_validator(mode="after")
+    def _key_of_a_table(self) -> "Statement":
+        if self.key and not self.tables:
+            raise ValueError("`key` needs `tables`: the first is the one that has it")
+        return self
+
+    @property
+    def places(self) -> set[Place]:
+        """The columns that it needs, those of its key among them."""
+        return {*self.columns, *((self.tables[0], column) for column in self.key)}
+
     @property
     def title(self) -> str:
         """What `needs` calls it.
@@ -89,15 +101,16 @@ class TableDefinition(_Words):
     """How the source itself would create a table.
 
     `name` is its name there, quoted and qualified. `columns` says what follows the quoted name of each column (type,
-    collation, default, identity, generated, storage) without NULL or NOT NULL, which the schema knows and a spec may
-    change. `before` are words between CREATE and TABLE, such as UNLOGGED; `after` is what follows the closing
-    parenthesis, such as PARTITION BY or ENGINE=InnoDB. The database fills `generated` columns itself: rows are loaded
-    without them. `sequences` names the sequence, quoted and qualified, that numbers a column: it is set past the
-    largest value when the rows are there.
+    collation, default, identity, generated, storage) without NULL or NOT NULL, which the schema knows; `nullable` are
+    those that may be NULL there, also where the spec says that no value is. `before` are words between CREATE and
+    TABLE, such as UNLOGGED; `after` is what follows the closing parenthesis, such as PARTITION BY or ENGINE=InnoDB. The
+    database fills `generated` columns itself: rows are loaded without them. `sequences` names the sequence, quoted and
+    qualified, that numbers a column: it is set past the largest value when the rows are there.
     """
 
     name: _Sql
     columns: dict[_Name, _Sql]
+    nullable: tuple[_Name, ...] = ()
     before: _Sql = ""
     after: _Sql = ""
     generated: tuple[_Name, ...] = ()
@@ -113,6 +126,16 @@ class LeftOut(_Words):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}: {self.reason}" if self.name else f"{self.kind}: {self.reason}"
+
+
+def left_out_lines(left_out: Iterable[LeftOut]) -> list[str]:
+    """What is left out, a line each; what has no name is counted.
+
+    >>> left_out_lines([LeftOut(kind="index", reason="dropped")] * 2)
+    ['index: dropped (2 of them)']
+    """
+    lines = Counter(map(str, left_out))
+    return [line if count == 1 else f"{line} ({count} of them)" for line, count in lines.items()]
 
 
 class OriginalDdl(_Words):
@@ -142,6 +165,12 @@ class OriginalDdl(_Words):
                 left_out.append(LeftOut(kind=statement.kind, name=statement.name, reason=reason[:LONGEST_NAME]))
         return tuple(kept), tuple(left_out)
 
+    def with_nullable(self, schema: "Schema") -> "OriginalDdl":
+        """The same, knowing which columns may be NULL; `schema` is the source's own."""
+        nullable = {t.name: tuple(c.name for c in t.columns if c.nullable) for t in schema.tables}
+        tables = {n: d.model_copy(update={"nullable": nullable.get(n, ())}) for n, d in self.tables.items()}
+        return self.model_copy(update={"tables": tables})
+
     def published(self, schema: "Schema", *, named: Collection[Place] = ()) -> "OriginalDdl":
         """What may be published beside a schema: nothing that names what was dropped.
 
@@ -150,7 +179,7 @@ class OriginalDdl(_Words):
         kept, left_out = self.kept(schema)
         known = _Known(schema)
         places = {*known.places, *named}
-        secret = [s for s in self.statements if not (set(s.tables) <= known.tables and set(s.columns) <= places)]
+        secret = [s for s in self.statements if not (set(s.tables) <= known.tables and s.places <= places)]
         names = {(s.kind, s.name) for s in secret}
         needs = {_needs(s.title) for s in secret}
         return OriginalDdl(
@@ -178,7 +207,7 @@ class _Known:
 
     def reason(self, statement: Statement) -> str | None:
         """Why a statement cannot be kept, but for its needs."""
-        if not set(statement.tables) <= self.tables or not set(statement.columns) <= self.places:
+        if not set(statement.tables) <= self.tables or not statement.places <= self.places:
             return DROPPED
         return None if self._has_key(statement) else NO_KEY
 
@@ -201,6 +230,7 @@ def _cut(definition: TableDefinition, table: "Table") -> TableDefinition:
     return definition.model_copy(
         update={
             "columns": {name: sql for name, sql in definition.columns.items() if name in names},
+            "nullable": tuple(name for name in definition.nullable if name in names),
             "generated": tuple(name for name in definition.generated if name in names),
             "sequences": {name: sequence for name, sequence in definition.sequences.items() if name in names},
         }

@@ -38,7 +38,8 @@ class Column:
     `guessed` says that no schema has the type: it was guessed from the values. `computed` says what the column equals,
     if it is worked out from other columns, `generated` that the schema of the source does so. `determined_by` names the
     column of the row that it follows from, `relative_to` the one that it is coded as a difference from, `start` the one
-    from which a sequence starts. `source_type` is the type in the source, where ours is another one.
+    from which a sequence starts. `source_type` is the type in the source, where ours is another one. `quoted` says that
+    the name has its case by quotes in the schema of the source; else systems may write it as they write names.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Column:
     relative_to: str | None = None
     start: str | None = None
     source_type: str | None = None
+    quoted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +98,8 @@ class Table:
     checks: tuple[Expression, ...] = ()
     list_of: tuple[str, ...] = ()
     """Of a hidden list: the tables whose rows reference its rows. It is in no source and is not published."""
+    quoted: bool = False
+    """Whether the name has its case by quotes in the schema of the source."""
 
     def __post_init__(self) -> None:
         names = [c.name for c in self.columns]

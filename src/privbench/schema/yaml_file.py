@@ -195,7 +195,7 @@ def entry(key: str, value: Plain, *, indent: int = 0) -> Iterator[str]:
 
 
 def item(value: Mapping[str, Plain], *, indent: int = 0) -> Iterator[str]:
-    r"""Write a mapping as an item of a list, a line for each of its keys; text of several lines as a block.
+    r"""Write a mapping as an item of a list, a line per key; text of several lines or with quotes as a block.
 
     >>> print(*item({"a": 1, "b": "x\n  y"}), sep="\n")
     - a: 1
@@ -215,9 +215,9 @@ def item(value: Mapping[str, Plain], *, indent: int = 0) -> Iterator[str]:
 
 
 def _fits_block(text: str) -> bool:
-    """Whether text has lines that YAML gives back as they are: it takes odd characters and edges for its own."""
+    """Whether a block is easier to read, and YAML gives it back as it is: odd characters and edges mean more there."""
     plain = all(c.isprintable() or c in "\t\n" for c in text)
-    return plain and "\n" in text and not text[0].isspace() and not text[-1].isspace()
+    return plain and any(c in text for c in '\n"') and not text[0].isspace() and not text[-1].isspace()
 
 
 def _wrapped(items: list[str], *, indent: int) -> Iterator[str]:

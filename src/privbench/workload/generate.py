@@ -25,8 +25,8 @@ from privbench.generation.generate import generate as write_bundle
 from privbench.io.base import Source
 from privbench.io.file_kind import MODEL, kind_of
 from privbench.io.open import open_source
-from privbench.io.urls import shown
 from privbench.io.staging import private_folder
+from privbench.io.urls import shown
 from privbench.model.file import load_model
 from privbench.schema.tables import ForeignKey, Schema, Table
 from privbench.schema.types import Kind
