@@ -54,9 +54,9 @@ def test_each_format_has_the_scripts_whose_clients_read_it(schema: Schema) -> No
     assert set(load_files(schema, Format.PARQUET)) == {*both, "load/duckdb.sh", "load/duckdb.sql"}
     csv = load_files(schema, Format.CSV)
     assert set(csv) == both | {
-        f"load/{name}.{end}" for name in ("duckdb", "postgres", "sqlite") for end in ("sh", "sql")
+        f"load/{name}.{end}" for name in ("duckdb", "mysql", "postgres", "sqlite") for end in ("sh", "sql")
     }
-    assert len(readme_lines(csv)) == 3
+    assert len(readme_lines(csv)) == 4
 
 
 @pytest.fixture

@@ -1,7 +1,10 @@
 """A real MariaDB as a sink: types that come back, the source's own DDL, replacing, and leaving nothing behind."""
 
 import gc
+import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -10,11 +13,13 @@ import pytest
 from privbench.errors import TargetError
 from privbench.io.base import Loaded, arrow_schema
 from privbench.io.ddl import parse_ddl
+from privbench.io.load_scripts import load_files
 from privbench.io.mysql import sink as sink_module
 from privbench.io.mysql.load import insert_rows
 from privbench.io.open import open_source
-from privbench.io.sinks import open_server
-from privbench.schema.tables import Schema
+from privbench.io.sinks import open_server, open_sink
+from privbench.schema.tables import Column, Schema, Table
+from privbench.schema.types import parse_type
 
 from ..servers.mariadb import MariaDBServer, start_mariadb
 
@@ -317,3 +322,51 @@ def test_a_view_that_cannot_be_made_is_listed(original: str, another: str) -> No
     broken = replace(schema, original=schema.original.model_copy(update={"statements": spoilt}))
     with open_server(another, schema=broken, replace=False) as sink:
         assert [each.kind for each in sink.complete().left_out] == ["trigger", "view"]
+
+
+# -- the script of a bundle --------------------------------------------------------------------------------------------
+
+
+def _bundle(folder: Path, schema: Schema, rows: Mapping[str, pa.Table]) -> Path:
+    with open_sink(folder / "data", schema=schema, format="csv") as sink:
+        for name, table in rows.items():
+            for batch in table.to_batches():
+                sink.write(name, batch)
+    for name, text in load_files(schema, "csv").items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def _run_script(server: MariaDBServer, bundle: Path, database: str) -> subprocess.CompletedProcess[str]:
+    client = ["--no-defaults", "--user=root", f"--socket={server.socket}", database]
+    script = str(bundle / "load" / "mysql.sh")
+    return subprocess.run(["/bin/sh", script, *client], cwd="/", capture_output=True, text=True, check=False)  # noqa: S603
+
+
+def test_the_script_of_a_bundle_loads_it_with_the_client(
+    original: str, another: str, mariadb_server: MariaDBServer, tmp_path: Path
+) -> None:
+    with open_source(original) as source:
+        schema = source.schema()
+        rows = {t.name: pa.Table.from_batches(source.read(t), arrow_schema(t)) for t in schema.tables}
+    ran = _run_script(mariadb_server, _bundle(tmp_path / "bundle", schema, rows), "another")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert _texts(mariadb_server, another) == _texts(mariadb_server, original)
+    with open_source(another) as loaded:
+        for table in schema.tables:
+            found = pa.Table.from_batches(loaded.read(table), arrow_schema(table)).to_pylist()
+            empty = [{name: None if value == "" else value for name, value in row.items()} for row in found]
+            wanted = [{n: None if v == "" else v for n, v in row.items()} for row in rows[table.name].to_pylist()]
+            assert empty == wanted
+
+
+def test_no_name_runs_a_command(another: str, mariadb_server: MariaDBServer, tmp_path: Path) -> None:
+    evil = "a`\n\\! touch evil\nDELIMITER x\nDROP TABLE b; --"
+    column = Column(name=evil, type=parse_type("BIGINT"))
+    schema = Schema(tables=(Table(name=evil, columns=(column,)), Table(name="b", columns=(column,))))
+    rows = {t.name: pa.table({evil: [7]}, schema=arrow_schema(t)) for t in schema.tables}
+    ran = _run_script(mariadb_server, _bundle(tmp_path / "bundle", schema, rows), "another")
+    assert ran.stderr == ""
+    assert not list(tmp_path.rglob("evil"))
+    assert mariadb_server.run("SELECT * FROM b", database="another") == [(7,)]

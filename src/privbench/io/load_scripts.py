@@ -1,14 +1,15 @@
 """The scripts in a bundle that load it with the client of a system alone: `pre-data.sql`, `post-data.sql` and `load/`.
 
 `pre-data.sql` and `post-data.sql` are in the words of PostgreSQL; those of the source, where that is its system. What
-`load/` has depends on the data: CSV is read by psql, sqlite3 and duckdb, Parquet by duckdb alone. A `.sh` file takes
-what its client takes, and runs the `.sql` file beside it from the folder of the bundle.
+`load/` has depends on the data: CSV is read by psql, mysql, sqlite3 and duckdb, Parquet by duckdb alone. A `.sh` file
+takes what its client takes, and runs the `.sql` file beside it from the folder of the bundle.
 """
 
 from collections.abc import Iterator, Mapping
 
 from privbench.io.base import Format
 from privbench.io.duckdb_file import written_column
+from privbench.io.mysql.load_script import load_script
 from privbench.io.names import file_stems, quote_sql, sql_comment
 from privbench.io.render import Dialect, create_indexes, create_tables, plan
 from privbench.io.database_script import POSTGRES, DatabaseNames, script_text, write_script
@@ -30,6 +31,7 @@ _POSTGRES_TAIL = """-- What the rows do not keep of the source is told and left 
 \\i post-data.sql
 COMMIT;
 """
+_MYSQL = '"$(command -v mariadb || command -v mysql)" "$@" --local-infile=1 --binary-mode --force < load/mysql.sql'
 
 
 def load_files(schema: Schema, form: str) -> dict[str, str]:
@@ -44,6 +46,7 @@ def load_files(schema: Schema, form: str) -> dict[str, str]:
         files |= _pair("duckdb", _duckdb(schema, form), 'duckdb "$@" < load/duckdb.sql', "new.duckdb")
     if form == Format.CSV:
         files |= _pair("postgres", _postgres(schema), 'psql -X -q "$@" -f load/postgres.sql', '-d "$URL"')
+        files |= _pair("mysql", load_script(schema, _files(schema, form)), _MYSQL, "--user=ann database")
         files |= _pair("sqlite", _sqlite(schema), 'sqlite3 -bail "$@" < load/sqlite.sql', "new.sqlite")
     return files
 
@@ -189,6 +192,8 @@ def readme_lines(files: Mapping[str, str]) -> list[str]:
 
 
 _LOADING = {
+    "mysql": "MySQL or MariaDB: `sh load/mysql.sh --user=ann database`, into an empty database; the server must allow "
+    "`local_infile`. An empty string is NULL there where that may be.",
     "postgres": "PostgreSQL: `sh load/postgres.sh -d postgresql://user@host/database`, into an empty database.",
     "duckdb": "DuckDB: `sh load/duckdb.sh new.duckdb`.",
     "sqlite": "SQLite: `sh load/sqlite.sh new.sqlite`; an empty string is NULL there, as sqlite3 reads CSV.",

@@ -7,6 +7,7 @@ addresses and points travel as the text that `schema.types` says, so each is ask
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import chain, combinations
 
 from privbench.schema.domain import MAX_CELLS, Domain, Values, implied_by_type
@@ -57,6 +58,14 @@ _CHANGED = {"mediumint", "mediumint unsigned", "bigint unsigned", "year", "set",
 _SIZED = ("decimal", "char", "varchar", "binary", "varbinary", "bit")
 _BYTES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
 _TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set", "json")
+Bound = int | datetime | None
+_BOUNDS: dict[str, tuple[Bound, Bound]] = {
+    "mediumint": (-(2**23), 2**23 - 1),
+    "mediumint unsigned": (0, 2**24 - 1),
+    "bigint unsigned": (0, 2**64 - 1),
+    "year": (1901, 2155),
+    "timestamp": (datetime(1970, 1, 1, 0, 0, 1), datetime(2038, 1, 19, 3, 14, 7)),  # UTC
+}
 _ADDRESSES = ("uuid", "inet4", "inet6")
 _DECLARED = {
     "UUID": "CHAR(36)",  # MySQL has no UUID, INET or arrays
@@ -133,6 +142,17 @@ class StoredType:
         if self.name == "inet6":  # made-up addresses are of the older kind
             return f"IF({value} LIKE '%:%', {value}, CONCAT('::ffff:', {value}))"
         return value
+
+    @property
+    def bounds(self) -> tuple[Bound, Bound] | None:
+        """The smallest and largest value, where ours is a wider type; None for no such bound.
+
+        >>> StoredType(name="mediumint", full="mediumint(9) unsigned").bounds
+        (0, 16777215)
+        """
+        if "unsigned" in self.full and self.name in ("decimal", "float", "double"):
+            return 0, None
+        return _BOUNDS.get(_unsigned(self)) or _BOUNDS.get(self.name)
 
     @property
     def quoted(self) -> bool:
