@@ -90,7 +90,7 @@ def write_bundle(schema: Schema, rows: Rows, tmp_path: Path) -> Callable[[Format
     return write
 
 
-SERVERS = ("mariadb",)
+SERVERS = ("mariadb", "postgres")
 """The fixtures that give the URL of an empty database on a server."""
 
 

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import duckdb
 import pyarrow as pa
@@ -53,10 +54,10 @@ def test_each_format_has_the_scripts_whose_clients_read_it(schema: Schema) -> No
     assert set(load_files(schema, Format.SQLITE)) == both
     assert set(load_files(schema, Format.PARQUET)) == {*both, "load/duckdb.sh", "load/duckdb.sql"}
     csv = load_files(schema, Format.CSV)
-    assert set(csv) == both | {
-        f"load/{name}.{end}" for name in ("duckdb", "mysql", "postgres", "sqlite") for end in ("sh", "sql")
-    }
-    assert len(readme_lines(csv)) == 4
+    names = ("duckdb", "mysql", "postgres", "sqlite")
+    scripts = {f"load/{name}.{end}" for name in names for end in ("sh", "sql")}
+    assert set(csv) == {*both, *scripts, "load/mysql-rest.sql"}
+    assert len(readme_lines(csv)) == len(names)
 
 
 @pytest.fixture
@@ -127,6 +128,23 @@ def test_sqlite3_loads_csv(schema: Schema, rows: Rows, tmp_path: Path) -> None:
             (0, 'quote " comma, line\nümläut', 2**63 - 1, "9999-12-31"),
             (None, None, None, None),
         ]
+
+
+def test_mysql_loads_csv(mariadb: str, schema: Schema, rows: Rows, tmp_path: Path) -> None:
+    _need("mysql")
+    [socket] = parse_qs(urlsplit(mariadb).query)["unix_socket"]
+    place = (f"--socket={socket}", "--user=root", urlsplit(mariadb).path[1:])
+    ran = _sh(_bundle(tmp_path, schema, rows, Format.CSV), "mysql.sh", *place)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    with open_source(mariadb) as source:
+        assert {t.name: len(t.foreign_keys) for t in source.schema().tables if t.foreign_keys} == {
+            'shop "A"': 1,
+            "order": 2,
+        }
+        for table in schema.tables:
+            read = pa.Table.from_batches(source.read(table), schema=arrow_schema(table))
+            empty = [{k: None if v == "" else v for k, v in row.items()} for row in rows[table.name].to_pylist()]
+            assert read.to_pylist() == empty
 
 
 @pytest.mark.parametrize("form", [Format.CSV, Format.PARQUET], ids=lambda f: f.value)

@@ -24,8 +24,9 @@ from privbench.schema.types import parse_type
 from ..servers.mariadb import MariaDBServer, start_mariadb
 
 ORIGINAL = (
-    """CREATE TABLE kinds (id BIGINT UNSIGNED AUTO_INCREMENT, u TINYINT UNSIGNED NOT NULL, e ENUM('a','it''s') NOT NULL
-    DEFAULT 'a' COMMENT 'one "of" two', s SET('x','y'), y YEAR, b1 BIT(1), b9 BIT(9), j JSON, bi BINARY(16),
+    r"""CREATE TABLE kinds (id BIGINT UNSIGNED AUTO_INCREMENT, u TINYINT UNSIGNED NOT NULL,
+    e ENUM('a','it''s','\\') NOT NULL
+    DEFAULT 'a' COMMENT 'one "of" \\ two\n lines', s SET('x','y'), y YEAR, b1 BIT(1), b9 BIT(9), j JSON, bi BINARY(16),
     vb VARBINARY(9), bl BLOB, de DECIMAL(20,6), dt DATETIME(6), ts TIMESTAMP(3) NULL DEFAULT CURRENT_TIMESTAMP(3) ON
     UPDATE CURRENT_TIMESTAMP(3), ti TIME(6), uu UUID, ip INET6, geo POINT, f FLOAT, d DOUBLE, ok BOOLEAN,
     c CHAR(4) CHARACTER SET latin1, m MEDIUMINT, word TEXT, next INT AS (m + 1) STORED, PRIMARY KEY (id),

@@ -181,6 +181,8 @@ def _string(where: str, kind: SqlType, value: Scalar) -> str:
         value.encode()
     except UnicodeEncodeError as error:
         raise SpecError(f"{where}: {value!r} is not valid Unicode; leave it out of the list.") from error
+    if kind.labels and value not in kind.labels:
+        raise SpecError(f"{where}: {value!r} is not a label of {kind.sql}; list only its labels.")
     if kind.length is not None and len(value) > kind.length:
         raise SpecError(f"{where}: {value!r} is longer than {kind.sql} allows; list only values that fit.")
     return value

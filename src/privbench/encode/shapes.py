@@ -225,7 +225,7 @@ class _Group:
 
     def strings(self) -> pa.Array:
         taken = [
-            part.strings[0] if len(part) == 1 else part.strings.take(pa.array(pick))
+            part.strings[0] if len(part) == 1 < len(self.parts) else part.strings.take(pa.array(pick))
             for part, pick in zip(self.parts, self.picks, strict=True)
         ]
         return pc.binary_join_element_wise(*taken, "") if len(taken) > 1 else taken[0]

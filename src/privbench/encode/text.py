@@ -27,6 +27,8 @@ from privbench.schema.domain import Domain, Serial, Text, Values
 from privbench.schema.types import Kind, SqlType
 
 _SAMPLE = 256
+_MANY = 10_000_000
+"""Of fewer strings than this, rows may share one."""
 _LENGTHS = (0, 8, 16, 32, 64, 128)
 
 
@@ -184,10 +186,12 @@ def fixed_edges(shape: str | None, kind: SqlType) -> tuple[int, ...] | None:
 
 def _shaped_domain(kind: SqlType, shape: str, *, unique: bool) -> Domain:
     made = shaping("a made-up text", shape, kind)
+    room = made.room(kind.length or _LENGTHS[-1])
+    few = room if not unique and room < _MANY else None
     if not isinstance(made, Composed):
         plain = made_up_domain(kind)
-        return Text(text=plain.text, shape=shape) if isinstance(plain, Text) else plain
+        return Text(text=plain.text, shape=shape, distinct=few) if isinstance(plain, Text) else plain
     shortest, longest = made.reach
     edges = (shortest, *(edge for edge in _LENGTHS if shortest < edge < longest), longest)
-    shared = not unique and shape in SHARED
-    return Text(text=fixed_edges(shape, kind) or edges, shape=shape, distinct=made.usual if shared else None)
+    shared = made.usual if not unique and shape in SHARED else few
+    return Text(text=fixed_edges(shape, kind) or edges, shape=shape, distinct=shared)

@@ -15,9 +15,9 @@ from privbench import __version__
 from privbench.generation.keys import keeps_entity_keys
 from privbench.generation.ruled import RuleCounts
 from privbench.io.load_scripts import POST_DATA, PRE_DATA, load_files, readme_lines
+from privbench.io.load_scripts import left_out as scripts_left_out
 from privbench.io.names import file_stems, markdown, sql_comment
 from privbench.io.render import Dialect, computed_notes, omitted_keys, render_ddl
-from privbench.io.database_script import POSTGRES, write_script
 from privbench.io.sinks import server_of, sink_kind
 from privbench.io.staging import is_bundle
 from privbench.model.file import model_digest
@@ -52,7 +52,7 @@ def write_companions(
     schema = model.protection.schema.published()
     scripts = load_files(schema, form)
     if left_out is None:
-        left_out = write_script(schema, POSTGRES).left_out
+        left_out = scripts_left_out(schema)
     _write(folder / "schema.sql", "\n".join([*_notes(schema), render_ddl(schema, Dialect.ANSI)]) + "\n")
     _write(folder / "schema.duckdb.sql", _duckdb_script(schema) + "\n")
     for name, text in scripts.items():

@@ -273,6 +273,9 @@ class _Script:
                     _add_generated(raw, node.name, kind)
 
     def _type(self, kind: exp.DataType) -> Column:
+        if kind.this is exp.DataType.Type.ARRAY and kind.expressions and _type_name(kind.expressions[0]):
+            element = self._type(kind.expressions[0]).type
+            return Column(name="", type=any_type(f"{element.sql}[]", shown=kind.sql()))
         if kind.this is exp.DataType.Type.USERDEFINED:
             name = _type_name(kind)
             if name in self._beside.domains:

@@ -1,20 +1,23 @@
 """The scripts in a bundle that load it with the client of a system alone: `pre-data.sql`, `post-data.sql` and `load/`.
 
-`pre-data.sql` and `post-data.sql` are in the words of PostgreSQL; those of the source, where that is its system. What
-`load/` has depends on the data: CSV is read by psql, mysql, sqlite3 and duckdb, Parquet by duckdb alone. A `.sh` file
-takes what its client takes, and runs the `.sql` file beside it from the folder of the bundle.
+`pre-data.sql` and `post-data.sql` are in the words of the source's system, where that is a server, else PostgreSQL's.
+What `load/` has depends on the data: CSV is read by psql, mysql, sqlite3 and duckdb, Parquet by duckdb alone. A `.sh`
+file takes what its client takes, and runs the `.sql` file beside it from the folder of the bundle.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from privbench.io.base import Format
+from privbench.io.database_script import POSTGRES, DatabaseNames, script_text, write_script
 from privbench.io.duckdb_file import written_column
-from privbench.io.mysql.load_script import load_script
+from privbench.io.mysql.connection import quote_name
+from privbench.io.mysql.ddl import NewColumn
+from privbench.io.mysql.ddl import write_script as mysql_script
 from privbench.io.names import file_stems, quote_sql, sql_comment
 from privbench.io.render import Dialect, create_indexes, create_tables, plan
-from privbench.io.database_script import POSTGRES, DatabaseNames, script_text, write_script
 from privbench.io.stored import is_array, is_bytes
-from privbench.schema.original import left_out_lines
+from privbench.schema.original import Dialect as Own
+from privbench.schema.original import LeftOut, left_out_lines
 from privbench.schema.tables import Column, Schema, Table
 from privbench.schema.types import Kind
 
@@ -31,24 +34,44 @@ _POSTGRES_TAIL = """-- What the rows do not keep of the source is told and left 
 \\i post-data.sql
 COMMIT;
 """
-_MYSQL = '"$(command -v mariadb || command -v mysql)" "$@" --local-infile=1 --binary-mode --force < load/mysql.sql'
 
 
 def load_files(schema: Schema, form: str) -> dict[str, str]:
     """The texts of the scripts of a bundle by their paths in it; `form` is the format of its data."""
-    script = write_script(schema, POSTGRES)
-    files = {
-        PRE_DATA: "".join(f"{sql_comment(f'left out: {line}')}\n" for line in left_out_lines(script.left_out))
-        + script_text(script.before),
-        POST_DATA: script_text(script.after),
-    }
+    before, after = _own_words(schema)
+    missing = [sql_comment(f"left out: {line}") for line in left_out_lines(left_out(schema))]
+    files = {PRE_DATA: "".join(f"{line}\n" for line in missing) + before, POST_DATA: after}
     if form in (Format.CSV, Format.PARQUET):
         files |= _pair("duckdb", _duckdb(schema, form), 'duckdb "$@" < load/duckdb.sql', "new.duckdb")
     if form == Format.CSV:
         files |= _pair("postgres", _postgres(schema), 'psql -X -q "$@" -f load/postgres.sql', '-d "$URL"')
-        files |= _pair("mysql", load_script(schema, _files(schema, form)), _MYSQL, "--user=ann database")
+        files |= _pair("mysql", _mysql(schema), _MYSQL_COMMANDS, "--host=HOST --user=USER DATABASE")
+        files["load/mysql-rest.sql"] = _statements(s.sql for s in mysql_script(schema).after if not s.key)
         files |= _pair("sqlite", _sqlite(schema), 'sqlite3 -bail "$@" < load/sqlite.sql', "new.sqlite")
     return files
+
+
+def left_out(schema: Schema) -> tuple[LeftOut, ...]:
+    """What of the source the scripts go without."""
+    return mysql_script(schema).left_out if _is_mysql(schema) else write_script(schema, POSTGRES).left_out
+
+
+def _is_mysql(schema: Schema) -> bool:
+    return schema.original is not None and schema.original.dialect is Own.MYSQL
+
+
+def _own_words(schema: Schema) -> tuple[str, str]:
+    """What to run before the rows and after, in the words of the source's system; else in PostgreSQL's."""
+    if not _is_mysql(schema):
+        script = write_script(schema, POSTGRES)
+        return script_text(script.before), script_text(script.after)
+    own = mysql_script(schema)
+    before = [*(table.create for table in own.tables), *(s.sql for s in own.before)]
+    return _statements(before), _statements(s.sql for s in own.after)
+
+
+def _statements(texts: Iterable[str]) -> str:
+    return "".join(f"{text};\n" for text in texts)
 
 
 def _pair(name: str, sql: Iterator[str], command: str, example: str) -> dict[str, str]:
@@ -57,7 +80,7 @@ def _pair(name: str, sql: Iterator[str], command: str, example: str) -> dict[str
         f"# Load this bundle: load/{name}.sh {example}",
         "set -eu",
         'cd "$(dirname "$0")/.."',
-        f"exec {command}",
+        command,
     )
     return {f"load/{name}.sh": "\n".join(shell) + "\n", f"load/{name}.sql": "\n".join(sql) + "\n"}
 
@@ -113,6 +136,49 @@ def past_largest(places: list[tuple[str, str]], sequence: str) -> str:
     found = f"COALESCE(to_regclass({_literal(sequence)}), pg_get_serial_sequence({_literal(table)}, {bare})::regclass)"
     largest = f"SELECT max(n) AS largest FROM ({numbers}) AS numbers"
     return f"SELECT setval({found}, largest)::text FROM ({largest}) AS past WHERE largest > 0"
+
+
+# -- MySQL -------------------------------------------------------------------------------------------------------------
+
+_MYSQL_FLAGS = "--binary-mode --default-character-set=utf8mb4"
+"""No name in a statement can be a command of the client."""
+_MYSQL_COMMANDS = (
+    'client="$(command -v mariadb || command -v mysql)"\n'
+    f'"$client" "$@" --local-infile=1 {_MYSQL_FLAGS} < load/mysql.sql\n'
+    "# What the rows do not keep of the source is told and left out; they keep all keys.\n"
+    f'"$client" "$@" --force {_MYSQL_FLAGS} < load/mysql-rest.sql'
+)
+_MYSQL_CSV = "CHARACTER SET utf8mb4 FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '\"' ESCAPED BY ''"
+
+
+def _mysql(schema: Schema) -> Iterator[str]:
+    """Tables, rows and keys. The system has no transaction around them: after a failure, drop what was made."""
+    script, files = mysql_script(schema), _files(schema, Format.CSV)
+    yield "SET sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO';"
+    yield "SET foreign_key_checks = 0, unique_checks = 0, time_zone = '+00:00';"
+    yield from (f"{table.create};" for table in script.tables)
+    yield from (f"{statement.sql};" for statement in script.before)
+    for table, new in zip(schema.tables, script.tables, strict=True):
+        variables = ", ".join(f"@v{i}" for i in range(len(new.columns)))
+        pairs = enumerate(zip(table.columns, new.columns, strict=True))
+        values = ", ".join(
+            f"{quote_name(n.name)} = {_mysql_value(c, n, f'@v{i}')}" for i, (c, n) in pairs if not n.generated
+        )
+        load = f"LOAD DATA LOCAL INFILE {_literal(files[table.name])} INTO TABLE {quote_name(table.name)}"
+        head = 1 + sum(c.name.count("\n") for c in table.columns)  # the lines of the names of columns
+        yield f"{load} {_MYSQL_CSV} IGNORE {head} LINES ({variables}) SET {values};"
+    yield "SET foreign_key_checks = 1;"
+    yield from (f"{statement.sql};" for statement in script.after if statement.key)
+
+
+def _mysql_value(column: Column, new: NewColumn, variable: str) -> str:
+    """A value of the stored type; the server does not tell an empty field from an empty string."""
+    value = f"NULLIF({variable}, '')" if column.nullable or column.type.kind is not Kind.TEXT else variable
+    if column.type.kind is Kind.BOOLEAN:
+        return f"{value} = 'true'"
+    if column.type.kind is Kind.TIMESTAMP and column.type.timezone:
+        value = f"TRIM(TRAILING 'Z' FROM {value})"
+    return new.stored.of_text(value)
 
 
 # -- DuckDB and SQLite -------------------------------------------------------------------------------------------------
@@ -192,8 +258,8 @@ def readme_lines(files: Mapping[str, str]) -> list[str]:
 
 
 _LOADING = {
-    "mysql": "MySQL or MariaDB: `sh load/mysql.sh --user=ann database`, into an empty database; the server must allow "
-    "`local_infile`. An empty string is NULL there where that may be.",
+    "mysql": "MySQL, MariaDB: `sh load/mysql.sh --host=HOST --user=USER DATABASE`; the server must allow "
+    "`local_infile`, and an empty string is NULL there.",
     "postgres": "PostgreSQL: `sh load/postgres.sh -d postgresql://user@host/database`, into an empty database.",
     "duckdb": "DuckDB: `sh load/duckdb.sh new.duckdb`.",
     "sqlite": "SQLite: `sh load/sqlite.sh new.sqlite`; an empty string is NULL there, as sqlite3 reads CSV.",

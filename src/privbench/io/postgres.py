@@ -201,6 +201,8 @@ def _expression(column: Column, base: str) -> str:
         return f"{name}::text"
     if base == "money":
         return f"{name}::numeric"
+    if base in ("oid", "xid", "cid"):
+        return f"{name}::text::bigint"
     if of.kind in (Kind.DATE, Kind.TIMESTAMP) and base.startswith(("date", "timestamp")):
         kind = "date" if base == "date" else base.replace("without", "with") if of.timezone else base
         return (

@@ -75,7 +75,7 @@ class PostgresSession:
         except self._error as error:
             raise self._refused(error) from None
 
-    def ingest(self, rows: pa.RecordBatch, table: str, *, schema: str | None = None) -> None:
+    def ingest(self, rows: pa.RecordBatch | pa.RecordBatchReader, table: str, *, schema: str | None = None) -> None:
         """Append rows by COPY; without a schema, to a temporary table."""
         place: dict[str, Any] = {"temporary": True} if schema is None else {"db_schema_name": schema}
         try:

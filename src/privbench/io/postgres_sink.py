@@ -1,8 +1,8 @@
 """A PostgreSQL server as a sink: types and tables, rows by binary COPY, then keys, indexes, views and the rest.
 
 All of it is one transaction of an ordinary user: whatever ends the run, a full disk, Ctrl-C or the server itself,
-leaves the target as it was. Rows go through ADBC, batch by batch, as the bytes that PostgreSQL keeps. A table with a
-column that has no such bytes here goes through a temporary table of text, from which the server casts. Objects of the
+leaves the target as it was. Rows go through ADBC as the bytes that PostgreSQL keeps, one COPY for a table. A table with
+a column that has no such bytes here goes through a temporary table of text, from which the server casts. Objects of the
 source that the synthetic rows break (a partial unique index, a CHECK that no rule knows) are left out and listed; a key
 that they break is an error.
 Partitioned tables get a default partition while rows are loaded, since a made-up row may fall outside all others.
@@ -11,7 +11,9 @@ Partitioned tables get a default partition while rows are loaded, since a made-u
 import logging
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -24,6 +26,7 @@ from privbench.io.database_script import POSTGRES, TABLE, DatabaseNames, Step, w
 from privbench.io.load_scripts import past_largest
 from privbench.io.names import quote_sql
 from privbench.io.postgres_session import PostgresSession, RefusedError
+from privbench.io.postgres_stream import RowStream
 from privbench.io.postgres_wire import Convert, plain_type, wire
 from privbench.io.urls import without_password
 from privbench.schema.original import LeftOut
@@ -112,6 +115,8 @@ class PostgresSink:
         self._left_out = list(self._script.left_out)
         self._defaults: list[str] = []
         self._completed = False
+        self._stream: RowStream | None = None
+        self._streaming = ""
         self._targets: dict[str, _Target] = {}
         self._session = PostgresSession(url, self.location)
         try:
@@ -142,17 +147,27 @@ class PostgresSink:
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
         """Append rows whose columns are those of the table, in its order and its Arrow types."""
-        try:
+        with self._writing(table):
             self._append(table, self._targets[table], batch)
+
+    @contextmanager
+    def _writing(self, table: str) -> Iterator[None]:
+        """Say of which table the rows are that the server refuses; those of a stream before may be the ones."""
+        before = self._streaming
+        try:
+            yield
         except RefusedError as error:
             if error.is_fatal:
                 raise
-            raise TargetError(f"{self.location}: rows of {table} could not be written: {error}.") from None
+            names = " or ".join(dict.fromkeys(name for name in (before, table) if name))
+            raise TargetError(f"{self.location}: rows of {names} could not be written: {error}.") from None
 
     def _append(self, table: str, target: _Target, batch: pa.RecordBatch) -> None:
         rows = self._converted(table, target, batch)
+        if self._streaming != table:
+            self._end_stream()
         if not target.casts:
-            self._session.ingest(rows, target.table, schema=target.schema)
+            self._stream_to(table, target, rows.schema).put(rows)
             return
         temporary = quote_sql(_temporary(self._schema, table))
         self._session.ingest(rows, _temporary(self._schema, table))
@@ -162,6 +177,18 @@ class PostgresSink:
         self._session.run(f"INSERT INTO {into} OVERRIDING SYSTEM VALUE SELECT {values} FROM pg_temp.{temporary}")
         self._session.run(f"TRUNCATE pg_temp.{temporary}")
 
+    def _stream_to(self, table: str, target: _Target, rows: pa.Schema) -> RowStream:
+        if self._stream is None:
+            copy = partial(self._session.ingest, table=target.table, schema=target.schema)
+            self._stream, self._streaming = RowStream(rows, copy), table
+        return self._stream
+
+    def _end_stream(self) -> None:
+        """Complete the COPY that runs, so that the connection is free again."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.end()
+
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         try:
             if kind is None:
@@ -170,11 +197,15 @@ class PostgresSink:
                 self._session.run("COMMIT")
                 self._gather_statistics()
         finally:
+            if self._stream is not None:
+                self._stream.abandon()
             self._session.close()
 
     def complete(self) -> Loaded:
         """Make keys, indexes and the rest; others see the database when the block ends."""
         self._completed = True
+        with self._writing(self._streaming):
+            self._end_stream()
         self._drop_default_partitions()
         for step in self._script.after:
             self._make(step)

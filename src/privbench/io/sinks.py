@@ -28,8 +28,8 @@ SINKS: list[SinkKind] = [
 
 
 SERVERS: list[ServerKind] = [
-    MYSQL_SERVER,
     POSTGRES_SERVER,
+    MYSQL_SERVER,
 ]
 
 

@@ -277,7 +277,7 @@ def parse_type(text: str) -> SqlType:
 def any_type(text: str, *, shown: str | None = None) -> SqlType:
     """Read the type of a column that a database has: OTHER, under the name `shown`, for one without a codec.
 
-    >>> any_type("json").kind
+    >>> any_type("geometry").kind
     <Kind.OTHER: 'other'>
     """
     try:
@@ -366,9 +366,10 @@ def _bytes(name: str, length: int | None) -> SqlType:
 
 
 def _array(of: SqlType) -> SqlType:
-    """An array of one dimension or more, which all are written alike."""
-    sql = of.sql if of.sql.endswith("[]") else f"{of.sql}[]"
-    return SqlType(kind=Kind.TEXT, sql=sql, syntax=_array_syntax(of))
+    """An array; of arrays it is the same type, as PostgreSQL has it."""
+    if of.sql.endswith("[]"):
+        return of
+    return SqlType(kind=Kind.TEXT, sql=f"{of.sql}[]", syntax=_array_syntax(of))
 
 
 def _array_syntax(of: SqlType) -> str:

@@ -72,7 +72,9 @@ def _text(array: pa.Array, column: Column, new: NewColumn, sign: str) -> pa.Arra
             array = nearest(array, pa.scalar(bound, array.type), skip_nulls=False)
     text = clock_text(array) if kind is Kind.DURATION else array.cast(pa.string())
     if kind is Kind.TEXT:
-        text = pc.replace_substring(text, sign, sign + sign)
+        special = (sign,) if sign == '"' else ("\\", sign)  # in a file a backslash is a letter
+        for letter in special:
+            text = pc.replace_substring(text, letter, letter * 2)
     if kind not in (Kind.INTEGER, Kind.BOOLEAN, Kind.FLOAT):
         text = pc.binary_join_element_wise(sign, text, sign, "")
     return pc.fill_null(text, "NULL")

@@ -23,7 +23,7 @@ from privbench.io.mysql.show_create import CreateTable, PartKind, read_table
 from privbench.schema.original import LeftOut, Statement
 from privbench.schema.tables import Schema
 
-_MODE = "STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION"
+_MODE = "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION"
 _SESSION = "SET foreign_key_checks = 0, unique_checks = 0, sql_notes = 0, lock_wait_timeout = 60"
 _ASIDE = "privbench_old_"
 _LONGEST_NAME = 64
