@@ -16,6 +16,8 @@ from privbench.schema.types import MAX_TYPE_TEXT, Kind, SqlType, any_type, enum_
 
 MOST_SET_MEMBERS = 6
 """A SET of so many members has 64 subsets, few enough to be listed as values."""
+MOST_DIGITS = 38
+"""A DECIMAL of more digits is read as a DOUBLE."""
 INDEXED_TEXT = 255
 """The length that text without one gets in a key or an index: MySQL indexes none without a length."""
 
@@ -194,7 +196,8 @@ def column_type(stored: StoredType) -> Column:
     """Turn a type into a column without a name: our type, and the domain that the type implies."""
     ours = _ours(stored)
     unlisted = stored.name == "enum" and not ours.labels
-    changed = ours.kind is not Kind.OTHER and (unlisted or stored.name in _CHANGED or _unsigned(stored) in _CHANGED)
+    other = unlisted or stored.name in _CHANGED or _unsigned(stored) in _CHANGED or _too_long(stored)
+    changed = other and ours.kind is not Kind.OTHER
     implied = _listed(stored) if stored.name == "set" or unlisted else implied_by_type(ours)
     return Column(name="", type=ours, implied=implied, source_type=stored.full[:MAX_TYPE_TEXT] if changed else None)
 
@@ -223,9 +226,15 @@ def _ours(stored: StoredType) -> SqlType:
         return parse_type("BOOLEAN")
     if stored.name == "enum":
         return enum_type(stored.members)
+    if _too_long(stored):
+        return parse_type("DOUBLE")
     if stored.name in _SIZED:
         return any_type(f"{stored.name}({','.join(map(str, stored.sizes))})", shown=stored.full)
     return any_type(_NAMES.get(_unsigned(stored), "") or f"mysql {stored.name}", shown=stored.full)
+
+
+def _too_long(stored: StoredType) -> bool:
+    return stored.name == "decimal" and stored.sizes[0] > MOST_DIGITS
 
 
 def _unsigned(stored: StoredType) -> str:
