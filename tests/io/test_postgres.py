@@ -432,3 +432,13 @@ def test_a_dump_of_the_schema_says_the_same(everything: Schema, postgres_server,
         assert {i.name for i in twin.indexes} == {i.name for i in table.indexes}
         assert {c.sql for c in twin.checks} == {c.sql for c in table.checks}
         assert len(twin.foreign_keys) == len(table.foreign_keys)
+    assert read.original is not None
+    assert everything.original is not None
+    titles = {s.title.replace("app.", "") for s in everything.original.statements}
+    assert {s.title.replace("app.", "") for s in read.original.statements} == {*titles, "function nothing()"}
+    assert read.original.kept(read)[1] == read.original.left_out
+    lost = {"t", "orders.orders_x_key", "orders.orders_y_excl", "orders.one_nick"}
+    assert {each.name for each in read.original.left_out} == lost
+    for name in ("Customer", "orders", "ev"):
+        twin, own = read.original.tables[name], everything.original.tables[name]
+        assert (twin.columns, twin.generated, set(twin.sequences)) == (own.columns, own.generated, set(own.sequences))

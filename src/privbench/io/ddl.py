@@ -19,6 +19,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from privbench.errors import SchemaError, first_line
 from privbench.io.catalogue import RawTable, build_schema
+from privbench.io.dump import original_of_dump
 from privbench.io.names import Names, find_name
 from privbench.io.partitions import partition_rule
 from privbench.io.script import CREATES, Beside, cut, numbers_or_parts
@@ -65,7 +66,8 @@ def parse_ddl(text: str, *, where: str) -> Schema:
     script.end()
     if not script.tables:
         raise SchemaError(f"{where}: has no CREATE TABLE statement.")
-    return build_schema(script.tables)
+    schema = build_schema(script.tables)
+    return replace(schema, original=original_of_dump(text, schema))
 
 
 def parse_checks(create_table: str, *, dialect: str) -> list[exp.Expr]:

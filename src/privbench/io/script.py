@@ -10,22 +10,22 @@ CREATES = re.compile(
     r"CREATE\s+(OR\s+REPLACE\s+)?((GLOBAL|LOCAL|TEMP|TEMPORARY|UNLOGGED)\s+)*TABLE\b",
     re.IGNORECASE,
 )
-_NAME = r'((?:"(?:[^"]|"")+"|[\w$]+)(?:\.(?:"(?:[^"]|"")+"|[\w$]+))*)'
+NAME = r'((?:"(?:[^"]|"")+"|[\w$]+)(?:\.(?:"(?:[^"]|"")+"|[\w$]+))*)'
 _PART = re.compile(r'"((?:[^"]|"")+)"|([\w$]+)')
-_DOMAIN = re.compile(rf"CREATE\s+DOMAIN\s+{_NAME}\s+(?:AS\s+)?(.+)", re.IGNORECASE | re.DOTALL)
+_DOMAIN = re.compile(rf"CREATE\s+DOMAIN\s+{NAME}\s+(?:AS\s+)?(.+)", re.IGNORECASE | re.DOTALL)
 _VIEW = re.compile(
-    rf"CREATE\s+(?:OR\s+REPLACE\s+)?(?:MATERIALIZED\s+)?VIEW\s+(?:IF\s+NOT\s+EXISTS\s+)?{_NAME}", re.IGNORECASE
+    rf"CREATE\s+(?:OR\s+REPLACE\s+)?(?:MATERIALIZED\s+)?VIEW\s+(?:IF\s+NOT\s+EXISTS\s+)?{NAME}", re.IGNORECASE
 )
 _ATTACHED = re.compile(
-    rf"ALTER\s+TABLE\s+(?:ONLY\s+)?{_NAME}\s+ATTACH\s+PARTITION\s+{_NAME}\s+(.+)", re.IGNORECASE | re.DOTALL
+    rf"ALTER\s+TABLE\s+(?:ONLY\s+)?{NAME}\s+ATTACH\s+PARTITION\s+{NAME}\s+(.+)", re.IGNORECASE | re.DOTALL
 )
 _PARTITION_OF = re.compile(
-    rf"{CREATES.pattern}\s+(?:IF\s+NOT\s+EXISTS\s+)?(?P<child>{_NAME})\s+PARTITION\s+OF\s+(?P<parent>{_NAME})"
+    rf"{CREATES.pattern}\s+(?:IF\s+NOT\s+EXISTS\s+)?(?P<child>{NAME})\s+PARTITION\s+OF\s+(?P<parent>{NAME})"
     r"\s+(?P<bound>(?:FOR\s+VALUES\s.+|DEFAULT))",
     re.IGNORECASE | re.DOTALL,
 )
 _PARTITIONED = re.compile(
-    rf"{CREATES.pattern}\s+(?P<name>{_NAME}).*\)\s*PARTITION\s+BY\s+(?P<key>\w+\s*\(.+\))", re.I | re.S
+    rf"{CREATES.pattern}\s+(?P<name>{NAME}).*\)\s*PARTITION\s+BY\s+(?P<key>\w+\s*\(.+\))", re.I | re.S
 )
 _NUMBERS = re.compile(r"ALTER\s+TABLE\b.*\bALTER\s+(COLUMN\s+)?\S+\s+ADD\s+GENERATED\b", re.IGNORECASE | re.DOTALL)
 
