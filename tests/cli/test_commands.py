@@ -255,7 +255,8 @@ def test_columns_that_are_not_as_in_the_source_are_listed(run: Run, tmp_path: Pa
     folder = tmp_path / "db"
     folder.mkdir()
     (folder / "schema.sql").write_text(
-        "CREATE TABLE person (id INTEGER PRIMARY KEY, code UUID, age SMALLINT, tags SHAPE, doc JSON, plain TEXT, born UBIGINT);"
+        "CREATE TABLE person (id INTEGER PRIMARY KEY, code UUID, age SMALLINT, tags SHAPE, doc JSON, plain TEXT, "
+        "born UBIGINT);"
     )
     key = "0000-4000-8000-000000000000"
     rows = "".join(f"{i},{i:08x}-{key},{i % 9},x,[{i}],y,{1990 + i % 5}\n" for i in range(60))

@@ -1,28 +1,32 @@
 """A real MariaDB as a sink: types that come back, the source's own DDL, replacing, and leaving nothing behind."""
 
 import gc
+import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from privbench.errors import TargetError
-from privbench.io.base import arrow_schema
+from privbench.io.base import Loaded, arrow_schema
 from privbench.io.ddl import parse_ddl
+from privbench.io.load_scripts import load_files
 from privbench.io.mysql import sink as sink_module
 from privbench.io.mysql.load import insert_rows
-from privbench.io.mysql.sink import MySQLSink
 from privbench.io.open import open_source
-from privbench.io.sinks import open_server
-from privbench.schema.original import LeftOut
-from privbench.schema.tables import Schema
+from privbench.io.sinks import open_server, open_sink
+from privbench.schema.tables import Column, Schema, Table
+from privbench.schema.types import parse_type
 
 from ..servers.mariadb import MariaDBServer, start_mariadb
 
 ORIGINAL = (
-    """CREATE TABLE kinds (id BIGINT UNSIGNED AUTO_INCREMENT, u TINYINT UNSIGNED NOT NULL, e ENUM('a','it''s') NOT NULL
-    DEFAULT 'a' COMMENT 'one "of" two', s SET('x','y'), y YEAR, b1 BIT(1), b9 BIT(9), j JSON, bi BINARY(16),
+    r"""CREATE TABLE kinds (id BIGINT UNSIGNED AUTO_INCREMENT, u TINYINT UNSIGNED NOT NULL,
+    e ENUM('a','it''s','\\') NOT NULL
+    DEFAULT 'a' COMMENT 'one "of" \\ two\n lines', s SET('x','y'), y YEAR, b1 BIT(1), b9 BIT(9), j JSON, bi BINARY(16),
     vb VARBINARY(9), bl BLOB, de DECIMAL(20,6), dt DATETIME(6), ts TIMESTAMP(3) NULL DEFAULT CURRENT_TIMESTAMP(3) ON
     UPDATE CURRENT_TIMESTAMP(3), ti TIME(6), uu UUID, ip INET6, geo POINT, f FLOAT, d DOUBLE, ok BOOLEAN,
     c CHAR(4) CHARACTER SET latin1, m MEDIUMINT, word TEXT, next INT AS (m + 1) STORED, PRIMARY KEY (id),
@@ -65,15 +69,14 @@ def original(mariadb: str, mariadb_server: MariaDBServer) -> str:
     return mariadb
 
 
-def _copy(source_url: str, target_url: str, *, force: bool = False) -> MySQLSink:
+def _copy(source_url: str, target_url: str) -> Loaded:
     with open_source(source_url) as source:
         schema = source.schema()
-        with open_server(target_url, schema=schema, replace=force) as sink:
+        with open_server(target_url, schema=schema, replace=False) as sink:
             for table in schema.tables:
                 for batch in source.read(table):
                     sink.write(table.name, batch)
-    assert isinstance(sink, MySQLSink)
-    return sink
+            return sink.complete()
 
 
 def _texts(server: MariaDBServer, url: str) -> dict[str, str]:
@@ -93,9 +96,9 @@ def test_a_database_comes_back_as_itself(
 ) -> None:
     if how == "statements":
         monkeypatch.setattr(sink_module, "load_file", insert_rows)
-    sink = _copy(original, another)
+    loaded = _copy(original, another)
     assert _texts(mariadb_server, another) == _texts(mariadb_server, original)
-    assert [str(each) for each in sink.loaded.left_out] == ["trigger t: code is not made again"]
+    assert [str(each) for each in loaded.left_out] == ["trigger t: code is not made again"]
     for table in ("kinds", "child", "parts"):
         query = f"SELECT * FROM {table} ORDER BY 1"
         rows = mariadb_server.run(query, database="another")
@@ -125,8 +128,7 @@ def test_what_names_a_dropped_column_is_listed_and_the_rest_is_there(
     )
     cut = replace(schema, tables=tuple(left if t.name == "kinds" else t for t in schema.tables))
     with open_server(another, schema=cut, replace=False) as sink:
-        pass
-    listed = {(each.kind, each.name) for each in sink.loaded.left_out}
+        listed = {(each.kind, each.name) for each in sink.complete().left_out}
     assert listed == {
         ("trigger", "t"),
         ("unique", "kinds.once"),
@@ -147,7 +149,8 @@ def test_a_check_that_rows_break_is_listed(original: str, another: str) -> None:
                 at = batch.schema.get_field_index("m")
                 large = pa.array([500] * batch.num_rows, batch.schema.field(at).type)
                 sink.write("kinds", batch.set_column(at, "m", large))
-    assert [(x.kind, x.name) for x in sink.loaded.left_out] == [("trigger", "t"), ("check", "kinds.small")]
+            loaded = sink.complete()
+    assert [(x.kind, x.name) for x in loaded.left_out] == [("trigger", "t"), ("check", "kinds.small")]
 
 
 # -- a target that is not empty, and failures --------------------------------------------------------------------------
@@ -162,7 +165,7 @@ def simple() -> Schema:
     return parse_ddl(SIMPLE, where="schema.sql")
 
 
-def _write(url: str, schema: Schema, rows: dict[str, list[tuple[int, int | None]]], *, force: bool = False) -> Any:
+def _write(url: str, schema: Schema, rows: dict[str, list[tuple[int, int | None]]], *, force: bool = False) -> Loaded:
     with open_server(url, schema=schema, replace=force) as sink:
         for name, values in rows.items():
             columns = [list(column) for column in zip(*values, strict=True)]
@@ -170,7 +173,7 @@ def _write(url: str, schema: Schema, rows: dict[str, list[tuple[int, int | None]
                 name,
                 pa.RecordBatch.from_arrays([pa.array(c) for c in columns], schema=arrow_schema(schema.table(name))),
             )
-    return sink
+        return sink.complete()
 
 
 GOOD: dict[str, list[tuple[int, int | None]]] = {"c": [(1, 5), (2, None)], "p": [(5, 50)]}
@@ -185,8 +188,8 @@ def test_a_target_that_is_not_empty_is_refused(mariadb: str, mariadb_server: Mar
 def test_replace_drops_only_what_is_made_anew(mariadb: str, mariadb_server: MariaDBServer, simple: Schema) -> None:
     _write(mariadb, simple, {"c": [(9, None)]})
     mariadb_server.run("CREATE TABLE mine (a INT)", "INSERT INTO mine VALUES (1)", database=_name(mariadb))
-    sink = _write(mariadb, simple, GOOD, force=True)
-    assert sorted(sink.loaded.replaced) == ["c", "p"]
+    loaded = _write(mariadb, simple, GOOD, force=True)
+    assert sorted(loaded.replaced) == ["table c", "table p"]
     assert sorted(_texts(mariadb_server, mariadb)) == ["c", "mine", "p"]
     assert mariadb_server.run("SELECT id FROM c", database=_name(mariadb)) == [(1,), (2,)]
     assert mariadb_server.run("SELECT a FROM mine", database=_name(mariadb)) == [(1,)]
@@ -319,6 +322,52 @@ def test_a_view_that_cannot_be_made_is_listed(original: str, another: str) -> No
     )
     broken = replace(schema, original=schema.original.model_copy(update={"statements": spoilt}))
     with open_server(another, schema=broken, replace=False) as sink:
-        pass
-    assert [each.kind for each in sink.loaded.left_out] == ["trigger", "view"]
-    assert isinstance(sink.loaded.left_out[1], LeftOut)
+        assert [each.kind for each in sink.complete().left_out] == ["trigger", "view"]
+
+
+# -- the script of a bundle --------------------------------------------------------------------------------------------
+
+
+def _bundle(folder: Path, schema: Schema, rows: Mapping[str, pa.Table]) -> Path:
+    with open_sink(folder / "data", schema=schema, format="csv") as sink:
+        for name, table in rows.items():
+            for batch in table.to_batches():
+                sink.write(name, batch)
+    for name, text in load_files(schema, "csv").items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def _run_script(server: MariaDBServer, bundle: Path, database: str) -> subprocess.CompletedProcess[str]:
+    client = ["--no-defaults", "--user=root", f"--socket={server.socket}", database]
+    script = str(bundle / "load" / "mysql.sh")
+    return subprocess.run(["/bin/sh", script, *client], cwd="/", capture_output=True, text=True, check=False)  # noqa: S603
+
+
+def test_the_script_of_a_bundle_loads_it_with_the_client(
+    original: str, another: str, mariadb_server: MariaDBServer, tmp_path: Path
+) -> None:
+    with open_source(original) as source:
+        schema = source.schema()
+        rows = {t.name: pa.Table.from_batches(source.read(t), arrow_schema(t)) for t in schema.tables}
+    ran = _run_script(mariadb_server, _bundle(tmp_path / "bundle", schema, rows), "another")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert _texts(mariadb_server, another) == _texts(mariadb_server, original)
+    with open_source(another) as loaded:
+        for table in schema.tables:
+            found = pa.Table.from_batches(loaded.read(table), arrow_schema(table)).to_pylist()
+            empty = [{name: None if value == "" else value for name, value in row.items()} for row in found]
+            wanted = [{n: None if v == "" else v for n, v in row.items()} for row in rows[table.name].to_pylist()]
+            assert empty == wanted
+
+
+def test_no_name_runs_a_command(another: str, mariadb_server: MariaDBServer, tmp_path: Path) -> None:
+    evil = "a`\n\\! touch evil\nDELIMITER x\nDROP TABLE b; --"
+    column = Column(name=evil, type=parse_type("BIGINT"))
+    schema = Schema(tables=(Table(name=evil, columns=(column,)), Table(name="b", columns=(column,))))
+    rows = {t.name: pa.table({evil: [7]}, schema=arrow_schema(t)) for t in schema.tables}
+    ran = _run_script(mariadb_server, _bundle(tmp_path / "bundle", schema, rows), "another")
+    assert ran.stderr == ""
+    assert not list(tmp_path.rglob("evil"))
+    assert mariadb_server.run("SELECT * FROM b", database="another") == [(7,)]

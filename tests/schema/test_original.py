@@ -84,6 +84,16 @@ def test_nothing_that_was_dropped_is_published() -> None:
     assert published.kept(replace(SCHEMA, tables=(cut,))) == ((TYPE,), published.left_out)
 
 
+def test_what_is_worked_out_from_a_dropped_column_is_declared_by_its_type() -> None:
+    columns = {"id": "integer", "word": "text GENERATED ALWAYS AS (`secret` || '!') STORED", "secret": "integer"}
+    table = TableDefinition(name="a", columns=columns, generated=("word",))
+    original = OriginalDdl(dialect=Dialect.MYSQL, tables={"a": table})
+    cut = replace(SCHEMA.table("a"), columns=SCHEMA.table("a").columns[:2], uniques=())
+    published = original.published(replace(SCHEMA, tables=(cut,))).tables["a"]
+    assert published.columns == {"id": "integer"}
+    assert published.generated == ()
+
+
 def test_columns_without_a_type_are_no_secret() -> None:
     cut = replace(SCHEMA.table("a"), columns=SCHEMA.table("a").columns[:2], uniques=())
     published = _original(PARTIAL).published(replace(SCHEMA, tables=(cut,)), named=[("a", "secret")])

@@ -13,7 +13,10 @@ from privbench.errors import SpecError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-SOURCE_HELP = "SOURCE is a folder with one Parquet or CSV file per table (and schema.sql), a DuckDB or a SQLite file."
+SOURCE_HELP = (
+    "SOURCE is a folder with one Parquet or CSV file per table (and schema.sql), a DuckDB or a SQLite file, or the URL "
+    "of a server: postgresql://user@host/database, mysql://user@host/database."
+)
 
 json_flag = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 force_flag = click.option("--force", is_flag=True, help="Replace what is there.")
@@ -49,8 +52,9 @@ to_server_flag = click.option(
     metavar=f"[{'|'.join(FORMATS)}|URL]",
     default="parquet",
     show_default=True,
-    help="What to write the tables as; or the server to load them into: postgresql://user@host:port/database. "
-    "Passwords come from the usual places (~/.pgpass, PGPASSWORD).",
+    help="What to write the tables as; or the server to load them into: postgresql://user@host:port/database "
+    "or mysql://user@host:port/database. Passwords come from the usual places (~/.pgpass, ~/.my.cnf, PGPASSWORD, "
+    "MYSQL_PWD).",
 )
 
 

@@ -315,6 +315,8 @@ def _normalised(location: Path | str) -> str:
     'postgresql://host:5432/shop'
     >>> _normalised("postgresql:///shop?host=/run/pg&port=5433")
     'postgresql:///run/pg:5433/shop'
+    >>> _normalised("mariadb://me@localhost/shop?unix_socket=/run/my.sock")
+    'mysql:///run/my.sock:3306/shop'
     """
     text = os.fspath(location)
     if "\0" in text:  # no such place: whoever opens it will say so
@@ -325,7 +327,8 @@ def _normalised(location: Path | str) -> str:
     scheme = _SCHEMES.get(parts.scheme.lower(), parts.scheme.lower())
     options = dict(parse_qsl(parts.query))
     host, _, port = parts.netloc.rpartition("@")[2].lower().partition(":")
-    host, port = options.get("host", host), options.get("port", port) or _PORTS.get(scheme, "")
+    host = options.get("host", options.get("unix_socket", host))
+    port = options.get("port", port) or _PORTS.get(scheme, "")
     database = f"/{options['dbname']}" if "dbname" in options else parts.path
     service = f"?service={options['service']}" if "service" in options else ""
     return f"{scheme}://{host}{':' if port else ''}{port}{database}{service}"

@@ -140,18 +140,21 @@ def past_largest(places: list[tuple[str, str]], sequence: str) -> str:
 
 # -- MySQL -------------------------------------------------------------------------------------------------------------
 
+_MYSQL_FLAGS = "--binary-mode --default-character-set=utf8mb4"
+"""No name in a statement can be a command of the client."""
 _MYSQL_COMMANDS = (
-    'mysql --local-infile=1 --default-character-set=utf8mb4 "$@" < load/mysql.sql\n'
+    'client="$(command -v mariadb || command -v mysql)"\n'
+    f'"$client" "$@" --local-infile=1 {_MYSQL_FLAGS} < load/mysql.sql\n'
     "# What the rows do not keep of the source is told and left out; they keep all keys.\n"
-    'mysql --force "$@" < load/mysql-rest.sql'
+    f'"$client" "$@" --force {_MYSQL_FLAGS} < load/mysql-rest.sql'
 )
-_MYSQL_CSV = "CHARACTER SET utf8mb4 FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '\"' ESCAPED BY '' IGNORE 1 LINES"
+_MYSQL_CSV = "CHARACTER SET utf8mb4 FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '\"' ESCAPED BY ''"
 
 
 def _mysql(schema: Schema) -> Iterator[str]:
     """Tables, rows and keys. The system has no transaction around them: after a failure, drop what was made."""
     script, files = mysql_script(schema), _files(schema, Format.CSV)
-    yield "SET sql_mode = 'STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES,NO_AUTO_VALUE_ON_ZERO';"
+    yield "SET sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO';"
     yield "SET foreign_key_checks = 0, unique_checks = 0, time_zone = '+00:00';"
     yield from (f"{table.create};" for table in script.tables)
     yield from (f"{statement.sql};" for statement in script.before)
@@ -162,7 +165,8 @@ def _mysql(schema: Schema) -> Iterator[str]:
             f"{quote_name(n.name)} = {_mysql_value(c, n, f'@v{i}')}" for i, (c, n) in pairs if not n.generated
         )
         load = f"LOAD DATA LOCAL INFILE {_literal(files[table.name])} INTO TABLE {quote_name(table.name)}"
-        yield f"{load} {_MYSQL_CSV} ({variables}) SET {values};"
+        head = 1 + sum(c.name.count("\n") for c in table.columns)  # the lines of the names of columns
+        yield f"{load} {_MYSQL_CSV} IGNORE {head} LINES ({variables}) SET {values};"
     yield "SET foreign_key_checks = 1;"
     yield from (f"{statement.sql};" for statement in script.after if statement.key)
 

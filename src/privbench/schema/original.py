@@ -6,6 +6,7 @@ source that has a catalogue writes them down here as text. Nothing here is priva
 stands in the spec for review. What names a column or a table that is dropped is left out, and listed.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable
 from enum import StrEnum
@@ -225,13 +226,19 @@ def _needs(title: str) -> str:
 
 
 def _cut(definition: TableDefinition, table: "Table") -> TableDefinition:
-    """A definition without what the table has not."""
+    """A definition without what the table has not: such columns, and what is worked out from them."""
     names = {c.name for c in table.columns}
+    dropped = [name for name in definition.columns if name not in names]
+    kept = {
+        name: sql
+        for name, sql in definition.columns.items()
+        if name in names and not any(re.search(rf"(?<!\w){re.escape(gone)}(?!\w)", sql) for gone in dropped)
+    }
     return definition.model_copy(
         update={
-            "columns": {name: sql for name, sql in definition.columns.items() if name in names},
+            "columns": kept,
             "nullable": tuple(name for name in definition.nullable if name in names),
-            "generated": tuple(name for name in definition.generated if name in names),
+            "generated": tuple(name for name in definition.generated if name in kept),
             "sequences": {name: sequence for name, sequence in definition.sequences.items() if name in names},
         }
     )

@@ -241,8 +241,22 @@ def _statements(table: StoredTable, schema: Schema) -> list[Statement]:
                 key=part.columns if _in_schema(part, table) else (),
             )
         )
+    if table.create.partition:
+        statements.append(_partition(table))
     order = (PartKind.FOREIGN_KEY.value, PartKind.CHECK.value)
     return sorted(statements, key=lambda s: order.index(s.kind) if s.kind in order else -1)
+
+
+def _partition(table: StoredTable) -> Statement:
+    named = dict.fromkeys(name for name in names_in(table.create.partition) if name in table.types)
+    return Statement(
+        kind="partition",
+        name=table.name,
+        sql=f"ALTER TABLE {quote_name(table.name)} {table.create.partition}",
+        phase=Phase.BEFORE,
+        tables=(table.name,),
+        columns=tuple((table.name, name) for name in named),
+    )
 
 
 def _check_text(part: Part) -> str | None:

@@ -99,7 +99,7 @@ def _new_table(table: Table, original: OriginalDdl | None, left_out: list[LeftOu
 def _new_column(
     column: Column, table: Table, definition: TableDefinition | None, left_out: list[LeftOut], *, indexed: bool
 ) -> NewColumn:
-    null = "NULL" if column.nullable else "NOT NULL"
+    null = "NULL" if column.nullable or (definition and column.name in definition.nullable) else "NOT NULL"
     text = _original_text(column, table, definition)
     if text is None or definition is None:
         sql = declare(column.type, indexed=indexed)

@@ -29,7 +29,7 @@ def load_file(connection: Any, table: Table, new: NewTable, batch: pa.RecordBatc
     variables = ", ".join(f"@v{i}" for i in range(len(kept)))
     values = ", ".join(f"{quote_name(n.name)} = {n.stored.of_text(f'@v{i}')}" for i, (_, n) in enumerate(kept))
     plain = all(n.stored.of_text("v") == "v" for _, n in kept)
-    fields = [_text(batch.column(c.name), c, '"') for c, _ in kept]
+    fields = [_text(batch.column(c.name), c, n, '"') for c, n in kept]
     with tempfile.NamedTemporaryFile(prefix="privbench-") as file:
         for piece in _pieces(_joined(fields), "\n"):
             file.write(piece)
@@ -47,7 +47,7 @@ def insert_rows(connection: Any, table: Table, new: NewTable, batch: pa.RecordBa
     """Send a batch as INSERT statements."""
     kept = _kept(table, new)
     into = f"INSERT INTO {quote_name(table.name)} {quoted_list(n.name for _, n in kept)} VALUES "
-    fields = [_stored(_text(batch.column(c.name), c, "'"), n) for c, n in kept]
+    fields = [_stored(_text(batch.column(c.name), c, n, "'"), n) for c, n in kept]
     rows = pc.binary_join_element_wise("(", _joined(fields), ")", "")
     for piece in _pieces(rows, ","):
         run(connection, into.encode() + piece)
@@ -58,7 +58,7 @@ def _kept(table: Table, new: NewTable) -> list[tuple[Column, NewColumn]]:
     return [(c, n) for c, n in zip(table.columns, new.columns, strict=True) if not n.generated]
 
 
-def _text(array: pa.Array, column: Column, sign: str) -> pa.Array:
+def _text(array: pa.Array, column: Column, new: NewColumn, sign: str) -> pa.Array:
     """Values as text, in quotes where they are no plain numbers; NULL is the word."""
     kind = column.type.kind
     if kind is Kind.FLOAT:  # MySQL has neither NaN nor infinity
@@ -67,9 +67,14 @@ def _text(array: pa.Array, column: Column, sign: str) -> pa.Array:
         array = array.cast(pa.int8())
     if kind is Kind.TIMESTAMP:
         array = array.cast(pa.timestamp("us"))
+    for bound, nearest in zip(new.stored.bounds or (), (pc.max_element_wise, pc.min_element_wise), strict=False):
+        if bound is not None:  # made-up values may lie beyond what the stored type holds
+            array = nearest(array, pa.scalar(bound, array.type), skip_nulls=False)
     text = clock_text(array) if kind is Kind.DURATION else array.cast(pa.string())
     if kind is Kind.TEXT:
-        text = pc.replace_substring(text, sign, sign + sign)
+        special = (sign,) if sign == '"' else ("\\", sign)  # in a file a backslash is a letter
+        for letter in special:
+            text = pc.replace_substring(text, letter, letter * 2)
     if kind not in (Kind.INTEGER, Kind.BOOLEAN, Kind.FLOAT):
         text = pc.binary_join_element_wise(sign, text, sign, "")
     return pc.fill_null(text, "NULL")

@@ -56,10 +56,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTable:
-    """A table in its parts; `options` is what follows them, as far as it is made again."""
+    """A table in its parts, and what follows them, as far as it is made again: `options`, and `PARTITION BY ..`."""
 
     parts: tuple[Part, ...] = field(default=())
     options: str = ""
+    partition: str = ""
 
     def of(self, *kinds: PartKind) -> Iterator[Part]:
         """The parts of some kinds."""
@@ -85,7 +86,13 @@ def read_table(text: str) -> CreateTable:
     cuts, end = _cuts(masked, start)
     edges = [start, *cuts, end]
     parts = [text[a + 1 : b].strip() for a, b in pairwise(edges)]
-    return CreateTable(parts=tuple(map(_part, parts)), options=_kept_options(text[end + 1 :]))
+    partition = re.search(r"(/\*!\d+ )?PARTITION BY", masked[end:])
+    tail = end + partition.start() if partition else len(text)
+    return CreateTable(
+        parts=tuple(map(_part, parts)),
+        options=_kept_options(text[end + 1 : tail]),
+        partition=text[tail:].strip() if "DIRECTORY" not in masked[tail:] else "",
+    )
 
 
 def view_query(text: str) -> str:
@@ -199,12 +206,8 @@ def _indexed(text: str) -> tuple[tuple[str, ...], bool]:
 
 
 def _kept_options(text: str) -> str:
-    """What follows the parts of a table, as far as it is made again; a partition in another folder is not."""
-    partition = re.search(r"(/\*!\d+ )?PARTITION BY", _masked(text))
-    head = text[: partition.start()] if partition else text
-    options = [f"{name}={_engine(value) if name == 'ENGINE' else value}" for name, value in _OPTIONS.findall(head)]
-    tail = text[partition.start() :].strip() if partition else ""
-    return " ".join([*options, *([tail] if tail and "DIRECTORY" not in _masked(tail) else [])])
+    """The options of a table that are made again."""
+    return " ".join(f"{name}={_engine(value) if name == 'ENGINE' else value}" for name, value in _OPTIONS.findall(text))
 
 
 def _engine(name: str) -> str:

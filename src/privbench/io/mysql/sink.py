@@ -23,7 +23,7 @@ from privbench.io.mysql.show_create import CreateTable, PartKind, read_table
 from privbench.schema.original import LeftOut, Statement
 from privbench.schema.tables import Schema
 
-_MODE = "STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION"
+_MODE = "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION"
 _SESSION = "SET foreign_key_checks = 0, unique_checks = 0, sql_notes = 0, lock_wait_timeout = 60"
 _ASIDE = "privbench_old_"
 _LONGEST_NAME = 64
@@ -51,14 +51,13 @@ class MySQLSink:
 
     def __init__(self, address: Address, schema: Schema, *, replace: bool) -> None:
         self.location = address.shown
-        self.loaded = Loaded()
-        self._completed = False
         self._address = address
         self._schema = schema
         self._script: Script = write_script(schema)
         self._new = {table.name: table for table in self._script.tables}
         self._made: list[str] = []
         self._asides: list[_Aside] = []
+        self._completed = False
         self._local = address.connection.get("host", "") in _LOCAL
         self._connection = self._connect()
         try:
@@ -107,6 +106,18 @@ class MySQLSink:
             raise
         self._connection.close()
 
+    def complete(self) -> Loaded:
+        """Make keys, indexes and the rest. What was replaced waits until the block ends."""
+        self._completed = True
+        left_out = list(self._script.left_out)
+        for statements in _together(self._script.after):
+            self._add(statements, left_out)
+        for table in self._new:
+            self._ask(f"ANALYZE TABLE {quote_name(table)}")
+        views = [s.name for s in self._script.after if s.kind == "view" and self._there.get(s.name) == "VIEW"]
+        replaced = (*(f"table {aside.name}" for aside in self._asides), *(f"view {name}" for name in views))
+        return Loaded(replaced=replaced, left_out=tuple(left_out))
+
     def _connect(self) -> Any:
         connection = connect(self._address, failure=TargetError, sql_mode=_MODE, local_infile=self._local)
         run(connection, _SESSION)
@@ -137,19 +148,6 @@ class MySQLSink:
         return self._local and bool(allowed)
 
     # -- the end, good or bad ------------------------------------------------------------------------------------------
-
-    def complete(self) -> Loaded:
-        """Make keys, indexes and the rest; what is replaced waits until the block ends."""
-        self._completed = True
-        left_out = list(self._script.left_out)
-        for statements in _together(self._script.after):
-            self._add(statements, left_out)
-        for table in self._new:
-            self._ask(f"ANALYZE TABLE {quote_name(table)}")
-        views = [s.name for s in self._script.after if s.kind == "view" and self._there.get(s.name) == "VIEW"]
-        replaced = (*(aside.name for aside in self._asides), *views)
-        self.loaded = Loaded(replaced=replaced, left_out=tuple(left_out))
-        return self.loaded
 
     def _add(self, statements: Sequence[Statement], left_out: list[LeftOut]) -> None:
         """Run what comes after the rows; what the schema does not know of is listed if the server refuses it."""

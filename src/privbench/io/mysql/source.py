@@ -117,10 +117,11 @@ class _Reading:
         self._aside: IO[bytes] | None = None
         self._wanted = min(_FIRST_ROWS, BATCH_ROWS)
         self.rows = 0
+        self._failures = failures()  # nothing can be imported when Python ends with a read under way
         self._cursor = source.cursor()
         try:
             self._cursor.execute(query)
-        except failures() as error:
+        except self._failures as error:
             raise source.unreadable(error, table.name) from None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -158,7 +159,7 @@ class _Reading:
 
     def _end(self) -> None:
         """Have the server send what nobody asked for, if the session lasts; PyMySQL would try in any case, and fail."""
-        with suppress(*failures()):
+        with suppress(*self._failures):
             if self._cursor.connection is not None and self._cursor.connection.open:
                 self._cursor.close()
         self._cursor.connection = None
@@ -168,7 +169,7 @@ class _Reading:
     def _next(self) -> pa.RecordBatch | None:
         try:
             lines = [line for (line,) in self._cursor.fetchmany(min(self._wanted, BATCH_ROWS))]
-        except failures() as error:
+        except self._failures as error:
             raise self._source.unreadable(error, self._table.name) from None
         if not lines:
             return None

@@ -7,6 +7,7 @@ addresses and points travel as the text that `schema.types` says, so each is ask
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import chain, combinations
 
 from privbench.schema.domain import MAX_CELLS, Domain, Values, implied_by_type
@@ -15,6 +16,8 @@ from privbench.schema.types import MAX_TYPE_TEXT, Kind, SqlType, any_type, enum_
 
 MOST_SET_MEMBERS = 6
 """A SET of so many members has 64 subsets, few enough to be listed as values."""
+MOST_DIGITS = 38
+"""A DECIMAL of more digits is read as a DOUBLE."""
 INDEXED_TEXT = 255
 """The length that text without one gets in a key or an index: MySQL indexes none without a length."""
 
@@ -57,6 +60,14 @@ _CHANGED = {"mediumint", "mediumint unsigned", "bigint unsigned", "year", "set",
 _SIZED = ("decimal", "char", "varchar", "binary", "varbinary", "bit")
 _BYTES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
 _TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set", "json")
+Bound = int | datetime | None
+_BOUNDS: dict[str, tuple[Bound, Bound]] = {
+    "mediumint": (-(2**23), 2**23 - 1),
+    "mediumint unsigned": (0, 2**24 - 1),
+    "bigint unsigned": (0, 2**64 - 1),
+    "year": (1901, 2155),
+    "timestamp": (datetime(1970, 1, 1, 0, 0, 1), datetime(2038, 1, 19, 3, 14, 7)),  # UTC
+}
 _ADDRESSES = ("uuid", "inet4", "inet6")
 _DECLARED = {
     "UUID": "CHAR(36)",  # MySQL has no UUID, INET or arrays
@@ -135,6 +146,17 @@ class StoredType:
         return value
 
     @property
+    def bounds(self) -> tuple[Bound, Bound] | None:
+        """The smallest and largest value, where ours is a wider type; None for no such bound.
+
+        >>> StoredType(name="mediumint", full="mediumint(9) unsigned").bounds
+        (0, 16777215)
+        """
+        if "unsigned" in self.full and self.name in ("decimal", "float", "double"):
+            return 0, None
+        return _BOUNDS.get(_unsigned(self)) or _BOUNDS.get(self.name)
+
+    @property
     def quoted(self) -> bool:
         """Whether the text of a value may hold any character, so that it stands in quotes in CSV."""
         return self.name in _TEXTS
@@ -174,7 +196,8 @@ def column_type(stored: StoredType) -> Column:
     """Turn a type into a column without a name: our type, and the domain that the type implies."""
     ours = _ours(stored)
     unlisted = stored.name == "enum" and not ours.labels
-    changed = ours.kind is not Kind.OTHER and (unlisted or stored.name in _CHANGED or _unsigned(stored) in _CHANGED)
+    other = unlisted or stored.name in _CHANGED or _unsigned(stored) in _CHANGED or _too_long(stored)
+    changed = other and ours.kind is not Kind.OTHER
     implied = _listed(stored) if stored.name == "set" or unlisted else implied_by_type(ours)
     return Column(name="", type=ours, implied=implied, source_type=stored.full[:MAX_TYPE_TEXT] if changed else None)
 
@@ -203,9 +226,15 @@ def _ours(stored: StoredType) -> SqlType:
         return parse_type("BOOLEAN")
     if stored.name == "enum":
         return enum_type(stored.members)
+    if _too_long(stored):
+        return parse_type("DOUBLE")
     if stored.name in _SIZED:
         return any_type(f"{stored.name}({','.join(map(str, stored.sizes))})", shown=stored.full)
     return any_type(_NAMES.get(_unsigned(stored), "") or f"mysql {stored.name}", shown=stored.full)
+
+
+def _too_long(stored: StoredType) -> bool:
+    return stored.name == "decimal" and stored.sizes[0] > MOST_DIGITS
 
 
 def _unsigned(stored: StoredType) -> str:
