@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from privbench.fitting.draft import draft
     from privbench.fitting.fit import fit
     from privbench.fitting.plan import Plan, plan
+    from privbench.generation.generate import LoadedDatabase, load_database
     from privbench.io.base import Format
     from privbench.model.file import load_model, save_model
     from privbench.model.model import Model
@@ -54,6 +55,7 @@ _HOMES = {
     "Format": "io.base",
     "In": "encode.predicate",
     "IsNull": "encode.predicate",
+    "LoadedDatabase": "generation.generate",
     "Model": "model.model",
     "Neighbours": "schema.unit",
     "Orphans": "schema.spec",
@@ -73,6 +75,7 @@ _HOMES = {
     "fit": "fitting.fit",
     "generate": "synthesis",
     "generate_workload": "workload.generate",
+    "load_database": "generation.generate",
     "load_model": "model.file",
     "plan": "fitting.plan",
     "read_spec": "schema.spec",
@@ -97,6 +100,7 @@ __all__ = [
     "Format",
     "In",
     "IsNull",
+    "LoadedDatabase",
     "Model",
     "Neighbours",
     "Orphans",
@@ -116,6 +120,7 @@ __all__ = [
     "fit",
     "generate",
     "generate_workload",
+    "load_database",
     "load_model",
     "plan",
     "read_spec",

@@ -3,7 +3,7 @@
 import datetime as dt
 import gzip
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
 
@@ -15,8 +15,10 @@ from privbench.io.ddl import parse_ddl
 from privbench.io.memory import Tables
 from privbench.io.open import open_source
 from privbench.io.render import Dialect, render_ddl
-from privbench.io.sinks import open_sink
+from privbench.io.sinks import open_server, open_sink
 from privbench.schema.tables import Schema
+
+from .own_ddl import own_database
 
 DDL = '''
 CREATE TABLE "shop ""A""" (region SMALLINT, code VARCHAR(8), boss BIGINT NOT NULL, PRIMARY KEY (region, code),
@@ -93,11 +95,27 @@ def write_bundle(schema: Schema, rows: Rows, tmp_path: Path) -> Callable[[Format
 
 PACKED = ("csv.gz", "csv.zip")
 IN_MEMORY = ("arrow", "pandas", "polars")
+SERVERS = ("mariadb", "postgres")
+"""The fixtures that give the URL of an empty database on a server."""
 
 
-@pytest.fixture(params=[*(f.value for f in Format), *PACKED, *IN_MEMORY])
-def source(request: pytest.FixtureRequest, write_bundle: Callable[[Format], Path], rows: Rows) -> Source:
+def write_server(url: str, schema: Schema, rows: Rows) -> None:
+    """Load the made database, children before parents to make it harder."""
+    with open_server(url, schema=schema, replace=False) as sink:
+        for name in reversed(rows):
+            for batch in rows[name].to_batches():
+                sink.write(name, batch)
+
+
+@pytest.fixture(params=[*(f.value for f in Format), *PACKED, *IN_MEMORY, *SERVERS])
+def source(
+    request: pytest.FixtureRequest, write_bundle: Callable[[Format], Path], schema: Schema, rows: Rows
+) -> Source:
     """Every kind of source, over the same rows."""
+    if request.param in SERVERS:
+        url = request.getfixturevalue(request.param)
+        write_server(url, schema, rows)
+        return open_source(url)
     if request.param in IN_MEMORY:
         return open_source(Tables({name: _frame(table, request.param) for name, table in rows.items()}, schema=DDL))
     if request.param in PACKED:
@@ -126,3 +144,9 @@ def _packed(bundle: Path, suffix: str) -> Path:
                 archive.write(path, path.name)
         path.unlink()
     return bundle
+
+
+@pytest.fixture
+def own() -> tuple[Schema, Mapping[str, pa.Table]]:
+    """A database with the DDL of its source."""
+    return own_database()

@@ -15,7 +15,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 SOURCE_HELP = (
     "SOURCE is a folder with one Parquet or CSV file (also .csv.gz, .csv.zip) per table (and schema.sql), a DuckDB or "
-    "a SQLite file. Names of tables and columns match without regard to case, if only one does."
+    "a SQLite file, or the URL of a server: postgresql://user@host/database, mysql://user@host/database. Names of "
+    "tables and columns match without regard to case, if only one does."
 )
 
 json_flag = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -45,6 +46,16 @@ to_flag = click.option(
     default="parquet",
     show_default=True,
     help="What to write the tables as.",
+)
+to_server_flag = click.option(
+    "--to",
+    "format_",
+    metavar=f"[{'|'.join(FORMATS)}|URL]",
+    default="parquet",
+    show_default=True,
+    help="What to write the tables as; or the server to load them into: postgresql://user@host:port/database "
+    "or mysql://user@host:port/database. Passwords come from the usual places (~/.pgpass, ~/.my.cnf, PGPASSWORD, "
+    "MYSQL_PWD).",
 )
 
 

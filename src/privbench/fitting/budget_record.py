@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import Field, StrictBool, ValidationError
 
@@ -54,6 +54,11 @@ class Entry(Release):
     out: str | None
     private: StrictBool
     """Whether the noise came from the operating system; a model with noise from a test promises nothing."""
+
+
+_SCHEMES = {"postgres": "postgresql", "mariadb": "mysql"}
+_PORTS = {"postgresql": "5432", "mysql": "3306"}
+"""Where a server listens if the address does not say it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,8 +319,12 @@ def _location_hash(salt: bytes, source: Given) -> str:
 def _normalised(location: Path | str) -> str:
     """The same text for the same place: an absolute path without links, or an address without user and password.
 
-    >>> _normalised("postgresql://me:secret@Host:5432/shop?sslmode=require")
+    >>> _normalised("postgres://me:secret@Host/shop?sslmode=require")
     'postgresql://host:5432/shop'
+    >>> _normalised("postgresql:///shop?host=/run/pg&port=5433")
+    'postgresql:///run/pg:5433/shop'
+    >>> _normalised("mariadb://me@localhost/shop?unix_socket=/run/my.sock")
+    'mysql:///run/my.sock:3306/shop'
     """
     text = os.fspath(location)
     if "\0" in text:  # no such place: whoever opens it will say so
@@ -323,8 +332,14 @@ def _normalised(location: Path | str) -> str:
     if "://" not in text:
         return os.path.realpath(os.path.expanduser(text))
     parts = urlsplit(text)
-    host = parts.netloc.rpartition("@")[2].lower()
-    return urlunsplit((parts.scheme.lower(), host, parts.path, "", ""))
+    scheme = _SCHEMES.get(parts.scheme.lower(), parts.scheme.lower())
+    options = dict(parse_qsl(parts.query))
+    host, _, port = parts.netloc.rpartition("@")[2].lower().partition(":")
+    host = options.get("host", options.get("unix_socket", host))
+    port = options.get("port", port) or _PORTS.get(scheme, "")
+    database = f"/{options['dbname']}" if "dbname" in options else parts.path
+    service = f"?service={options['service']}" if "service" in options else ""
+    return f"{scheme}://{host}{':' if port else ''}{port}{database}{service}"
 
 
 def _schema_hash(salt: bytes, schema: Schema) -> str:

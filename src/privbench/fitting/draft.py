@@ -29,7 +29,7 @@ from privbench.fitting.find_numbering import find_numbering
 from privbench.fitting.lists import SourceWithLists
 from privbench.fitting.tables_in_sql import TablesInSql
 from privbench.io.base import Source, read_whole
-from privbench.io.given import Given, csv_options, path_of, source_of
+from privbench.io.given import Given, csv_options, kept_place, source_of
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
 from privbench.methods.registry import DEFAULT
@@ -159,13 +159,14 @@ def draft(
                 tables = with_relative(with_rows, protection, tables, entities=look.entities, tell=tell)
                 tables = with_bounds(sql, protection, tables)
     return Spec(
-        source=path_of(located),
+        source=kept_place(located),
         csv=csv_options(located),
         unit=protection.entity,
         neighbours=neighbours,
         orphans=orphans,
         tables=tables,
         method={} if find else {"name": DEFAULT, "find": False},
+        original=stored.original and stored.original.with_nullable(stored),
     )
 
 
@@ -196,7 +197,7 @@ def _with_computable(schema: Schema, dropped: Collection[Place], public: Collect
                 expression = None
             columns.append(replace(column, computed=expression))
         tables.append(replace(table, columns=tuple(columns)))
-    return Schema(tables=tuple(tables))
+    return replace(schema, tables=tuple(tables))
 
 
 def _is_known(table: Table, expression: Expression | None) -> bool:
@@ -271,8 +272,13 @@ def _table(
         numbered_by=numbered_by,
         public=role is Role.PUBLIC,
         rules=tuple(_rules(table, kept, protection.schema)),
-        columns={c.name: columns[c.name] for c in table.columns if c.name in columns},
+        quoted=table.quoted,
+        columns={c.name: _with_quotes(c, columns[c.name]) for c in table.columns if c.name in columns},
     )
+
+
+def _with_quotes(column: Column, words: ColumnSpec) -> ColumnSpec:
+    return words.model_copy(update={"quoted": True}) if column.quoted else words
 
 
 def _with_copies(member: TableSpec, of: Table) -> TableSpec:
@@ -312,7 +318,7 @@ class _Private:
             return _plain(column, implied=column.implied)
         unique = (column.name,) in table.keys
         shape = _guess(table, column, unique=unique)
-        if unique or guess_shape(column.name, column.type, source_type=column.source_type) in PERSONAL:
+        if unique or column.type.syntax or guess_shape(column.name, column.type) in PERSONAL:
             return _plain(column, implied=made_up_domain(column.type, shape=shape, unique=unique))
         return ColumnSpec(
             type=column.type.sql, null=column.nullable, origin=Origin.PRIVATE, source_type=column.source_type
@@ -375,7 +381,7 @@ def _domain(table: Table, column: Column, values: pa.ChunkedArray, *, entities: 
 
 
 def _guess(table: Table, column: Column, *, unique: bool) -> str | None:
-    return guess_shape(column.name, column.type, table=table.name, source_type=column.source_type, unique=unique)
+    return guess_shape(column.name, column.type, table=table.name, unique=unique)
 
 
 def _shaped_key(table: Table, column: Column) -> Domain | None:

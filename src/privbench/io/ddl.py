@@ -1,12 +1,14 @@
-"""`schema.sql`: CREATE TABLE, ALTER TABLE, CREATE INDEX and CREATE TYPE .. AS ENUM of any common dialect.
+"""`schema.sql`: CREATE TABLE, ALTER TABLE, CREATE INDEX, enumerated types and domains of any common dialect.
 
 The script is cut into statements, those that declare something are parsed with sqlglot, the rest (INSERT, SET,
-COMMENT ..) is passed over. The dialect is the first of `_dialects` that all of them parse in. Types as sqlglot parses
-them are turned into ours at the end of this file; the DuckDB catalogue is read with the same functions.
+COMMENT, views ..) is passed over, also what numbers a column. A plain `pg_dump -s` is such a script: partitions are
+part of their table, whose rule they are. The dialect is the first of `_dialects` that all of them parse in. Types as
+sqlglot parses them are turned into ours at the end of this file; the DuckDB catalogue is read with the same functions.
 """
 
 import logging
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -17,17 +19,17 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from privbench.errors import SchemaError, first_line
 from privbench.io.catalogue import RawTable, build_schema
+from privbench.io.dump import original_of_dump
 from privbench.io.names import Names, find_name
+from privbench.io.partitions import partition_rule
+from privbench.io.script import CREATES, Beside, cut, numbers_or_parts
 from privbench.schema.domain import MAX_CELLS, Domain, Values, implied_by_type
 from privbench.schema.tables import Column, ForeignKey, Index, Schema
-from privbench.schema.types import MAX_TYPE_TEXT, Kind, any_type
+from privbench.schema.types import MAX_TYPE_TEXT, Kind, SqlType, any_type, enum_type
 
-_CREATES = re.compile(
-    r"CREATE\s+(OR\s+REPLACE\s+)?((GLOBAL|LOCAL|TEMP|TEMPORARY|UNLOGGED)\s+)*TABLE\b",
-    re.IGNORECASE,
-)
+_ONE_NULL = re.compile(r"\s+NULLS\s+NOT\s+DISTINCT\b", re.IGNORECASE)
 _DECLARES = re.compile(
-    rf"({_CREATES.pattern}|CREATE\s+(UNIQUE\s+)?INDEX\b"
+    rf"({CREATES.pattern}|CREATE\s+(UNIQUE\s+)?INDEX\b"
     r"|CREATE\s+TYPE\b.*\bENUM\b|ALTER\s+TABLE\b.*\b(ADD|MODIFY|SET\s+NOT\s+NULL)\b)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -42,13 +44,13 @@ _OURS = {
     "UDOUBLE": "DOUBLE",
     "UDECIMAL": "DECIMAL",
     "NAME": "VARCHAR",
-    "UUID": "CHAR(36)",
-    "ENUM": "VARCHAR",
+    "OID": "BIGINT",
+    "XID": "BIGINT",
     "TIMESTAMPLTZ": "TIMESTAMPTZ",
 }
 _CHANGED = {*_OURS, "UBIGINT", "MEDIUMINT", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"} - {"FLOAT"}
 """Types that become one of ours which is not the same: wider, narrower, or without the list of values."""
-_WITH_SIZE = ("DECIMAL", "VARCHAR", "NVARCHAR", "CHAR", "NCHAR", "BPCHAR", "TEXT")
+_WITH_SIZE = ("DECIMAL", "VARCHAR", "NVARCHAR", "CHAR", "NCHAR", "BPCHAR", "TEXT", "BIT", "BINARY", "VARBINARY")
 
 
 def parse_ddl(text: str, *, where: str) -> Schema:
@@ -58,12 +60,14 @@ def parse_ddl(text: str, *, where: str) -> Schema:
     ('id',)
     """
     dialect, trees = _parse(text, where)
-    script = _Script(where=where, mysql=dialect == "mysql")
+    script = _Script(where=where, mysql=dialect == "mysql", beside=Beside.read(text, dialect), trees=trees)
     for tree in trees:
         script.take(tree)
+    script.end()
     if not script.tables:
         raise SchemaError(f"{where}: has no CREATE TABLE statement.")
-    return build_schema(script.tables)
+    schema = build_schema(script.tables)
+    return replace(schema, original=original_of_dump(text, schema))
 
 
 def parse_checks(create_table: str, *, dialect: str) -> list[exp.Expr]:
@@ -145,37 +149,45 @@ def _parse_one(statement: str, dialect: str) -> exp.Expr:
 
 
 def _statements(text: str, dialect: str) -> list[str]:
-    """Cut at semicolons outside quotes and comments, and keep what declares something."""
-    parts: list[list[Token]] = [[]]
-    for token in sqlglot.tokenize(text, dialect=dialect):
-        if token.token_type is TokenType.SEMICOLON:
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    statements = [(p, text[p[0].start : p[-1].end + 1]) for p in parts if p]
-    return [_tidy(text, p, statement) for p, statement in statements if _DECLARES.match(statement)]
+    """Keep the statements that declare something."""
+    return [
+        _tidy(text, tokens, statement)
+        for tokens, statement in cut(text, dialect)
+        if _DECLARES.match(statement) and not numbers_or_parts(statement)
+    ]
 
 
 def _tidy(text: str, tokens: list[Token], statement: str) -> str:
     """Leave out what sqlglot stumbles over: how a table is stored, and that a CHECK may go without a name."""
-    if not _CREATES.match(statement):
-        return re.sub(r"\bADD\s+CHECK\b", "ADD CONSTRAINT c CHECK", statement, flags=re.IGNORECASE)
+    if not CREATES.match(statement):
+        named = re.sub(r"\bADD\s+CHECK\b", "ADD CONSTRAINT c CHECK", statement, flags=re.IGNORECASE)
+        if re.match(r"CREATE\s+(UNIQUE\s+)?INDEX\b", statement, re.IGNORECASE):
+            named = re.sub(r"\sON\s+ONLY\s", " ON ", named, count=1, flags=re.IGNORECASE)
+            named = _ONE_NULL.sub(" INCLUDE (nulls_not_distinct)", named)
+        return named
     depth = 0
     for token in tokens:
         if depth == 0 and token.token_type is TokenType.ALIAS:  # CREATE TABLE .. AS SELECT
             return statement
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
         if depth == 0 and token.token_type is TokenType.R_PAREN:
-            return text[tokens[0].start : token.end + 1]
+            return _sized_bits(text[tokens[0].start : token.end + 1])
     return statement
+
+
+def _sized_bits(create_table: str) -> str:
+    return re.sub(r"\bbit\s+varying\b", "varbit", create_table, flags=re.IGNORECASE)
 
 
 class _Script:
     """The tables and enumerated types that the statements declare, in turn."""
 
-    def __init__(self, *, where: str, mysql: bool) -> None:
+    def __init__(self, *, where: str, mysql: bool, beside: Beside, trees: Iterable[exp.Expr]) -> None:
         self.where = where
         self.mysql = mysql
+        self._beside = beside
+        created = Counter(tree.this.this.name for tree in trees if isinstance(tree.this, exp.Schema))
+        self._doubles = {name for name, times in created.items() if times > 1}
         self.tables: list[RawTable] = []
         self._names = Names()
         self._by_name: dict[str, RawTable] = {}
@@ -184,20 +196,20 @@ class _Script:
     def take(self, tree: exp.Expr) -> None:
         """Enter one statement."""
         if isinstance(tree, exp.Alter):
-            self._alter(self._find(tree.this.name), tree.args["actions"])
+            self._alter(self._find(tree.this), tree.args["actions"])
         elif tree.args.get("kind") == "TYPE":
             self.enums[tree.this.name.lower()] = tree.expression
         elif tree.args.get("kind") == "INDEX":
-            index = _index(tree)
-            if index is not None:
-                self._find(tree.this.args["table"].name).indexes.append(index)
+            index, on = _index(tree), tree.this.args["table"]
+            if index is not None and on.name not in self._beside.views:
+                self._add_index(self._find(on), index, tree)
         else:
             self._create(tree)
 
     def _create(self, tree: exp.Expr) -> None:
         if not isinstance(tree.this, exp.Schema):
             raise SchemaError(f"{self.where}: CREATE TABLE {tree.this.name} lists no columns. Write them out.")
-        raw = RawTable(name=tree.this.this.name)
+        raw = RawTable(name=self._called(tree.this.this), quoted=self._is_quoted(tree.this.this.this))
         self.tables.append(raw)
         self._names.add(raw.name)
         self._by_name[raw.name] = raw
@@ -228,10 +240,12 @@ class _Script:
                     self._part(raw, inner)
             case exp.PrimaryKey():
                 raw.primary_key = _names(part.expressions)
-            case exp.UniqueColumnConstraint():
+            case exp.UniqueColumnConstraint() if not part.args.get("nulls") or _required(
+                raw, _names(part.this.expressions)
+            ):
                 raw.uniques.append(_names(part.this.expressions))
             case exp.ForeignKey():
-                raw.foreign_keys.append(_foreign_key(_names(part.expressions), part.args["reference"]))
+                raw.foreign_keys.append(self._foreign_key(_names(part.expressions), part.args["reference"]))
             case exp.CheckColumnConstraint():
                 raw.checks.append(part.this)
             case exp.IndexColumnConstraint() if not part.args.get("kind"):
@@ -243,7 +257,10 @@ class _Script:
         if node.kind is None:
             raise SchemaError(f"{where}: has no type in {self.where}. Give it one.")
         kinds = [c.kind for c in node.constraints]
-        raw.columns.append(replace(self._type(node.kind), name=node.name, nullable=_nullable(node)))
+        column = self._type(node.kind)
+        column = replace(column, name=node.name, nullable=column.nullable and _nullable(node))
+        raw.columns.append(replace(column, quoted=self._is_quoted(node.this)))
+        raw.checks += self._domain_checks(node)
         for kind in kinds:
             match kind:
                 case exp.PrimaryKeyColumnConstraint():
@@ -251,42 +268,129 @@ class _Script:
                 case exp.UniqueColumnConstraint():
                     raw.uniques.append((node.name,))
                 case exp.Reference():
-                    raw.foreign_keys.append(_foreign_key((node.name,), kind))
+                    raw.foreign_keys.append(self._foreign_key((node.name,), kind))
                 case exp.CheckColumnConstraint():
                     raw.checks.append(kind.this)
                 case exp.ComputedColumnConstraint() | exp.GeneratedAsIdentityColumnConstraint():
                     _add_generated(raw, node.name, kind)
 
     def _type(self, kind: exp.DataType) -> Column:
+        if kind.this is exp.DataType.Type.ARRAY and kind.expressions and _type_name(kind.expressions[0]):
+            element = self._type(kind.expressions[0]).type
+            return Column(name="", type=any_type(f"{element.sql}[]", shown=kind.sql()))
         if kind.this is exp.DataType.Type.USERDEFINED:
-            name = str(kind.args.get("kind")).split(".")[-1].strip('"').lower()
+            name = _type_name(kind)
+            if name in self._beside.domains:
+                return self._domain(name)
             kind = self.enums.get(name, kind)
             if kind.this is exp.DataType.Type.USERDEFINED:
                 changed = name.upper() if name.upper() in _CHANGED else None
-                return Column(name="", type=any_type(name), source_type=changed)  # `serial` outside PostgreSQL
+                ours = any_type(name)  # `serial` outside PostgreSQL
+                return Column(name="", type=ours, implied=implied_by_type(ours), source_type=changed)
         return typed(kind, shown=kind.sql(), mysql=self.mysql)
 
-    def _find(self, name: str) -> RawTable:
+    def _is_quoted(self, name: exp.Expr) -> bool:
+        """Whether a name has its capital letters by quotes; in MySQL quotes say nothing about them."""
+        return (
+            isinstance(name, exp.Identifier) and bool(name.quoted) and not self.mysql and name.name != name.name.lower()
+        )
+
+    def _domain(self, name: str) -> Column:
+        """The column that a domain stands for."""
+        node = self._domain_node(name)
+        if node is None or node.kind is None:
+            return Column(name="", type=any_type(name))
+        column = self._type(node.kind)
+        return replace(column, nullable=column.nullable and _nullable(node))
+
+    def _domain_node(self, name: str) -> exp.ColumnDef | None:
+        """A domain, read as a column."""
+        try:
+            tree = _parse_one(f"CREATE TABLE d (value {self._beside.domains[name]})", "postgres")
+        except SqlglotError:
+            return None
+        return tree.find(exp.ColumnDef)
+
+    def _domain_checks(self, node: exp.ColumnDef) -> list[exp.Expr]:
+        """The CHECKs of a column's domain and those under it, about the column."""
+        checks: list[exp.Expr] = []
+        kind = node.kind
+        while kind is not None and (name := _type_name(kind)) in self._beside.domains:
+            domain = self._domain_node(name)
+            found = () if domain is None else domain.find_all(exp.CheckColumnConstraint)
+            checks += [about_column(check.this, node.name) for check in found]
+            kind = None if domain is None or _type_name(domain.kind) == name else domain.kind
+        return checks
+
+    def end(self) -> None:
+        """Take partitions out, whose rows their tables have, with the rule that they put on these."""
+        self.tables = [raw for raw in self.tables if raw.name not in self._beside.children]
+        for raw in self.tables:
+            cut = self._beside.partitions.get(raw.name)
+            rule = None if cut is None else partition_rule(cut.key, cut.bounds, [c.name for c in raw.columns])
+            if rule is not None:
+                raw.checks.append(sqlglot.parse_one(rule, dialect="postgres"))
+
+    def _add_index(self, raw: RawTable, index: Index, tree: exp.Expr) -> None:
+        """Enter an index; one that lets only one NULL in is no key if its columns can be NULL."""
+        one_null = any(n.name == "nulls_not_distinct" for n in tree.this.args["params"].args.get("include") or ())
+        if index.unique and one_null and not _required(raw, index.columns):
+            return
+        raw.indexes.append(index)
+
+    def _foreign_key(self, columns: tuple[str, ...], reference: exp.Expr) -> ForeignKey:
+        target = reference.this
+        if isinstance(target, exp.Schema):
+            return ForeignKey(columns=columns, table=self._called(target.this), references=_names(target.expressions))
+        return ForeignKey(columns=columns, table=self._called(target), references=())
+
+    def _called(self, table: exp.Expr) -> str:
+        """The name of a table; with its schema where two schemas have one of that name and it is not `public`."""
+        schema = table.args.get("db")
+        if table.name not in self._doubles or schema is None or schema.name == "public":
+            return table.name
+        return f"{schema.name}.{table.name}"
+
+    def _find(self, table: exp.Expr) -> RawTable:
+        name = self._called(table)
         spelled = self._names.find(name)
         if spelled is None:
             raise SchemaError(f"{self.where}: table {name} is altered or indexed, but no CREATE TABLE comes before.")
         return self._by_name[spelled]
 
 
+def about_column(check: exp.Expr, column: str) -> exp.Expr:
+    """The CHECK of a domain about a column instead of VALUE."""
+
+    def named(node: exp.Expr) -> exp.Expr:
+        is_value = isinstance(node, exp.Column) and node.name.lower() == "value" and not node.this.quoted
+        return exp.column(column, quoted=True) if is_value else node
+
+    return check.transform(named)
+
+
+def _type_name(kind: exp.DataType | None) -> str:
+    """The name of a type that the script declares; empty for others."""
+    if kind is None or kind.this is not exp.DataType.Type.USERDEFINED:
+        return ""
+    return str(kind.args.get("kind")).split(".")[-1].strip('"').lower()
+
+
+def _required(raw: RawTable, names: tuple[str, ...]) -> bool:
+    known = {c.name: c.nullable and c.name not in raw.primary_key for c in raw.columns}
+    return not any(known.get(name, True) for name in names)
+
+
 def _names(nodes: Iterable[exp.Expr]) -> tuple[str, ...]:
     return tuple(n.name or n.this.name for n in nodes)
-
-
-def _foreign_key(columns: tuple[str, ...], reference: exp.Expr) -> ForeignKey:
-    target = reference.this
-    if isinstance(target, exp.Schema):
-        return ForeignKey(columns=columns, table=target.this.name, references=_names(target.expressions))
-    return ForeignKey(columns=columns, table=target.name, references=())
 
 
 def _index(tree: exp.Expr) -> Index | None:
     params = tree.this.args["params"]
     nodes = [_unordered(c) for c in params.args.get("columns") or ()]
+    method = params.args.get("using")
+    if method is not None and method.name.lower() not in ("btree", "hash"):
+        return None
     if params.args.get("where") is not None or not all(isinstance(n, (exp.Column, exp.Identifier)) for n in nodes):
         return None
     columns = tuple(n.name for n in nodes)
@@ -315,14 +419,30 @@ def typed(kind: exp.DataType, *, shown: str, mysql: bool = False) -> Column:
 
     A type without a codec is OTHER, named `shown`; one that becomes another is kept as `source_type`.
     """
-    ours = any_type(_spelled(kind, mysql=mysql), shown=shown)
-    domain = _enum_domain(kind) if kind.this is exp.DataType.Type.ENUM else implied_by_type(ours.kind)
+    ours = _our_type(kind, shown=shown, mysql=mysql)
+    domain = implied_by_type(ours)
     changed = ours.kind is not Kind.OTHER and (_name(kind) in _CHANGED or _lacks_digits(kind))
+    if kind.this is exp.DataType.Type.ENUM and not ours.labels:
+        domain, changed = _enum_domain(kind), True
     return Column(name="", type=ours, implied=domain, source_type=shown[:MAX_TYPE_TEXT] if changed else None)
+
+
+def _our_type(kind: exp.DataType, *, shown: str, mysql: bool) -> SqlType:
+    if kind.this is exp.DataType.Type.ENUM:
+        return enum_type(e.name for e in kind.expressions)
+    if kind.this is exp.DataType.Type.ARRAY and kind.expressions:
+        element = kind.expressions[0]
+        known = isinstance(element, exp.DataType) and element.this is not exp.DataType.Type.ARRAY
+        return any_type(f"{_our_type(element, shown=element.sql(), mysql=mysql).sql}[]" if known else "", shown=shown)
+    if kind.this is exp.DataType.Type.USERDEFINED:
+        return any_type(str(kind.args.get("kind")).split(".")[-1].strip('"'), shown=shown)
+    return any_type(_spelled(kind, mysql=mysql), shown=shown)
 
 
 def named_type(text: str, *, dialect: str) -> Column:
     """Read the type of a catalogue entry, as a column without a name."""
+    if dialect == "duckdb" and text.upper() == "BIT":  # of any length there
+        text = "VARBIT"
     return typed(exp.DataType.build(text, dialect=dialect, udt=True), shown=text)
 
 

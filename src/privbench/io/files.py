@@ -16,7 +16,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from privbench.errors import SourceError, first_line
-from privbench.io.base import BATCH_ROWS, Format, SinkKind, Source, SourceKind, arrow_schema
+from privbench.io.base import BATCH_ROWS, Format, SinkKind, Source, SourceKind
 from privbench.io.cast import cast_batch
 from privbench.io.csv_bytes import CSV_SUFFIXES
 from privbench.io.csv_file import CsvFile, count_rows, infer_types, read_header, read_text
@@ -24,6 +24,7 @@ from privbench.io.ddl import parse_ddl
 from privbench.io.declared import check_columns
 from privbench.io.names import Names, file_stems, table_name
 from privbench.io.staging import target_error
+from privbench.io.stored import csv_type, for_csv, for_parquet, parquet_type
 from privbench.schema.csv_options import CsvOptions
 from privbench.schema.domain import implied_by_type
 from privbench.schema.tables import Column, Schema, Table
@@ -195,7 +196,7 @@ def arrow_column(name: str, arrow: pa.DataType) -> Column:
     """The column that an Arrow type stands for, where no schema declares it."""
     ours = type_of_arrow(arrow)
     changed = any(test(arrow) for test in _CHANGED) or (pa.types.is_timestamp(arrow) and arrow.unit != "us")
-    return Column(name=name, type=ours, implied=implied_by_type(ours.kind), source_type=str(arrow) if changed else None)
+    return Column(name=name, type=ours, implied=implied_by_type(ours), source_type=str(arrow) if changed else None)
 
 
 class _Writer(Protocol):
@@ -216,7 +217,8 @@ class FileSink:
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
         try:
-            self._writer(table).write_batch(batch)
+            convert = for_csv if self._format is Format.CSV else for_parquet
+            self._writer(table).write_batch(convert(batch, self._schema.table(table)))
         except OSError as error:
             raise target_error(self._paths[table].name, error) from error
 
@@ -239,8 +241,9 @@ class FileSink:
 
     def _writer(self, table: str) -> _Writer:
         if table not in self._writers:
-            schema = arrow_schema(self._schema.table(table))
-            self._writers[table] = _open_writer(self._paths[table], schema, self._format)
+            kept = csv_type if self._format is Format.CSV else parquet_type
+            fields = [pa.field(c.name, kept(c.type)) for c in self._schema.table(table).columns]
+            self._writers[table] = _open_writer(self._paths[table], pa.schema(fields), self._format)
         return self._writers[table]
 
 

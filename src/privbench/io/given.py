@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from privbench.errors import SpecError
 from privbench.io.memory import Tables
+from privbench.io.urls import shown
 from privbench.schema.csv_options import CsvOptions
 
 
@@ -80,9 +81,15 @@ def path_of(source: Located) -> str | None:
     return source.path if isinstance(source, CsvFolder) else os.fspath(source)
 
 
+def kept_place(source: Located) -> str | None:
+    """Where a source is, as it may be shown and written down: without a password; None for tables in memory."""
+    path = path_of(source)
+    return None if path is None else shown(path)
+
+
 def name_of(source: Located) -> str:
     """What to call a source in a message or a result."""
-    return path_of(source) or str(source)
+    return kept_place(source) or str(source)
 
 
 def _options(null: Collection[str], delimiter: str | None) -> CsvOptions | None:

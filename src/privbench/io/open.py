@@ -12,8 +12,11 @@ from privbench.io.duckdb_file import DUCKDB_SOURCE
 from privbench.io.files import FOLDER_SOURCE, FolderSource
 from privbench.io.given import CsvFolder, Given, source_of
 from privbench.io.memory import MemorySource, Tables
+from privbench.io.mysql.source import MYSQL_SOURCE
+from privbench.io.postgres import POSTGRES_SOURCE
 from privbench.io.sqlite_file import SQLITE_SOURCE
 from privbench.io.staging import is_laid_out
+from privbench.io.urls import shown
 
 
 def open_source(location: Given) -> Source:
@@ -28,7 +31,7 @@ def open_source(location: Given) -> Source:
     if kind is None:
         kinds = [kind.name for kind in SOURCES]
         what = "cannot be read as a source" if Path(place).exists() else "does not exist"
-        raise SourceError(f"{place}: {what}. A source is {', '.join(kinds[:-1])} or {kinds[-1]}.")
+        raise SourceError(f"{shown(place)}: {what}. A source is {', '.join(kinds[:-1])} or {kinds[-1]}.")
     return kind.open(place)
 
 
@@ -58,5 +61,7 @@ SOURCES: list[SourceKind] = [
     FOLDER_SOURCE,
     DUCKDB_SOURCE,
     SQLITE_SOURCE,
+    MYSQL_SOURCE,
+    POSTGRES_SOURCE,
 ]
 """The first that matches opens: one that matches less stands before one that matches more, as a bundle is a folder."""

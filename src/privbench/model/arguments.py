@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from privbench.errors import SpecError
 from privbench.io.file_kind import MODEL, SPEC, kind_of
-from privbench.io.sinks import sink_kind
+from privbench.io.sinks import server_kind, sink_kind
 from privbench.model.file import load_model
 from privbench.model.model import Model
 from privbench.schema.choices import closest
@@ -38,6 +38,10 @@ def format_of(form: str) -> str:
     >>> format_of("duckdb")
     'duckdb'
     """
+    if server_kind(form) is not None:
+        raise SpecError(
+            "only `generate --to URL` (`privbench.load_database` in Python) loads a database on a server, from a model."
+        )
     return sink_kind(form).name
 
 

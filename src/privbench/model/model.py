@@ -106,7 +106,7 @@ def compile_codecs(
 
 def _codec(spec: Spec, protection: Protection, table: str, column: str) -> Codec:
     declared = protection.schema.table(table).column(column)
-    domain = spec.column(table, column).domain or implied_by_type(declared.type.kind)
+    domain = spec.column(table, column).domain or implied_by_type(declared.type)
     if domain is None:
         raise ModelError(f"{table}.{column}: has no domain.")
     where, nullable = f"{table}.{column}", declared.nullable

@@ -11,7 +11,7 @@ say whose a row is that has no owner.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import combinations
 
@@ -182,7 +182,7 @@ def protect(
     """
     owners, lookups = owners or {}, lookups or {}
     check_choices(schema, entity=entity, owners=owners, public=public, lookups=lookups, drop=drop)
-    schema = leave_out(schema.tables, drop=drop)
+    schema = replace(leave_out(schema.tables, drop=drop), original=schema.original)
     entity = choose_entity(schema, entity, public)
     lookup_keys = {t: (owner, lookup_key(schema, t, owner, public)) for t, owner in lookups.items()}
     keys = find_owners(schema, entity=entity, public=public, declared=owners, lookups=lookup_keys)
