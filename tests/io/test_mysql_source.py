@@ -106,7 +106,7 @@ TYPES = [
     ("BINARY(4)", "x'00ff'", "BINARY(4)", "\\x00ff0000"),
     ("VARBINARY(8)", "''", "VARBINARY(8)", "\\x"),
     ("MEDIUMBLOB", "x'2c220a'", "BLOB", "\\x2c220a"),
-    ("POINT", "ST_GeomFromText('POINT(1 2)')", "GEOMETRY", "POINT(1 2)"),
+    ("POINT", "ST_GeomFromText('POINT(1 2)')", "WKT", "POINT(1 2)"),
     ("CHAR(3)", "'a'", "CHAR(3)", "a"),
     ("VARCHAR(9) CHARACTER SET latin1", "'ümläut'", "VARCHAR(9)", "ümläut"),
     ("DATE", "'1000-01-01'", "DATE", dt.date(1000, 1, 1)),

@@ -56,7 +56,7 @@ _WORDS = {
         "BLOB": "BYTEA",
         "BINARY": "BYTEA",
         "VARBINARY": "BYTEA",
-        **{name: name for name in (*SYNTAXES, "BIT") if name not in ("BLOB", "GEOMETRY")},
+        **{name: name for name in (*SYNTAXES, "BIT") if name not in ("BLOB", "WKT")},
     },
 }
 """What a type is called where our name for it is not known. A type that travels as text and is not here is text."""

@@ -149,7 +149,7 @@ SYNTAXES = {
     "TSRANGE": "[2000-01-01,2999-01-01)",
     "TSTZRANGE": "[2000-01-01,2999-01-01)",
     "PG_LSN": "0/99999999",
-    "GEOMETRY": "POINT(99 99)",
+    "WKT": "POINT(99 99)",  # a geometry as text
 }
 """Types whose values are text of one syntax, with the shape (of `encode.shapes`) that made-up values have."""
 

@@ -48,14 +48,14 @@ _NAMES = {
     "uuid": "UUID",
     "inet4": "INET",
     "inet6": "INET",
-    "point": "GEOMETRY",
-    "geometry": "GEOMETRY",
+    "point": "WKT",
+    "geometry": "WKT",
     "tinyblob": "BLOB",
     "blob": "BLOB",
     "mediumblob": "BLOB",
     "longblob": "BLOB",
 }
-_CHANGED = {"mediumint", "mediumint unsigned", "bigint unsigned", "year", "set", "point"}
+_CHANGED = {"mediumint", "mediumint unsigned", "bigint unsigned", "year", "set", "point", "geometry"}
 """Types that become one of ours which is not the same."""
 _SIZED = ("decimal", "char", "varchar", "binary", "varbinary", "bit")
 _BYTES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
@@ -72,6 +72,7 @@ _ADDRESSES = ("uuid", "inet4", "inet6")
 _DECLARED = {
     "UUID": "CHAR(36)",  # MySQL has no UUID, INET or arrays
     "JSONB": "JSON",
+    "WKT": "GEOMETRY",
     "BLOB": "LONGBLOB",
     "INTERVAL": "TIME(6)",
     "MONEY": "DECIMAL(19,2)",
@@ -85,7 +86,7 @@ _DECLARED = {
 }
 _ESCAPED = {"n": "\n", "r": "\r", "0": "\0", "Z": "\x1a"}
 _TYPE = re.compile(r"\w+(\((?:'(?:[^'\\]|''|\\.)*'|[\d,\s])*\))?( unsigned)?( zerofill)?", re.DOTALL)
-_OWN = ("JSON", "JSONB", "BLOB", "GEOMETRY", "BIT", "BINARY", "VARBINARY")
+_OWN = ("JSON", "JSONB", "BLOB", "WKT", "BIT", "BINARY", "VARBINARY")
 """Types of ours with a syntax that MySQL has too."""
 _LONGEST_VARCHAR = 16_000
 """Characters of four bytes that a VARCHAR may have, less than 64 KB in a row; longer ones are LONGTEXT."""
