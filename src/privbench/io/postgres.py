@@ -25,6 +25,7 @@ from privbench.io.names import quote_sql
 from privbench.io.postgres_catalogue import Stored, read_catalogue
 from privbench.io.postgres_original import original_ddl
 from privbench.io.postgres_schema import raw_tables
+from privbench.io.stored import BEFORE_ALL, FOREVER
 from privbench.io.urls import hide_secrets, scheme_of, without_password
 from privbench.schema.tables import Column, Schema, Table
 from privbench.schema.types import Kind
@@ -32,8 +33,6 @@ from privbench.schema.types import Kind
 if TYPE_CHECKING:
     import psycopg
 
-FOREVER, BEFORE_ALL = "9999-12-30", "0001-01-02"
-"""The days that stand for infinity and -infinity, which hardly any real row has; midnight of them for timestamps."""
 SCHEMES = ("postgresql", "postgres")
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SETTINGS = (

@@ -6,22 +6,24 @@ an extra step; see `postgres_sink`.
 """
 
 from collections.abc import Callable
+from datetime import date
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privbench.io.stored import bytes_of_text, uuids_of_text
+from privbench.io.stored import BEFORE_ALL, FOREVER, bytes_of_text, uuids_of_text
 from privbench.schema.types import Kind, SqlType
 
 Convert = Callable[[pa.Array], pa.Array]
 _DAY = 86_400_000_000
+_EPOCH = 10_957
+"""Days from 1970 to 2000, from which PostgreSQL counts."""
 _INTEGERS = {"int2": pa.int16(), "int4": pa.int32(), "int8": pa.int64()}
 _FLOATS = {"float4": pa.float32(), "float8": pa.float64()}
 _TEXTS = frozenset({"text", "varchar", "bpchar", "name", "json", "xml", "citext"})
 _SAME = {
     Kind.BOOLEAN: "bool",
-    Kind.DATE: "date",
     Kind.TIME: "time",
     Kind.DECIMAL: "numeric",
 }
@@ -36,7 +38,9 @@ def wire(of: SqlType, target: str, *, is_enum: bool) -> Convert | None:
         case Kind.FLOAT if target in _FLOATS:
             return _cast(_FLOATS[target])
         case Kind.TIMESTAMP if target == ("timestamptz" if of.timezone else "timestamp"):
-            return _as_it_is
+            return _moments
+        case Kind.DATE if target == "date":
+            return _days
         case Kind.DECIMAL if target == "money":
             return _cents
         case Kind.DURATION if target == "interval":
@@ -60,13 +64,34 @@ def plain_type(of: SqlType) -> tuple[str, Convert]:
         case Kind.FLOAT:
             return "double precision", _cast(pa.float64())
         case Kind.TIMESTAMP:
-            return ("timestamptz" if of.timezone else "timestamp"), _as_it_is
+            return ("timestamptz" if of.timezone else "timestamp"), _moments
+        case Kind.DATE:
+            return "date", _days
         case Kind.DURATION:
             return "interval", _intervals
         case Kind.TEXT:
             return "text", _as_it_is
         case _:
             return _SAME[of.kind], _as_it_is
+
+
+def _days(array: pa.Array) -> pa.Array:
+    """Days since 2000, with infinity where the source had it."""
+    return _since_2000(array.view(pa.int32()), 1)
+
+
+def _moments(array: pa.Array) -> pa.Array:
+    """Microseconds since 2000, with infinity where the source had it."""
+    return _since_2000(array.view(pa.int64()), _DAY)
+
+
+def _since_2000(numbers: pa.Array, day: int) -> pa.Array:
+    limits = np.iinfo(numbers.type.to_pandas_dtype())
+    counted = pc.subtract(numbers, pa.scalar(_EPOCH * day, numbers.type))
+    for at, infinity in ((FOREVER, limits.max), (BEFORE_ALL, limits.min)):
+        there = pa.scalar((at - date(1970, 1, 1)).days * day, numbers.type)
+        counted = pc.if_else(pc.equal(numbers, there), pa.scalar(int(infinity), numbers.type), counted)
+    return counted
 
 
 def _as_it_is(array: pa.Array) -> pa.Array:

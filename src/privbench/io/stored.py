@@ -7,6 +7,7 @@ which every database reads.
 
 import binascii
 from collections.abc import Callable
+from datetime import date
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 from privbench.schema.tables import Table
 from privbench.schema.types import Kind, SqlType
 
+FOREVER, BEFORE_ALL = date(9999, 12, 30), date(1, 1, 2)
+"""The days that stand for infinity and -infinity, which hardly any real row has; midnight of them for timestamps."""
 _UUID_BYTES = 16
 _DASHES = (8, 13, 18, 23)
 _UUID_LENGTH = 36
