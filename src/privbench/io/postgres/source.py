@@ -22,9 +22,9 @@ from privbench.io.base import BATCH_ROWS, Source, SourceKind
 from privbench.io.cast import cast_batch
 from privbench.io.catalogue import build_schema
 from privbench.io.names import quote_sql
-from privbench.io.postgres_catalogue import Stored, read_catalogue
-from privbench.io.postgres_original import original_ddl
-from privbench.io.postgres_schema import raw_tables
+from privbench.io.postgres.catalogue import Stored, read_catalogue
+from privbench.io.postgres.original import original_ddl
+from privbench.io.postgres.schema import raw_tables
 from privbench.io.stored import BEFORE_ALL, FOREVER
 from privbench.io.urls import hide_secrets, scheme_of, without_password
 from privbench.schema.tables import Column, Schema, Table

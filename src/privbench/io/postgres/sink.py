@@ -25,9 +25,9 @@ from privbench.io.cast import CAST_ERRORS
 from privbench.io.database_script import POSTGRES, TABLE, DatabaseNames, Step, write_script
 from privbench.io.load_scripts import past_largest
 from privbench.io.names import quote_sql
-from privbench.io.postgres_session import PostgresSession, RefusedError
-from privbench.io.postgres_stream import RowStream
-from privbench.io.postgres_wire import Convert, plain_type, wire
+from privbench.io.postgres.session import PostgresSession, RefusedError
+from privbench.io.postgres.stream import RowStream
+from privbench.io.postgres.wire import Convert, plain_type, wire
 from privbench.io.urls import without_password
 from privbench.schema.original import LeftOut
 from privbench.schema.tables import Schema, Table

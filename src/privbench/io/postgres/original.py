@@ -8,8 +8,8 @@ tables and exclusion constraints are left out, and listed; owners and rights are
 from collections.abc import Iterable, Iterator
 
 from privbench.io.names import quote_sql
-from privbench.io.postgres_catalogue import Catalogue, Row, Stored, StoredColumn, quoted
-from privbench.io.postgres_schema import is_foreign_key, is_key, lets_one_null, plain_indexes
+from privbench.io.postgres.catalogue import Catalogue, Row, Stored, StoredColumn, quoted
+from privbench.io.postgres.schema import is_foreign_key, is_key, lets_one_null, plain_indexes
 from privbench.schema.original import Dialect, LeftOut, OriginalDdl, Phase, Statement, TableDefinition
 from privbench.schema.tables import Place, Schema
 
