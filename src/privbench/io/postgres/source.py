@@ -23,6 +23,7 @@ from privbench.io.cast import cast_batch
 from privbench.io.catalogue import build_schema
 from privbench.io.names import quote_sql
 from privbench.io.postgres.catalogue import Stored, read_catalogue
+from privbench.io.postgres.connection import SCHEMES
 from privbench.io.postgres.original import original_ddl
 from privbench.io.postgres.schema import raw_tables
 from privbench.io.stored import BEFORE_ALL, FOREVER
@@ -33,7 +34,6 @@ from privbench.schema.types import Kind
 if TYPE_CHECKING:
     import psycopg
 
-SCHEMES = ("postgresql", "postgres")
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SETTINGS = (
     "SET LOCAL timezone = 'UTC'",
