@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from privbench.errors import ServerError, SpecError
+from privbench.errors import PrivBenchError, ServerError, SpecError
 from privbench.evaluation.evaluate import evaluate
 from privbench.evaluation.result import Result, result_json
 from privbench.runtime.result import AGAIN, RESAMPLE, SYNTHETIC, Runtime
@@ -208,11 +208,11 @@ def test_a_password_is_never_shown(url: str, pair: tuple[Path, Path, Path]) -> N
     from privbench.runtime.postgres import PostgresSystem
 
     real, synthetic, workload = pair
-    with pytest.raises(ServerError) as refused:
+    with pytest.raises(PrivBenchError) as refused:
         evaluate(real, synthetic, workload=workload, runtime=url)
     told = "".join(str(error) for error in (refused.value, refused.value.__cause__, PostgresSystem(url=url)))
     assert "s3cr" not in told
-    assert refused.value.__suppress_context__
+    assert refused.value.__suppress_context__ or refused.value.__context__ is None
 
 
 @pytest.mark.slow
