@@ -20,8 +20,8 @@ from privbench.schema.original import Phase, Statement
 from privbench.schema.tables import ForeignKey, Index, Schema
 from privbench.schema.types import Kind
 
+from ..servers.postgres import run
 from .everything import EVERYTHING
-from .postgres_rows import run
 
 psycopg = pytest.importorskip("psycopg")
 
