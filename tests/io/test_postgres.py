@@ -465,7 +465,7 @@ def test_a_dump_of_the_schema_says_the_same(everything: Schema, postgres_server,
     titles = {s.title.replace("app.", "") for s in everything.original.statements}
     assert {s.title.replace("app.", "") for s in read.original.statements} == {*titles, "function nothing()"}
     assert read.original.kept(read)[1] == read.original.left_out
-    lost = {"t", "orders.orders_x_key", "orders.orders_y_excl", "orders.one_nick"}
+    lost = {"orders.t", "orders.orders_x_key", "orders.orders_y_excl", "orders.one_nick"}
     assert {each.name for each in read.original.left_out} == lost
     for name in ("Customer", "orders", "ev"):
         twin, own = read.original.tables[name], everything.original.tables[name]
