@@ -5,11 +5,11 @@ Every error is a TargetError. None shows a password, wherever the URL has it.
 
 import re
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pyarrow as pa
 
 from privbench.errors import TargetError
+from privbench.io.urls import hide_secrets
 
 if TYPE_CHECKING:
     from adbc_driver_manager import dbapi
@@ -43,7 +43,7 @@ class PostgresSession:
             raise TargetError("PostgreSQL needs a driver: pip install 'privbench[postgres]'.") from None
         self._error = Error
         self._location = location
-        self._secrets = _passwords(url)
+        self._url = url
         try:
             self._connection: dbapi.Connection = postgres.connect(url, autocommit=True)
         except Error as error:
@@ -107,14 +107,4 @@ class PostgresSession:
         message = (found[1] if found else text.splitlines()[0]).strip().rstrip(".")
         if detail:
             message = f"{message}: {detail[1].strip().rstrip('.')}"
-        for secret in self._secrets:
-            message = message.replace(secret, "***")
-        return message
-
-
-def _passwords(url: str) -> list[str]:
-    """The texts in a URL that no message may show."""
-    parts = urlsplit(url)
-    raw = parts.netloc.rpartition("@")[0].partition(":")[2]
-    words = [value for key, value in parse_qsl(parts.query) if "password" in key.lower()]
-    return [text for text in (raw, unquote(raw), *words) if text]
+        return hide_secrets(message, self._url)
