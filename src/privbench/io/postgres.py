@@ -50,8 +50,8 @@ _SETTINGS = (
 )
 """Text in one form, all rows or an error, no end while the model is learnt, and rows in the order in which they lie.
 
-Columns that are read one after the other must agree row by row: an index would give them in its order, a scan that joins
-another one would begin in the middle.
+Columns that are read one after the other must agree row by row: an index would give them in its order, a scan that
+joins another one would begin in the middle.
 """
 _BATCH_BYTES = 8 << 20
 _NO_RIGHT, _NO_PASSWORD, _NO_DATABASE = "42501", ("28P01", "28000"), "3D000"
