@@ -22,6 +22,8 @@ from privbench.model.file import save_model
 from privbench.model.model import Model
 from privbench.model.notes import change_lines
 from privbench.schema.notebook import page
+from privbench.schema.tables import Table
+from privbench.schema.types import Kind
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,7 +54,7 @@ class Bundle:
     def tables(self) -> dict[str, pa.Table]:
         """Read all tables into memory, by name; `.to_pandas()` of one is a DataFrame."""
         with open_source(self.path) as source:
-            return {t.name: read_whole(source, t.name, t.columns) for t in source.schema().tables}
+            return {t.name: _with_durations(read_whole(source, t.name, t.columns), t) for t in source.schema().tables}
 
     def save(self, path: Path | str, *, force: bool = False) -> "Bundle":
         """Write what the call that made it would have written there: the bundle and, of `synth`, PATH.model beside."""
@@ -94,3 +96,9 @@ def model_beside(out: Path | str) -> Path:
     """
     path = os.path.normpath(out)
     return Path(f"{os.path.abspath(path) if os.path.basename(path) in ('.', '..') else path}.model")
+
+
+def _with_durations(rows: pa.Table, table: Table) -> pa.Table:
+    """The rows with durations as such: between source and sink they are numbers of microseconds."""
+    types = {c.name: pa.duration("us") if c.type.kind is Kind.DURATION else c.type.arrow for c in table.columns}
+    return rows.cast(pa.schema(types))

@@ -8,6 +8,7 @@ import pytest
 
 import privbench
 
+from ..servers.postgres import ask
 from .conftest import Run
 
 psycopg = pytest.importorskip("psycopg")
@@ -56,8 +57,7 @@ UNION ALL SELECT oid::regclass::text, concat(relkind, reloptions, pg_get_expr(re
 
 
 def _objects(url: str) -> set[tuple[str, str]]:
-    with psycopg.connect(url) as connection:
-        return set(connection.execute(OBJECTS.encode()).fetchall())
+    return set(ask(url, OBJECTS))
 
 
 @pytest.fixture

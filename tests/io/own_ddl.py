@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from privbench.io.base import arrow_schema
 from privbench.io.ddl import parse_ddl
-from privbench.schema.original import Dialect, OriginalDdl, Phase, Statement, TableDefinition
+from privbench.schema.original import OriginalDdl, Phase, SourceDialect, Statement, TableDefinition
 from privbench.schema.tables import Schema
 
 
@@ -35,7 +35,7 @@ def _said(kind: str, name: str, sql: str, *, after: bool = True, **words: Any) -
 
 
 ORIGINAL = OriginalDdl(
-    dialect=Dialect.POSTGRES,
+    dialect=SourceDialect.POSTGRES,
     tables={
         "customer": TableDefinition(
             name='app."Customer"',

@@ -13,7 +13,7 @@ from privbench.errors import DataError, SchemaError, SourceError
 from privbench.io.mysql import source as source_module
 from privbench.io.open import open_source
 from privbench.schema.domain import Range, Values
-from privbench.schema.original import Dialect
+from privbench.schema.original import SourceDialect
 from privbench.schema.tables import ForeignKey, Index, Table
 from privbench.schema.types import Kind, parse_type
 
@@ -68,7 +68,7 @@ def test_the_servers_own_ddl_is_kept(mariadb: str, mariadb_server: MariaDBServer
     with open_source(mariadb) as source:
         original = source.schema().original
     assert original is not None
-    assert original.dialect is Dialect.MYSQL
+    assert original.dialect is SourceDialect.MYSQL
     assert original.tables["t"].columns["id"] == "bigint(20) unsigned AUTO_INCREMENT"
     assert original.tables["t"].columns["we`ird"] == "varchar(10) DEFAULT 'it''s'"
     assert original.tables["t"].columns["word"] == "mediumtext COMMENT 'a \"note\"'"

@@ -11,18 +11,18 @@ import pytest
 import privbench
 from privbench.errors import SourceError
 from privbench.evaluation.evaluate import evaluate
-from privbench.io import postgres as postgres_module
 from privbench.io.ddl import parse_ddl
 from privbench.io.names import quote_sql
 from privbench.io.open import open_source
+from privbench.io.postgres import source as postgres_source
 from privbench.io.sinks import open_server
 from privbench.schema.domain import Range, Values
 from privbench.schema.original import Phase, Statement
 from privbench.schema.tables import ForeignKey, Index, Schema
 from privbench.schema.types import Kind
 
+from ..servers.postgres import run
 from .everything import EVERYTHING
-from .postgres_rows import run
 
 psycopg = pytest.importorskip("psycopg")
 
@@ -438,7 +438,7 @@ def test_without_the_drivers_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     def missing(name: str) -> object:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
-    monkeypatch.setattr(postgres_module, "import_module", missing)
+    monkeypatch.setattr(postgres_source, "import_module", missing)
     with pytest.raises(SourceError, match=r"pip install 'privbench\[postgres\]'"):
         open_source("postgresql://somewhere/shop")
 

@@ -4,7 +4,6 @@ import datetime as dt
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,6 +15,7 @@ from privbench.io.sinks import open_server
 from privbench.schema.tables import Column, Schema, Table
 from privbench.schema.types import parse_type
 
+from ..servers.postgres import ask, run
 from .own_ddl import rows_of
 
 psycopg = pytest.importorskip("psycopg")
@@ -36,12 +36,6 @@ def _load(url: str, schema: Schema, rows: Rows, *, replace: bool = False) -> Loa
         return sink.complete()
 
 
-def _ask(url: str, sql: str) -> list[tuple[Any, ...]]:
-    with psycopg.connect(url) as connection:
-        rows: list[tuple[Any, ...]] = connection.execute(sql.encode()).fetchall()
-        return rows
-
-
 @contextmanager
 def _other(url: str, *statements: str) -> Iterator[None]:
     with psycopg.connect(url, autocommit=True) as connection:
@@ -50,15 +44,10 @@ def _other(url: str, *statements: str) -> Iterator[None]:
         yield
 
 
-def _run(url: str, *statements: str) -> None:
-    with _other(url, *statements):
-        pass
-
-
 def _tables(url: str) -> set[str]:
     kinds = "('r', 'p', 'v', 'm', 'S')"
     sql = f"SELECT oid::regclass::text FROM pg_class WHERE relkind IN {kinds} AND relnamespace = 'public'::regnamespace"
-    return {name for (name,) in _ask(url, sql)}
+    return {name for (name,) in ask(url, sql)}
 
 
 PARENT = parse_ddl("CREATE TABLE p (a BIGINT PRIMARY KEY, w VARCHAR(3)); CREATE INDEX by_w ON p (w)", where="test")
@@ -78,10 +67,10 @@ def test_every_value_comes_back(postgres: str, schema: Schema, rows: Rows) -> No
 
 def test_keys_and_indexes_are_in_place_and_cycles_too(postgres: str, schema: Schema, rows: Rows) -> None:
     _load(postgres, schema, rows)
-    kinds = dict(_ask(postgres, f"SELECT contype::text, count(*) FROM pg_constraint {HERE} GROUP BY 1"))
+    kinds = dict(ask(postgres, f"SELECT contype::text, count(*) FROM pg_constraint {HERE} GROUP BY 1"))
     assert kinds == {"p": 2, "u": 1, "f": 3}
-    assert {"by_day", "by_mail"} <= {name for (name,) in _ask(postgres, "SELECT indexname FROM pg_indexes")}
-    analysed = _ask(postgres, "SELECT count(*) FROM pg_stats WHERE tablename = 'kinds'")
+    assert {"by_day", "by_mail"} <= {name for (name,) in ask(postgres, "SELECT indexname FROM pg_indexes")}
+    analysed = ask(postgres, "SELECT count(*) FROM pg_stats WHERE tablename = 'kinds'")
     assert analysed == [(14,)]
 
 
@@ -111,7 +100,7 @@ def test_types_of_postgresql_come_back_as_themselves(postgres: str, name: str) -
     column = Column(name="v", type=parse_type(name))
     schema = Schema(tables=(Table(name="t", columns=(column,)),))
     _load(postgres, schema, rows_of(schema, t={"v": ODD[name]}))
-    stored = [value for (value,) in _ask(postgres, "SELECT v::text FROM t")]
+    stored = [value for (value,) in ask(postgres, "SELECT v::text FROM t")]
     expected = {
         "INET": ["10.0.0.1/32", None],
         "INTERVAL": ["1 day 01:01:01.000001", "-00:00:00.000001"],
@@ -126,23 +115,23 @@ def test_types_of_postgresql_come_back_as_themselves(postgres: str, name: str) -
 
 
 def test_a_target_that_is_not_empty_is_refused_and_left_alone(postgres: str) -> None:
-    _run(postgres, "CREATE TABLE theirs (a int)", "INSERT INTO theirs VALUES (1)")
+    run(postgres, "CREATE TABLE theirs (a int)", "INSERT INTO theirs VALUES (1)")
     with pytest.raises(TargetError, match=r"is not empty: it has theirs\..*--replace"):
         open_server(postgres, schema=PARENT, replace=False)
     assert _tables(postgres) == {"theirs"}
 
 
 def test_replace_drops_what_it_makes_anew_and_nothing_else(postgres: str) -> None:
-    _run(postgres, "CREATE TABLE theirs (a int)", "CREATE TABLE p (other text)")
+    run(postgres, "CREATE TABLE theirs (a int)", "CREATE TABLE p (other text)")
     loaded = _load(postgres, PARENT, ONE, replace=True)
     assert loaded.replaced == ('table "p"',)
     assert _tables(postgres) == {"theirs", "p"}
-    assert _ask(postgres, "SELECT * FROM p ORDER BY a") == [(1, "x"), (2, None)]
+    assert ask(postgres, "SELECT * FROM p ORDER BY a") == [(1, "x"), (2, None)]
     assert _load(postgres, PARENT, ONE, replace=True).replaced == ('table "p"',)
 
 
 def test_what_others_built_on_a_table_is_not_dropped(postgres: str) -> None:
-    _run(postgres, "CREATE TABLE p (a int)", "CREATE VIEW theirs AS SELECT * FROM p")
+    run(postgres, "CREATE TABLE p (a int)", "CREATE VIEW theirs AS SELECT * FROM p")
     with pytest.raises(TargetError, match="other objects depend on it: view theirs depends on table p"):
         open_server(postgres, schema=PARENT, replace=True)
     assert _tables(postgres) == {"p", "theirs"}
@@ -164,14 +153,14 @@ def test_an_exception_or_ctrl_c_leaves_what_was_there(postgres: str) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         load()
-    assert _ask(postgres, "SELECT count(*) FROM p") == [(2,)]
+    assert ask(postgres, "SELECT count(*) FROM p") == [(2,)]
 
 
 def test_a_server_that_goes_in_the_middle_leaves_nothing(postgres: str) -> None:
     def load() -> None:
         with open_server(postgres, schema=PARENT, replace=False) as sink:
             sink.write("p", ONE["p"].to_batches()[0])
-            _ask(postgres, END_OTHERS)
+            ask(postgres, END_OTHERS)
             sink.write("p", ONE["p"].to_batches()[0])
 
     with pytest.raises(TargetError, match="the connection was lost"):
@@ -183,7 +172,7 @@ def test_a_server_that_ends_the_session_before_the_commit_leaves_nothing(postgre
     def load() -> None:
         with open_server(postgres, schema=PARENT, replace=False) as sink:
             sink.complete()
-            _ask(postgres, END_OTHERS)
+            ask(postgres, END_OTHERS)
 
     with pytest.raises(TargetError, match="the connection was lost"):
         load()
@@ -192,7 +181,7 @@ def test_a_server_that_ends_the_session_before_the_commit_leaves_nothing(postgre
 
 def _as_user(postgres: str, *, password: str = "") -> str:
     """The URL of the same database as a user without rights beyond those of everybody."""
-    _run(postgres, "DROP ROLE IF EXISTS plain", "CREATE ROLE plain LOGIN")
+    run(postgres, "DROP ROLE IF EXISTS plain", "CREATE ROLE plain LOGIN")
     secret = f":{password}" if password else ""
     return postgres.replace("postgres@", f"plain{secret}@", 1)
 
@@ -210,12 +199,12 @@ def test_no_rights_is_said_and_no_password_shown(postgres: str) -> None:
 
 def test_an_ordinary_user_with_a_schema_of_its_own_is_enough(postgres: str) -> None:
     url = _as_user(postgres)
-    _run(postgres, "CREATE SCHEMA plain AUTHORIZATION plain")
+    run(postgres, "CREATE SCHEMA plain AUTHORIZATION plain")
     try:
         assert _load(url, PARENT, ONE) == Loaded()
-        assert _ask(url, "SELECT count(*) FROM plain.p") == [(2,)]
+        assert ask(url, "SELECT count(*) FROM plain.p") == [(2,)]
     finally:
-        _run(postgres, "DROP OWNED BY plain", "DROP ROLE plain")
+        run(postgres, "DROP OWNED BY plain", "DROP ROLE plain")
 
 
 @pytest.mark.parametrize(
@@ -276,8 +265,8 @@ def test_names_have_the_case_that_postgresql_would_give_them(postgres: str) -> N
     )
     _load(postgres, schema, rows)
     asked = 'SELECT c.CUSTOMERID, "Full", "two Words", o.Id FROM CUSTOMER c JOIN "Order" o USING (CustomerID)'
-    assert _ask(postgres, asked) == [(1, 2, 3, 4)]
-    assert ("bycustomer",) in _ask(postgres, "SELECT indexname FROM pg_indexes WHERE tablename = 'Order'")
+    assert ask(postgres, asked) == [(1, 2, 3, 4)]
+    assert ("bycustomer",) in ask(postgres, "SELECT indexname FROM pg_indexes WHERE tablename = 'Order'")
 
 
 def test_names_that_would_become_the_same_stay_as_they_are(postgres: str) -> None:
@@ -298,22 +287,22 @@ def test_a_name_that_would_be_cut_off_is_refused(postgres: str) -> None:
 
 def test_the_ddl_of_the_source_is_used_as_it_stands(postgres: str, own: tuple[Schema, Rows]) -> None:
     loaded = _load(postgres, *own)
-    assert _ask(postgres, 'SELECT id, code, mood::text, twice, tags FROM app."Customer" ORDER BY id') == [
+    assert ask(postgres, 'SELECT id, code, mood::text, twice, tags FROM app."Customer" ORDER BY id') == [
         (7, "a       ", "ok", Decimal("3.00"), ["a", "b"]),
         (9, "b       ", "ok", None, None),
     ]
     constraints = dict(
-        _ask(postgres, "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid <> 0")
+        ask(postgres, "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid <> 0")
     )
     assert constraints["to_customer"].endswith("ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED")
     assert constraints["by_code"] == "UNIQUE (code) INCLUDE (mood)"
-    indexes = dict(_ask(postgres, "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'app'"))
+    indexes = dict(ask(postgres, "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'app'"))
     assert set(indexes) == {"pk", "by_code", "orders_pkey", "by_customer", "big"}
     assert indexes["by_customer"].endswith("(customer DESC) INCLUDE (amount)")
-    assert _ask(
+    assert ask(
         postgres, "SELECT obj_description('app.orders'::regclass), reloptions FROM pg_class WHERE relname = 'orders'"
     )[0] == ("all of them", ["fillfactor=80"])
-    assert _ask(postgres, "SELECT count(*) FROM app.rich, pg_statistic_ext_data") == [(2,)]
+    assert ask(postgres, "SELECT count(*) FROM app.rich, pg_statistic_ext_data") == [(2,)]
     assert [str(each).partition(":")[0] for each in loaded.left_out] == [
         "index gone",
         "extension nowhere",
@@ -343,7 +332,7 @@ def test_replace_makes_types_views_and_sequences_anew(postgres: str, own: tuple[
         "type app.mood",
         "sequence app.s",
     }
-    assert _ask(postgres, "SELECT count(*) FROM app.rich") == [(2,)]
+    assert ask(postgres, "SELECT count(*) FROM app.rich") == [(2,)]
 
 
 def test_rows_outside_of_every_partition_are_kept_and_told(postgres: str, own: tuple[Schema, Rows]) -> None:
@@ -352,7 +341,7 @@ def test_rows_outside_of_every_partition_are_kept_and_told(postgres: str, own: t
     assert "event_default" not in _tables(postgres)
     late = rows_of(schema, event={"id": [1, 2], "at": [dt.datetime(2020, 6, 1), dt.datetime(2021, 6, 1)]})
     loaded = _load(postgres, schema, {**rows, **late}, replace=True)
-    assert _ask(postgres, "SELECT count(*) FROM event_2020 UNION ALL SELECT count(*) FROM event_default") == [
+    assert ask(postgres, "SELECT count(*) FROM event_2020 UNION ALL SELECT count(*) FROM event_default") == [
         (1,),
         (1,),
     ]
@@ -360,6 +349,6 @@ def test_rows_outside_of_every_partition_are_kept_and_told(postgres: str, own: t
 
 
 def test_a_type_that_is_there_already_is_not_taken_for_ours(postgres: str, own: tuple[Schema, Rows]) -> None:
-    _run(postgres, "CREATE SCHEMA app", "CREATE TYPE app.mood AS ENUM ('other')")
+    run(postgres, "CREATE SCHEMA app", "CREATE TYPE app.mood AS ENUM ('other')")
     with pytest.raises(TargetError, match=r"type mood could not be made.*--replace"):
         _load(postgres, *own)

@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from privbench.io.ddl import parse_ddl
-from privbench.schema.original import DROPPED, NO_KEY, Dialect, LeftOut, OriginalDdl, Phase, Statement, TableDefinition
+from privbench.schema.original import (
+    DROPPED,
+    NO_KEY,
+    LeftOut,
+    OriginalDdl,
+    Phase,
+    SourceDialect,
+    Statement,
+    TableDefinition,
+)
 from privbench.schema.spec import Spec, read_spec, spec_text, write_spec
 from privbench.schema.table_spec import ColumnSpec, ForeignKeySpec, TableSpec
 from privbench.schema.yaml_file import item, parse_yaml
@@ -36,7 +45,7 @@ def _original(*statements: Statement) -> OriginalDdl:
         ),
         "b": TableDefinition(name="b", columns={"id": "integer", "a": "integer"}),
     }
-    return OriginalDdl(dialect=Dialect.POSTGRES, tables=tables, statements=statements)
+    return OriginalDdl(dialect=SourceDialect.POSTGRES, tables=tables, statements=statements)
 
 
 TYPE = Statement(kind="type", name="mood", sql="CREATE TYPE mood AS ENUM ('a')", phase=Phase.BEFORE)
@@ -87,7 +96,7 @@ def test_nothing_that_was_dropped_is_published() -> None:
 def test_what_is_worked_out_from_a_dropped_column_is_declared_by_its_type() -> None:
     columns = {"id": "integer", "word": "text GENERATED ALWAYS AS (`secret` || '!') STORED", "secret": "integer"}
     table = TableDefinition(name="a", columns=columns, generated=("word",))
-    original = OriginalDdl(dialect=Dialect.MYSQL, tables={"a": table})
+    original = OriginalDdl(dialect=SourceDialect.MYSQL, tables={"a": table})
     cut = replace(SCHEMA.table("a"), columns=SCHEMA.table("a").columns[:2], uniques=())
     published = original.published(replace(SCHEMA, tables=(cut,))).tables["a"]
     assert published.columns == {"id": "integer"}
@@ -178,7 +187,7 @@ def test_what_served_only_what_was_dropped_is_not_published() -> None:
         LeftOut(kind="trigger", name="a.stamp", reason="is not made"),
     )
     original = OriginalDdl(
-        dialect=Dialect.POSTGRES, tables=tables, statements=(*SERVING, about, on_schema, index), left_out=left_out
+        dialect=SourceDialect.POSTGRES, tables=tables, statements=(*SERVING, about, on_schema, index), left_out=left_out
     )
     cut = replace(SCHEMA.table("a"), columns=SCHEMA.table("a").columns[:2], uniques=())
     published = original.published(replace(SCHEMA, tables=(cut,)))
@@ -206,7 +215,7 @@ def test_a_table_is_not_partitioned_by_a_dropped_column() -> None:
         tables=("a",),
         columns=(("a", "secret"),),
     )
-    original = OriginalDdl(dialect=Dialect.POSTGRES, tables={"a": table}, statements=(part,))
+    original = OriginalDdl(dialect=SourceDialect.POSTGRES, tables={"a": table}, statements=(part,))
     cut = replace(SCHEMA.table("a"), columns=SCHEMA.table("a").columns[:2], uniques=())
     published = original.published(replace(SCHEMA, tables=(cut,)))
     assert (published.tables["a"].after, published.statements) == ("", ())

@@ -22,6 +22,8 @@ from urllib.parse import quote
 
 import pytest
 
+from ..required import missing
+
 _numbers = itertools.count()
 _PATIENCE = 60
 _GUARD = """
@@ -127,12 +129,12 @@ def mariadb_server() -> Iterator[MariaDBServer]:
     try:
         import pymysql  # noqa: F401
     except ImportError as error:
-        missing(f"no client: {error}")
+        missing("mariadb", f"no client: {error}")
     running = start_mariadb()
     try:
         server = running.__enter__()
     except FileNotFoundError as error:
-        missing(f"no MariaDB server: {error}")
+        missing("mariadb", f"no MariaDB server: {error}")
     yield server
     running.__exit__(None, None, None)
 
@@ -144,10 +146,3 @@ def mariadb(mariadb_server: MariaDBServer) -> Iterator[str]:
     mariadb_server.run(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
     yield mariadb_server.url(name)
     mariadb_server.run(f"DROP DATABASE IF EXISTS {name}")
-
-
-def missing(reason: str) -> None:
-    """Skip a test that needs MariaDB, or fail it where that is required."""
-    if "mariadb" in os.environ.get("PRIVBENCH_REQUIRE", "").split(","):
-        pytest.fail(reason)
-    pytest.skip(reason)

@@ -106,6 +106,10 @@ def load_database(
 
     Rows are those that the same model, scale and seed give in files. With `out`, what stands beside the data in a
     bundle is written there. All or nothing: whatever fails, the target is left as it was.
+
+    Example::
+
+        loaded = privbench.load_database("shop.model", "postgresql://ann@localhost/shop", replace=True)
     """
     check_request(scale, seed)
     kind = server_kind(url)

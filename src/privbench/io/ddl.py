@@ -1,56 +1,28 @@
 """`schema.sql`: CREATE TABLE, ALTER TABLE, CREATE INDEX, enumerated types and domains of any common dialect.
 
-The script is cut into statements, those that declare something are parsed with sqlglot, the rest (INSERT, SET,
-COMMENT, views ..) is passed over, also what numbers a column. A plain `pg_dump -s` is such a script: partitions are
-part of their table, whose rule they are. The dialect is the first of `_dialects` that all of them parse in. Types as
-sqlglot parses them are turned into ours at the end of this file; the DuckDB catalogue is read with the same functions.
+`script` cuts and parses it, `ddl_types` turns the types into ours. A plain `pg_dump -s` is such a script: partitions
+are part of their table, whose rule they are. Catalogues that keep the text of a statement are read by the same
+functions.
 """
 
-import logging
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.errors import SqlglotError
 
-from privbench.errors import SchemaError, first_line
+from privbench.errors import SchemaError
 from privbench.io.catalogue import RawTable, build_schema
+from privbench.io.ddl_types import CHANGED, typed
 from privbench.io.dump import original_of_dump
 from privbench.io.names import Names, find_name
 from privbench.io.partitions import partition_rule
-from privbench.io.script import CREATES, Beside, cut, numbers_or_parts
-from privbench.schema.domain import MAX_CELLS, Domain, Values, implied_by_type
+from privbench.io.script import Beside, declaring, parse_one, parse_script
+from privbench.schema.domain import implied_by_type
 from privbench.schema.tables import Column, ForeignKey, Index, Schema
-from privbench.schema.types import MAX_TYPE_TEXT, Kind, SqlType, any_type, enum_type
-
-_ONE_NULL = re.compile(r"\s+NULLS\s+NOT\s+DISTINCT\b", re.IGNORECASE)
-_DECLARES = re.compile(
-    rf"({CREATES.pattern}|CREATE\s+(UNIQUE\s+)?INDEX\b"
-    r"|CREATE\s+TYPE\b.*\bENUM\b|ALTER\s+TABLE\b.*\b(ADD|MODIFY|SET\s+NOT\s+NULL)\b)",
-    re.IGNORECASE | re.DOTALL,
-)
-_logger = logging.getLogger("sqlglot")
-_MYSQL_WORDS = {"ENGINE", "AUTO_INCREMENT", "UNSIGNED"}
-_OURS = {
-    "UMEDIUMINT": "UINTEGER",
-    "INT128": "HUGEINT",
-    "YEAR": "SMALLINT",
-    "FLOAT": "REAL",  # FLOAT with 32 bits; PostgreSQL's own FLOAT arrives as DOUBLE
-    "UFLOAT": "REAL",
-    "UDOUBLE": "DOUBLE",
-    "UDECIMAL": "DECIMAL",
-    "NAME": "VARCHAR",
-    "OID": "BIGINT",
-    "XID": "BIGINT",
-    "TIMESTAMPLTZ": "TIMESTAMPTZ",
-}
-_CHANGED = {*_OURS, "UBIGINT", "MEDIUMINT", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"} - {"FLOAT"}
-"""Types that become one of ours which is not the same: wider, narrower, or without the list of values."""
-_WITH_SIZE = ("DECIMAL", "VARCHAR", "NVARCHAR", "CHAR", "NCHAR", "BPCHAR", "TEXT", "BIT", "BINARY", "VARBINARY")
+from privbench.schema.types import any_type
 
 
 def parse_ddl(text: str, *, where: str) -> Schema:
@@ -59,7 +31,7 @@ def parse_ddl(text: str, *, where: str) -> Schema:
     >>> parse_ddl("CREATE TABLE t (id INT PRIMARY KEY)", where="schema.sql").tables[0].primary_key
     ('id',)
     """
-    dialect, trees = _parse(text, where)
+    dialect, trees = parse_script(text, where)
     script = _Script(where=where, mysql=dialect == "mysql", beside=Beside.read(text, dialect), trees=trees)
     for tree in trees:
         script.take(tree)
@@ -73,7 +45,7 @@ def parse_ddl(text: str, *, where: str) -> Schema:
 def parse_checks(create_table: str, *, dialect: str) -> list[exp.Expr]:
     """Read the CHECK expressions of one CREATE TABLE; none if sqlglot cannot read it."""
     try:
-        trees = [_parse_one(s, dialect) for s in _statements(create_table, dialect)]
+        trees = [parse_one(s, dialect) for s in declaring(create_table, dialect)]
     except SqlglotError:
         return []
     return [c.this for tree in trees for c in tree.find_all(exp.CheckColumnConstraint)]
@@ -82,7 +54,7 @@ def parse_checks(create_table: str, *, dialect: str) -> list[exp.Expr]:
 def parse_generated(raw: RawTable, create_table: str, *, dialect: str) -> None:
     """Enter the GENERATED columns of one CREATE TABLE; none if sqlglot cannot read it."""
     try:
-        trees = [_parse_one(s, dialect) for s in _statements(create_table, dialect)]
+        trees = [parse_one(s, dialect) for s in declaring(create_table, dialect)]
     except SqlglotError:
         return
     for node in (node for tree in trees for node in tree.find_all(exp.ColumnDef)):
@@ -100,83 +72,7 @@ def _add_generated(raw: RawTable, column: str, kind: exp.Expr) -> None:
 
 def parse_index(create_index: str, *, dialect: str) -> Index | None:
     """Read one CREATE INDEX statement; None for an index on expressions or on part of the rows."""
-    return _index(_parse_one(create_index, dialect))
-
-
-def _parse(text: str, where: str) -> tuple[str, list[exp.Expr]]:
-    """Parse all declaring statements in the first dialect that takes them all."""
-    furthest, problem = -1, ""
-    for dialect in _dialects(text):
-        trees: list[exp.Expr] = []
-        try:
-            for statement in _statements(text, dialect):
-                trees.append(_parse_one(statement, dialect))  # noqa: PERF401 (how far it got is needed below)
-        except SqlglotError as error:
-            if len(trees) > furthest:
-                furthest, problem = len(trees), _explain(error)
-        else:
-            return dialect, trees
-    raise SchemaError(f"{where}: {problem}")
-
-
-def _dialects(text: str) -> tuple[str, ...]:
-    """Order the dialects to try; words that only MySQL has, outside quotes, put it first."""
-    try:
-        tokens = sqlglot.tokenize(text, dialect="postgres")
-    except SqlglotError:
-        return ("mysql", "sqlite", "postgres", "duckdb")
-    words = {t.text.upper() for t in tokens if t.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)}
-    return ("mysql", "sqlite", "postgres") if words & _MYSQL_WORDS else ("postgres", "duckdb", "mysql", "sqlite")
-
-
-def _explain(error: SqlglotError) -> str:
-    if isinstance(error, ParseError) and error.errors:
-        first = error.errors[0]
-        near = f"{first['start_context']}{first['highlight']}{first['end_context']}"[-80:]
-        return f"{first['description']} near: {' '.join(near.split())}"
-    return first_line(error)
-
-
-def _parse_one(statement: str, dialect: str) -> exp.Expr:
-    _logger.disabled = True  # sqlglot logs what it cannot read; we raise instead
-    try:
-        tree = sqlglot.parse_one(statement, dialect=dialect)
-    finally:
-        _logger.disabled = False
-    if isinstance(tree, exp.Command):
-        raise SqlglotError(f"cannot read: {' '.join(statement.split())[:80]}")
-    return tree
-
-
-def _statements(text: str, dialect: str) -> list[str]:
-    """Keep the statements that declare something."""
-    return [
-        _tidy(text, tokens, statement)
-        for tokens, statement in cut(text, dialect)
-        if _DECLARES.match(statement) and not numbers_or_parts(statement)
-    ]
-
-
-def _tidy(text: str, tokens: list[Token], statement: str) -> str:
-    """Leave out what sqlglot stumbles over: how a table is stored, and that a CHECK may go without a name."""
-    if not CREATES.match(statement):
-        named = re.sub(r"\bADD\s+CHECK\b", "ADD CONSTRAINT c CHECK", statement, flags=re.IGNORECASE)
-        if re.match(r"CREATE\s+(UNIQUE\s+)?INDEX\b", statement, re.IGNORECASE):
-            named = re.sub(r"\sON\s+ONLY\s", " ON ", named, count=1, flags=re.IGNORECASE)
-            named = _ONE_NULL.sub(" INCLUDE (nulls_not_distinct)", named)
-        return named
-    depth = 0
-    for token in tokens:
-        if depth == 0 and token.token_type is TokenType.ALIAS:  # CREATE TABLE .. AS SELECT
-            return statement
-        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
-        if depth == 0 and token.token_type is TokenType.R_PAREN:
-            return _sized_bits(text[tokens[0].start : token.end + 1])
-    return statement
-
-
-def _sized_bits(create_table: str) -> str:
-    return re.sub(r"\bbit\s+varying\b", "varbit", create_table, flags=re.IGNORECASE)
+    return _index(parse_one(create_index, dialect))
 
 
 class _Script:
@@ -284,7 +180,7 @@ class _Script:
                 return self._domain(name)
             kind = self.enums.get(name, kind)
             if kind.this is exp.DataType.Type.USERDEFINED:
-                changed = name.upper() if name.upper() in _CHANGED else None
+                changed = name.upper() if name.upper() in CHANGED else None
                 ours = any_type(name)  # `serial` outside PostgreSQL
                 return Column(name="", type=ours, implied=implied_by_type(ours), source_type=changed)
         return typed(kind, shown=kind.sql(), mysql=self.mysql)
@@ -306,7 +202,7 @@ class _Script:
     def _domain_node(self, name: str) -> exp.ColumnDef | None:
         """A domain, read as a column."""
         try:
-            tree = _parse_one(f"CREATE TABLE d (value {self._beside.domains[name]})", "postgres")
+            tree = parse_one(f"CREATE TABLE d (value {self._beside.domains[name]})", "postgres")
         except SqlglotError:
             return None
         return tree.find(exp.ColumnDef)
@@ -412,58 +308,3 @@ def _nullable(node: exp.ColumnDef) -> bool:
 def _not_null(raw: RawTable, name: str) -> None:
     spelled = find_name(name, (c.name for c in raw.columns))
     raw.columns = [replace(c, nullable=False) if c.name == spelled else c for c in raw.columns]
-
-
-def typed(kind: exp.DataType, *, shown: str, mysql: bool = False) -> Column:
-    """Turn a parsed type into a column without a name: our type, and the domain that the type implies.
-
-    A type without a codec is OTHER, named `shown`; one that becomes another is kept as `source_type`.
-    """
-    ours = _our_type(kind, shown=shown, mysql=mysql)
-    domain = implied_by_type(ours)
-    changed = ours.kind is not Kind.OTHER and (_name(kind) in _CHANGED or _lacks_digits(kind))
-    if kind.this is exp.DataType.Type.ENUM and not ours.labels:
-        domain, changed = _enum_domain(kind), True
-    return Column(name="", type=ours, implied=domain, source_type=shown[:MAX_TYPE_TEXT] if changed else None)
-
-
-def _our_type(kind: exp.DataType, *, shown: str, mysql: bool) -> SqlType:
-    if kind.this is exp.DataType.Type.ENUM:
-        return enum_type(e.name for e in kind.expressions)
-    if kind.this is exp.DataType.Type.ARRAY and kind.expressions:
-        element = kind.expressions[0]
-        known = isinstance(element, exp.DataType) and element.this is not exp.DataType.Type.ARRAY
-        return any_type(f"{_our_type(element, shown=element.sql(), mysql=mysql).sql}[]" if known else "", shown=shown)
-    if kind.this is exp.DataType.Type.USERDEFINED:
-        return any_type(str(kind.args.get("kind")).split(".")[-1].strip('"'), shown=shown)
-    return any_type(_spelled(kind, mysql=mysql), shown=shown)
-
-
-def named_type(text: str, *, dialect: str) -> Column:
-    """Read the type of a catalogue entry, as a column without a name."""
-    if dialect == "duckdb" and text.upper() == "BIT":  # of any length there
-        text = "VARBIT"
-    return typed(exp.DataType.build(text, dialect=dialect, udt=True), shown=text)
-
-
-def _name(kind: exp.DataType) -> str:
-    return kind.this.name if isinstance(kind.this, exp.DataType.Type) else str(kind.this)
-
-
-def _lacks_digits(kind: exp.DataType) -> bool:
-    """Whether a DECIMAL does not say how many digits it has, so that ours has fewer."""
-    return _name(kind) == "DECIMAL" and not kind.expressions
-
-
-def _spelled(kind: exp.DataType, *, mysql: bool) -> str:
-    name = _name(kind)
-    if mysql and name == "TIMESTAMPTZ":  # MySQL shows its TIMESTAMP without a zone
-        name = "TIMESTAMP"
-    name = _OURS.get(name, name)
-    sizes = [e.name for e in kind.expressions if isinstance(e, exp.DataTypeParam)] if name in _WITH_SIZE else []
-    return f"{name}({','.join(sizes)})" if sizes and all(map(str.isdigit, sizes)) else name
-
-
-def _enum_domain(kind: exp.DataType) -> Domain | None:
-    labels = tuple(e.name for e in kind.expressions)
-    return Values(values=labels) if 0 < len(set(labels)) == len(labels) <= MAX_CELLS else None

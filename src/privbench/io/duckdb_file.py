@@ -18,7 +18,8 @@ from privbench.errors import SourceError, first_line
 from privbench.io.base import BATCH_ROWS, Format, SinkKind, Source, SourceKind, read_head
 from privbench.io.cast import cast_batch
 from privbench.io.catalogue import RawTable, build_schema
-from privbench.io.ddl import named_type, parse_checks, parse_generated, parse_index
+from privbench.io.ddl import parse_checks, parse_generated, parse_index
+from privbench.io.ddl_types import named_type
 from privbench.io.files import FileSink, read_schema
 from privbench.io.names import file_stems, quote_sql
 from privbench.io.render import Dialect, create_indexes, create_tables, is_generated, plan

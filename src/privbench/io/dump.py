@@ -11,7 +11,7 @@ from itertools import pairwise
 from sqlglot.tokenizer_core import Token, TokenType
 
 from privbench.io.script import NAME, cut, last_part
-from privbench.schema.original import Dialect, LeftOut, OriginalDdl, Phase, Statement, TableDefinition, names_word
+from privbench.schema.original import LeftOut, OriginalDdl, Phase, SourceDialect, Statement, TableDefinition, names_word
 from privbench.schema.tables import Schema, Table
 
 _HEADER = "PostgreSQL database dump"
@@ -50,10 +50,10 @@ def original_of_dump(text: str, schema: Schema) -> OriginalDdl | None:
     if _HEADER not in text:
         return None
     dump = _Dump(schema)
-    for tokens, statement in cut(text, Dialect.POSTGRES.value):
+    for tokens, statement in cut(text, SourceDialect.POSTGRES.value):
         dump.take(tokens, statement, text)
     return OriginalDdl(
-        dialect=Dialect.POSTGRES,
+        dialect=SourceDialect.POSTGRES,
         tables={name: dump.definition(name) for name in dump.found},
         statements=tuple(dump.ordered()),
         left_out=tuple(dump.left_out),

@@ -8,16 +8,16 @@ file takes what its client takes, and runs the `.sql` file beside it from the fo
 from collections.abc import Iterable, Iterator, Mapping
 
 from privbench.io.base import Format
-from privbench.io.database_script import POSTGRES, DatabaseNames, script_text, write_script
 from privbench.io.duckdb_file import written_column
 from privbench.io.mysql.connection import quote_name
 from privbench.io.mysql.ddl import NewColumn
 from privbench.io.mysql.ddl import write_script as mysql_script
-from privbench.io.names import file_stems, quote_sql, sql_comment
+from privbench.io.names import file_stems, quote_sql, quote_text, sql_comment
+from privbench.io.postgres.ddl import DatabaseNames, past_largest, script_text
+from privbench.io.postgres.ddl import write_script as postgres_script
 from privbench.io.render import Dialect, create_indexes, create_tables, plan
 from privbench.io.stored import is_array, is_bytes
-from privbench.schema.original import Dialect as Own
-from privbench.schema.original import LeftOut, left_out_lines
+from privbench.schema.original import LeftOut, SourceDialect, left_out_lines
 from privbench.schema.tables import Column, Schema, Table
 from privbench.schema.types import Kind
 
@@ -53,17 +53,17 @@ def load_files(schema: Schema, form: str) -> dict[str, str]:
 
 def left_out(schema: Schema) -> tuple[LeftOut, ...]:
     """What of the source the scripts go without."""
-    return mysql_script(schema).left_out if _is_mysql(schema) else write_script(schema, POSTGRES).left_out
+    return mysql_script(schema).left_out if _is_mysql(schema) else postgres_script(schema).left_out
 
 
 def _is_mysql(schema: Schema) -> bool:
-    return schema.original is not None and schema.original.dialect is Own.MYSQL
+    return schema.original is not None and schema.original.dialect is SourceDialect.MYSQL
 
 
 def _own_words(schema: Schema) -> tuple[str, str]:
     """What to run before the rows and after, in the words of the source's system; else in PostgreSQL's."""
     if not _is_mysql(schema):
-        script = write_script(schema, POSTGRES)
+        script = postgres_script(schema)
         return script_text(script.before), script_text(script.after)
     own = mysql_script(schema)
     before = [*(table.create for table in own.tables), *(s.sql for s in own.before)]
@@ -94,7 +94,7 @@ def _files(schema: Schema, form: str) -> dict[str, str]:
 
 
 def _postgres(schema: Schema) -> Iterator[str]:
-    names, files = DatabaseNames(schema, POSTGRES), _files(schema, Format.CSV)
+    names, files = DatabaseNames(schema), _files(schema, Format.CSV)
     yield _POSTGRES_HEAD + f"\\i {PRE_DATA}"
     for table in schema.tables:
         yield from _postgres_copy(table, names, files[table.name])
@@ -112,7 +112,7 @@ def _postgres_copy(table: Table, names: DatabaseNames, file: str) -> Iterator[st
     generated = own.generated if own else ()
     target = names.table(table.name)
     every = names.columns(table.name, tuple(c.name for c in table.columns))
-    options = f"FROM {_literal(file)} WITH (FORMAT csv, HEADER true)"
+    options = f"FROM {quote_text(file)} WITH (FORMAT csv, HEADER true)"
     if not generated and f"{target}{every}".isprintable():
         yield f"\\copy {target} ({every}) {options}"
         return
@@ -126,16 +126,6 @@ def _postgres_copy(table: Table, names: DatabaseNames, file: str) -> Iterator[st
 def _sequences(schema: Schema, names: DatabaseNames) -> Iterator[str]:
     for sequence, places in names.sequences(schema).items():
         yield f"{past_largest(places, sequence)};"
-
-
-def past_largest(places: list[tuple[str, str]], sequence: str) -> str:
-    """Set a sequence to the largest number in the columns, each with its table, so that the next one is free."""
-    numbers = " UNION ALL ".join(f"SELECT max({column}) AS n FROM {table}" for table, column in places)
-    [(table, column), *_] = places
-    bare = _literal(column[1:-1].replace('""', '"'))
-    found = f"COALESCE(to_regclass({_literal(sequence)}), pg_get_serial_sequence({_literal(table)}, {bare})::regclass)"
-    largest = f"SELECT max(n) AS largest FROM ({numbers}) AS numbers"
-    return f"SELECT setval({found}, largest)::text FROM ({largest}) AS past WHERE largest > 0"
 
 
 # -- MySQL -------------------------------------------------------------------------------------------------------------
@@ -164,7 +154,7 @@ def _mysql(schema: Schema) -> Iterator[str]:
         values = ", ".join(
             f"{quote_name(n.name)} = {_mysql_value(c, n, f'@v{i}')}" for i, (c, n) in pairs if not n.generated
         )
-        load = f"LOAD DATA LOCAL INFILE {_literal(files[table.name])} INTO TABLE {quote_name(table.name)}"
+        load = f"LOAD DATA LOCAL INFILE {quote_text(files[table.name])} INTO TABLE {quote_name(table.name)}"
         head = 1 + sum(c.name.count("\n") for c in table.columns)  # the lines of the names of columns
         yield f"{load} {_MYSQL_CSV} IGNORE {head} LINES ({variables}) SET {values};"
     yield "SET foreign_key_checks = 1;"
@@ -200,10 +190,10 @@ def _duckdb(schema: Schema, form: str) -> Iterator[str]:
 
 def _duckdb_rows(table: Table, file: str, form: str) -> str:
     if form == Format.PARQUET:
-        return f"read_parquet({_literal(file)})"
-    columns = ", ".join(f"{_literal(c.name)}: 'VARCHAR'" for c in table.columns)
+        return f"read_parquet({quote_text(file)})"
+    columns = ", ".join(f"{quote_text(c.name)}: 'VARCHAR'" for c in table.columns)
     options = "header = true, delim = ',', quote = '\"', escape = '\"', allow_quoted_nulls = false, auto_detect = false"
-    return f"read_csv({_literal(file)}, {options}, columns = {{{columns}}})"
+    return f"read_csv({quote_text(file)}, {options}, columns = {{{columns}}})"
 
 
 def _csv_value(column: Column) -> str:
@@ -240,10 +230,6 @@ def _sqlite_import(table: Table, file: str, loading: str) -> Iterator[str]:
 def _sqlite_value(name: str, *, kind: Kind, nullable: bool) -> str:
     value = f"NULLIF({name}, '')" if nullable else name
     return f"({value} = 'true')" if kind is Kind.BOOLEAN else value
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def readme_lines(files: Mapping[str, str]) -> list[str]:

@@ -13,7 +13,7 @@ from privbench.io.files import FOLDER_SOURCE, FolderSource
 from privbench.io.given import CsvFolder, Given, source_of
 from privbench.io.memory import MemorySource, Tables
 from privbench.io.mysql.source import MYSQL_SOURCE
-from privbench.io.postgres import POSTGRES_SOURCE
+from privbench.io.postgres.source import POSTGRES_SOURCE
 from privbench.io.sqlite_file import SQLITE_SOURCE
 from privbench.io.staging import is_laid_out
 from privbench.io.urls import shown

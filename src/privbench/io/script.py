@@ -1,10 +1,19 @@
-"""A script of SQL cut into statements, and what it declares that sqlglot does not read: domains, views, partitions."""
+"""A script of SQL, cut into statements and parsed in the dialect that fits, whichever that is.
 
+Statements that declare something are parsed with sqlglot; the rest (INSERT, SET, COMMENT ..) is passed over, also what
+numbers a column. What sqlglot does not read, domains, views and partitions, is gathered `Beside`.
+"""
+
+import logging
 import re
 from dataclasses import dataclass
 
 import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
+
+from privbench.errors import SchemaError, first_line
 
 CREATES = re.compile(
     r"CREATE\s+(OR\s+REPLACE\s+)?((GLOBAL|LOCAL|TEMP|TEMPORARY|UNLOGGED)\s+)*TABLE\b",
@@ -27,10 +36,95 @@ _PARTITION_OF = re.compile(
 _PARTITIONED = re.compile(
     rf"{CREATES.pattern}\s+(?P<name>{NAME}).*\)\s*PARTITION\s+BY\s+(?P<key>\w+\s*\(.+\))", re.I | re.S
 )
+_ONE_NULL = re.compile(r"\s+NULLS\s+NOT\s+DISTINCT\b", re.IGNORECASE)
+_DECLARES = re.compile(
+    rf"({CREATES.pattern}|CREATE\s+(UNIQUE\s+)?INDEX\b"
+    r"|CREATE\s+TYPE\b.*\bENUM\b|ALTER\s+TABLE\b.*\b(ADD|MODIFY|SET\s+NOT\s+NULL)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+_logger = logging.getLogger("sqlglot")
+_MYSQL_WORDS = {"ENGINE", "AUTO_INCREMENT", "UNSIGNED"}
 _NUMBERS = re.compile(r"ALTER\s+TABLE\b.*\bALTER\s+(COLUMN\s+)?\S+\s+ADD\s+GENERATED\b", re.IGNORECASE | re.DOTALL)
 
 
-def numbers_or_parts(statement: str) -> bool:
+def parse_script(text: str, where: str) -> tuple[str, list[exp.Expr]]:
+    """Parse all declaring statements in the first dialect that takes them all."""
+    furthest, problem = -1, ""
+    for dialect in _dialects(text):
+        trees: list[exp.Expr] = []
+        try:
+            for statement in declaring(text, dialect):
+                trees.append(parse_one(statement, dialect))  # noqa: PERF401 (how far it got is needed below)
+        except SqlglotError as error:
+            if len(trees) > furthest:
+                furthest, problem = len(trees), _explain(error)
+        else:
+            return dialect, trees
+    raise SchemaError(f"{where}: {problem}")
+
+
+def _dialects(text: str) -> tuple[str, ...]:
+    """Order the dialects to try; words that only MySQL has, outside quotes, put it first."""
+    try:
+        tokens = sqlglot.tokenize(text, dialect="postgres")
+    except SqlglotError:
+        return ("mysql", "sqlite", "postgres", "duckdb")
+    words = {t.text.upper() for t in tokens if t.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)}
+    return ("mysql", "sqlite", "postgres") if words & _MYSQL_WORDS else ("postgres", "duckdb", "mysql", "sqlite")
+
+
+def _explain(error: SqlglotError) -> str:
+    if isinstance(error, ParseError) and error.errors:
+        first = error.errors[0]
+        near = f"{first['start_context']}{first['highlight']}{first['end_context']}"[-80:]
+        return f"{first['description']} near: {' '.join(near.split())}"
+    return first_line(error)
+
+
+def parse_one(statement: str, dialect: str) -> exp.Expr:
+    """Parse one statement. Raises SqlglotError, also for what sqlglot would pass on unread."""
+    _logger.disabled = True  # sqlglot logs what it cannot read; we raise instead
+    try:
+        tree = sqlglot.parse_one(statement, dialect=dialect)
+    finally:
+        _logger.disabled = False
+    if isinstance(tree, exp.Command):
+        raise SqlglotError(f"cannot read: {' '.join(statement.split())[:80]}")
+    return tree
+
+
+def declaring(text: str, dialect: str) -> list[str]:
+    """Keep the statements that declare something."""
+    return [
+        _tidy(text, tokens, statement)
+        for tokens, statement in cut(text, dialect)
+        if _DECLARES.match(statement) and not _numbers_or_parts(statement)
+    ]
+
+
+def _tidy(text: str, tokens: list[Token], statement: str) -> str:
+    """Leave out what sqlglot stumbles over: how a table is stored, and that a CHECK may go without a name."""
+    if not CREATES.match(statement):
+        named = re.sub(r"\bADD\s+CHECK\b", "ADD CONSTRAINT c CHECK", statement, flags=re.IGNORECASE)
+        if re.match(r"CREATE\s+(UNIQUE\s+)?INDEX\b", statement, re.IGNORECASE):
+            named = re.sub(r"\sON\s+ONLY\s", " ON ", named, count=1, flags=re.IGNORECASE)
+            named = _ONE_NULL.sub(" INCLUDE (nulls_not_distinct)", named)
+        return named
+    depth = 0
+    for token in tokens:
+        if depth == 0 and token.token_type is TokenType.ALIAS:  # CREATE TABLE .. AS SELECT
+            return statement
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        if depth == 0 and token.token_type is TokenType.R_PAREN:
+            return _sized_bits(text[tokens[0].start : token.end + 1])
+    return statement
+
+
+def _sized_bits(create_table: str) -> str:
+    return re.sub(r"\bbit\s+varying\b", "varbit", create_table, flags=re.IGNORECASE)
+
+
+def _numbers_or_parts(statement: str) -> bool:
     """Tell whether a statement only numbers a column, or makes a partition, which is part of another table."""
     return any(pattern.match(statement) for pattern in (_NUMBERS, _ATTACHED, _PARTITION_OF))
 

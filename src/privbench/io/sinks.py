@@ -12,7 +12,7 @@ from privbench.io.base import ServerKind, ServerSink, Sink, SinkKind
 from privbench.io.duckdb_file import DUCKDB_SINK
 from privbench.io.files import CSV_SINK, PARQUET_SINK
 from privbench.io.mysql.sink import MYSQL_SERVER
-from privbench.io.postgres_sink import POSTGRES_SERVER
+from privbench.io.postgres.sink import POSTGRES_SERVER
 from privbench.io.sqlite_file import SQLITE_SINK
 from privbench.io.staging import target_error
 from privbench.io.urls import scheme_of

@@ -80,7 +80,8 @@ def hide_secrets(message: str, url: str) -> str:
     password = _credentials(url).partition(":")[2]
     options = [part.partition("=") for part in url.partition("?")[2].split("&")]
     secrets = {password, *(value for key, _, value in options if _is_secret(key))}
-    secrets |= set(re.split("[/?#&=@:]", password))  # what a client takes for a port or a name, where it is not escaped
+    # A client takes parts of a password that is not escaped for a port or a host. Shorter ones would tear messages up.
+    secrets |= {part for part in re.split("[/?#&=@:]", password) if len(part) > 2}
     spelled = {text for secret in secrets if secret for text in (secret, unquote(secret))}
     for secret in sorted(spelled, key=len, reverse=True):
         message = message.replace(secret, "***")

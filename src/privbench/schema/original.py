@@ -33,7 +33,7 @@ _Sql = Annotated[str, Field(max_length=LONGEST_SQL, pattern=_NO_NUL)]
 Place = tuple[str, str]
 
 
-class Dialect(StrEnum):
+class SourceDialect(StrEnum):
     """The systems whose DDL can be kept; the word is the one that sqlglot uses."""
 
     POSTGRES = "postgres"
@@ -149,7 +149,7 @@ class OriginalDdl(_Words):
     only the kind.
     """
 
-    dialect: Dialect
+    dialect: SourceDialect
     tables: dict[_Name, TableDefinition] = Field(default_factory=dict)
     statements: Annotated[tuple[Statement, ...], Field(max_length=MOST_STATEMENTS)] = ()
     left_out: Annotated[tuple[LeftOut, ...], Field(max_length=MOST_STATEMENTS)] = ()

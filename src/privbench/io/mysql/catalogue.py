@@ -28,7 +28,7 @@ from privbench.io.mysql.show_create import (
     without_nulls,
 )
 from privbench.io.mysql.types import StoredType, column_type
-from privbench.schema.original import Dialect, LeftOut, OriginalDdl, Phase, Statement, TableDefinition
+from privbench.schema.original import LeftOut, OriginalDdl, Phase, SourceDialect, Statement, TableDefinition
 from privbench.schema.tables import ForeignKey, Index, Schema
 
 _TABLES = (
@@ -96,7 +96,7 @@ def read_catalogue(connection: Any, location: str) -> Catalogue:
     left_out += [LeftOut(kind=kind, name=name, reason=_NOT_MADE) for kind, name in fetch(connection, _OTHERS)]
     statements = [s for table in tables.values() for s in _statements(table, schema)]
     original = OriginalDdl(
-        dialect=Dialect.MYSQL,
+        dialect=SourceDialect.MYSQL,
         tables={table.name: _definition(table) for table in tables.values()},
         statements=(*statements, *_in_order([v for v in views if isinstance(v, Statement)], known)),
         left_out=tuple(left_out),

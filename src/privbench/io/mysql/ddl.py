@@ -14,7 +14,7 @@ from privbench.io.mysql.connection import quote_name
 from privbench.io.mysql.show_create import names_in, quoted_list
 from privbench.io.mysql.types import StoredType, column_type, declare, declared_type
 from privbench.schema.expression import Expression
-from privbench.schema.original import Dialect, LeftOut, OriginalDdl, Phase, Statement, TableDefinition
+from privbench.schema.original import LeftOut, OriginalDdl, Phase, SourceDialect, Statement, TableDefinition
 from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import Kind
 
@@ -61,7 +61,7 @@ class Script:
 
 def write_script(schema: Schema) -> Script:
     """Write everything that makes the database of a schema."""
-    original = schema.original if schema.original and schema.original.dialect is Dialect.MYSQL else None
+    original = schema.original if schema.original and schema.original.dialect is SourceDialect.MYSQL else None
     kept, left_out = original.kept(schema) if original else ((), ())
     missing = list(left_out)
     tables = tuple(_new_table(table, original, missing) for table in schema.tables)

@@ -147,9 +147,9 @@ def tilt(shares: Floats, means: Floats, ratio: float) -> Floats:
     they alone cannot make up for the rest. Where owners have at most one row, more or fewer have it.
     """
     if means.max() <= 1:
-        some = float(shares[means > 0].sum())
-        more = min(ratio, MOST_HAVE / max(some, 1e-9))
-        return np.where(means > 0, more, (1 - more * some) / max(1 - some, 1e-9))
+        none, some = float(shares[means == 0].sum()), float(shares[means > 0].sum())
+        more = min(ratio, max(MOST_HAVE, some) / max(some, 1e-9))
+        return np.where(means > 0, more, (1 - more * some) / none) if none else np.ones_like(shares)
     many = means > FEW_ROWS
     if shares[many] @ means[many] >= MANY_SHARE * shares @ means:
         factors = _powers(shares, means, many, ratio)

@@ -22,9 +22,10 @@ from privbench.io.base import BATCH_ROWS, Source, SourceKind
 from privbench.io.cast import cast_batch
 from privbench.io.catalogue import build_schema
 from privbench.io.names import quote_sql
-from privbench.io.postgres_catalogue import Stored, read_catalogue
-from privbench.io.postgres_original import original_ddl
-from privbench.io.postgres_schema import raw_tables
+from privbench.io.postgres.catalogue import Stored, read_catalogue
+from privbench.io.postgres.connection import SCHEMES
+from privbench.io.postgres.original import original_ddl
+from privbench.io.postgres.schema import raw_tables
 from privbench.io.stored import BEFORE_ALL, FOREVER
 from privbench.io.urls import hide_secrets, scheme_of, without_password
 from privbench.schema.tables import Column, Schema, Table
@@ -33,7 +34,6 @@ from privbench.schema.types import Kind
 if TYPE_CHECKING:
     import psycopg
 
-SCHEMES = ("postgresql", "postgres")
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SETTINGS = (
     "SET LOCAL timezone = 'UTC'",

@@ -8,9 +8,9 @@ tables and exclusion constraints are left out, and listed; owners and rights are
 from collections.abc import Iterable, Iterator
 
 from privbench.io.names import quote_sql
-from privbench.io.postgres_catalogue import Catalogue, Row, Stored, StoredColumn, quoted
-from privbench.io.postgres_schema import is_foreign_key, is_key, lets_one_null, plain_indexes
-from privbench.schema.original import Dialect, LeftOut, OriginalDdl, Phase, Statement, TableDefinition, names_word
+from privbench.io.postgres.catalogue import Catalogue, Row, Stored, StoredColumn, quoted
+from privbench.io.postgres.schema import is_foreign_key, is_key, lets_one_null, plain_indexes
+from privbench.schema.original import LeftOut, OriginalDdl, Phase, SourceDialect, Statement, TableDefinition, names_word
 from privbench.schema.tables import Place, Schema
 
 _KEYS = {"p": "primary key", "u": "unique", "f": "foreign key", "c": "check", "x": "exclusion"}
@@ -24,7 +24,7 @@ def original_ddl(catalogue: Catalogue, schema: Schema) -> OriginalDdl:
     """Write down every object; `schema` is ours of the same catalogue."""
     made = _Ddl(catalogue, schema)
     return OriginalDdl(
-        dialect=Dialect.POSTGRES,
+        dialect=SourceDialect.POSTGRES,
         tables={name: made.table(table) for name, table in catalogue.tables.items()},
         statements=tuple(made.statements()),
         left_out=tuple(made.left_out()),

@@ -1,6 +1,6 @@
 """What the catalogue of a PostgreSQL database means for us: tables with our types, keys, rules and plain indexes.
 
-A partial or expression index is no key and no index of ours; `postgres_original` keeps its text. A UNIQUE that lets
+A partial or expression index is no key and no index of ours; `postgres.original` keeps its text. A UNIQUE that lets
 only one NULL in (NULLS NOT DISTINCT) is a key if none of its columns can be NULL. The bounds of partitions, where there
 is no default partition, are a rule that rows keep, like a CHECK.
 """
@@ -16,7 +16,7 @@ from sqlglot.errors import SqlglotError
 from privbench.io.catalogue import RawTable
 from privbench.io.ddl import about_column, parse_checks
 from privbench.io.partitions import partition_rule
-from privbench.io.postgres_catalogue import Catalogue, Row, Stored, StoredColumn, StoredType
+from privbench.io.postgres.catalogue import Catalogue, Row, Stored, StoredColumn, StoredType
 from privbench.schema.domain import MAX_CELLS, Values, implied_by_type
 from privbench.schema.tables import Column, ForeignKey, Index
 from privbench.schema.types import MAX_TYPE_TEXT, Kind, SqlType, any_type, enum_type, parse_type

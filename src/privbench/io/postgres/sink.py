@@ -22,12 +22,11 @@ import pyarrow as pa
 from privbench.errors import TargetError
 from privbench.io.base import Loaded, ServerKind
 from privbench.io.cast import CAST_ERRORS
-from privbench.io.database_script import POSTGRES, TABLE, DatabaseNames, Step, write_script
-from privbench.io.load_scripts import past_largest
-from privbench.io.names import quote_sql
-from privbench.io.postgres_session import PostgresSession, RefusedError
-from privbench.io.postgres_stream import RowStream
-from privbench.io.postgres_wire import Convert, plain_type, wire
+from privbench.io.names import quote_sql, quote_text
+from privbench.io.postgres.connection import SCHEMES, RefusedError, TargetConnection
+from privbench.io.postgres.ddl import TABLE, DatabaseNames, Step, past_largest, write_script
+from privbench.io.postgres.stream import RowStream
+from privbench.io.postgres.wire import Convert, plain_type, wire
 from privbench.io.urls import without_password
 from privbench.schema.original import LeftOut
 from privbench.schema.tables import Schema, Table
@@ -108,8 +107,8 @@ class PostgresSink:
     def __init__(self, url: str, *, schema: Schema, replace: bool) -> None:
         self.location = without_password(url)
         self._schema = schema
-        self._script = write_script(schema, POSTGRES)
-        self._names = DatabaseNames(schema, POSTGRES)
+        self._script = write_script(schema)
+        self._names = DatabaseNames(schema)
         self._names.check_lengths()
         self._replaced: list[str] = []
         self._left_out = list(self._script.left_out)
@@ -118,16 +117,16 @@ class PostgresSink:
         self._stream: RowStream | None = None
         self._streaming = ""
         self._targets: dict[str, _Target] = {}
-        self._session = PostgresSession(url, self.location)
+        self._connection = TargetConnection(url, self.location)
         try:
             self._begin(replace=replace)
         except BaseException:
-            self._session.close()
+            self._connection.close()
             raise
 
     def _begin(self, *, replace: bool) -> None:
         for sql in ("BEGIN", *_QUIET):
-            self._session.run(sql)
+            self._connection.run(sql)
         if replace:
             self._drop()
         else:
@@ -141,7 +140,7 @@ class PostgresSink:
                 self._add_default_partitions(table.name)
                 self._targets[table.name] = self._target(table)
         except BaseException:
-            self._session.close()
+            self._connection.close()
             raise
         return self
 
@@ -170,16 +169,16 @@ class PostgresSink:
             self._stream_to(table, target, rows.schema).put(rows)
             return
         temporary = quote_sql(_temporary(self._schema, table))
-        self._session.ingest(rows, _temporary(self._schema, table))
+        self._connection.ingest(rows, _temporary(self._schema, table))
         columns = ", ".join(map(quote_sql, target.columns))
         values = ", ".join(f"CAST(c{i} AS {final})" for i, (_, final) in enumerate(target.casts))
         into = f"{quote_sql(target.schema)}.{quote_sql(target.table)} ({columns})"
-        self._session.run(f"INSERT INTO {into} OVERRIDING SYSTEM VALUE SELECT {values} FROM pg_temp.{temporary}")
-        self._session.run(f"TRUNCATE pg_temp.{temporary}")
+        self._connection.run(f"INSERT INTO {into} OVERRIDING SYSTEM VALUE SELECT {values} FROM pg_temp.{temporary}")
+        self._connection.run(f"TRUNCATE pg_temp.{temporary}")
 
     def _stream_to(self, table: str, target: _Target, rows: pa.Schema) -> RowStream:
         if self._stream is None:
-            copy = partial(self._session.ingest, table=target.table, schema=target.schema)
+            copy = partial(self._connection.ingest, table=target.table, schema=target.schema)
             self._stream, self._streaming = RowStream(rows, copy), table
         return self._stream
 
@@ -194,12 +193,12 @@ class PostgresSink:
             if kind is None:
                 if not self._completed:
                     self.complete()
-                self._session.run("COMMIT")
+                self._connection.run("COMMIT")
                 self._gather_statistics()
         finally:
             if self._stream is not None:
                 self._stream.abandon()
-            self._session.close()
+            self._connection.close()
 
     def complete(self) -> Loaded:
         """Make keys, indexes and the rest; others see the database when the block ends."""
@@ -216,14 +215,14 @@ class PostgresSink:
     def _gather_statistics(self) -> None:
         """Let the planner know the tables, and which pages all can see. The database is there without that, too."""
         tables = ", ".join(self._names.table(t.name) for t in self._schema.tables)
-        if (problem := self._session.attempt(f"VACUUM (ANALYZE) {tables}")) is not None:
+        if (problem := self._connection.attempt(f"VACUUM (ANALYZE) {tables}")) is not None:
             _logger.warning("%s: VACUUM ANALYZE failed: %s. Run it yourself.", self.location, problem)
 
     # -- what is there -----------------------------------------------------------------------------------------------
 
     def _check_empty(self) -> None:
         schemas = ", ".join(self._schemas())
-        there = [name for (name,) in self._session.rows(_THERE.format(schemas=schemas))]
+        there = [name for (name,) in self._connection.rows(_THERE.format(schemas=schemas))]
         if there:
             more = f" and {len(there) - _SHOWN} more" if len(there) > _SHOWN else ""
             raise TargetError(
@@ -234,7 +233,7 @@ class PostgresSink:
     def _schemas(self) -> Iterator[str]:
         """The schemas that tables go to, as SQL texts."""
         qualified = [_parts(self._names.table(t.name)) for t in self._schema.tables]
-        yield from sorted({_literal(parts[0]) for parts in qualified if len(parts) > 1})
+        yield from sorted({quote_text(parts[0]) for parts in qualified if len(parts) > 1})
         if any(len(parts) == 1 for parts in qualified):
             yield "current_schema()"
 
@@ -246,7 +245,7 @@ class PostgresSink:
             self._drop_one(step, _DROPPED_BEFORE, "to_regclass")
         there = [name for name in tables if self._is_there(name, "to_regclass")]
         if there:
-            self._session.run(f"DROP TABLE {', '.join(there)}", remedy=_OTHERS)
+            self._connection.run(f"DROP TABLE {', '.join(there)}", remedy=_OTHERS)
             self._replaced += [f"{TABLE} {name}" for name in there]
         for step in reversed(steps):
             look = {"function": "to_regproc", "sequence": "to_regclass"}.get(step.kind, "to_regtype")
@@ -255,20 +254,20 @@ class PostgresSink:
     def _drop_one(self, step: Step, words: dict[str, str], look: str) -> None:
         created = _CREATED.match(step.sql.strip())
         if step.kind in words and created and self._is_there(created[1], look):
-            self._session.run(f"DROP {words[step.kind]} {created[1]}", remedy=_OTHERS)
+            self._connection.run(f"DROP {words[step.kind]} {created[1]}", remedy=_OTHERS)
             self._replaced.append(f"{step.kind} {created[1]}")
 
     def _is_there(self, name: str, look: str) -> bool:
-        [(found,)] = self._session.rows(f"SELECT ({look}({_literal(name)}) IS NOT NULL)::text")
+        [(found,)] = self._connection.rows(f"SELECT ({look}({quote_text(name)}) IS NOT NULL)::text")
         return bool(found == "true")
 
     # -- statements --------------------------------------------------------------------------------------------------
 
     def _make(self, step: Step) -> None:
         """Run a statement. One that is not required may fail alone; what is there already may be somebody's."""
-        self._session.run("SAVEPOINT step")
+        self._connection.run("SAVEPOINT step")
         try:
-            self._session.run(step.sql)
+            self._connection.run(step.sql)
         except RefusedError as error:
             if error.is_fatal:
                 raise
@@ -277,23 +276,23 @@ class PostgresSink:
                 remedy = " Choose an empty database, or replace it with `--replace`." if twice else ""
                 message = f"{self.location}: {step.kind} {step.name} could not be made: {error}.{remedy}"
                 raise TargetError(message) from None
-            self._session.run("ROLLBACK TO SAVEPOINT step")
+            self._connection.run("ROLLBACK TO SAVEPOINT step")
             if not twice:
                 self._left_out.append(LeftOut(kind=step.kind, name=step.name, reason=str(error)[:_LONGEST]))
-        self._session.run("RELEASE SAVEPOINT step")
+        self._connection.run("RELEASE SAVEPOINT step")
 
     def _add_default_partitions(self, table: str) -> None:
-        for schema, name in self._session.rows(_OPEN_PARTITIONS.format(table=_literal(self._names.table(table)))):
+        for schema, name in self._connection.rows(_OPEN_PARTITIONS.format(table=quote_text(self._names.table(table)))):
             parent = f"{quote_sql(schema)}.{quote_sql(name)}"
             default = f"{quote_sql(schema)}.{quote_sql(f'{name[:50]}_default')}"
-            self._session.run(f"CREATE TABLE {default} PARTITION OF {parent} DEFAULT")
+            self._connection.run(f"CREATE TABLE {default} PARTITION OF {parent} DEFAULT")
             self._defaults.append(default)
 
     def _drop_default_partitions(self) -> None:
         for name in self._defaults:
-            [(filled,)] = self._session.rows(f"SELECT EXISTS (SELECT FROM {name})::text")
+            [(filled,)] = self._connection.rows(f"SELECT EXISTS (SELECT FROM {name})::text")
             if filled == "false":
-                self._session.run(f"DROP TABLE {name}")
+                self._connection.run(f"DROP TABLE {name}")
             else:
                 reason = "made-up rows are in no partition of the source, so this one was added and has them"
                 self._left_out.append(LeftOut(kind="partition", name=name, reason=reason))
@@ -301,9 +300,9 @@ class PostgresSink:
     # -- rows --------------------------------------------------------------------------------------------------------
 
     def _target(self, table: Table) -> _Target:
-        name = _literal(self._names.table(table.name))
-        types = {column: rest for column, *rest in self._session.rows(_COLUMNS.format(table=name))}
-        [(schema, relation)] = self._session.rows(_PLACE.format(table=name))
+        name = quote_text(self._names.table(table.name))
+        types = {column: rest for column, *rest in self._connection.rows(_COLUMNS.format(table=name))}
+        [(schema, relation)] = self._connection.rows(_PLACE.format(table=name))
         own = self._names.own.get(table.name)
         loaded = [(i, c) for i, c in enumerate(table.columns) if own is None or c.name not in own.generated]
         columns = [_parts(self._names.column(table.name, c.name))[0] for _, c in loaded]
@@ -315,7 +314,7 @@ class PostgresSink:
             return _Target(schema=schema, table=relation, columns=tuple(columns), places=places, converts=converts)
         plain = [plain_type(c.type) for _, c in loaded]
         declared = ", ".join(f"c{i} {kind}" for i, (kind, _) in enumerate(plain))
-        self._session.run(f"CREATE TEMP TABLE {_temporary(self._schema, table.name)} ({declared}) ON COMMIT DROP")
+        self._connection.run(f"CREATE TEMP TABLE {_temporary(self._schema, table.name)} ({declared}) ON COMMIT DROP")
         return _Target(
             schema=schema,
             table=relation,
@@ -342,10 +341,6 @@ def _temporary(schema: Schema, table: str) -> str:
     return f"privbench_load_{[t.name for t in schema.tables].index(table)}"
 
 
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
 def _parts(name: str) -> list[str]:
     """The parts of a qualified name, without quotes."""
     return [p[1:-1].replace('""', '"') if p.startswith('"') else p for p in re.findall(_IDENTIFIER, name)]
@@ -353,6 +348,6 @@ def _parts(name: str) -> list[str]:
 
 POSTGRES_SERVER = ServerKind(
     name="PostgreSQL",
-    schemes=("postgresql", "postgres"),
+    schemes=SCHEMES,
     open=lambda url, schema, replace: PostgresSink(url, schema=schema, replace=replace),
 )

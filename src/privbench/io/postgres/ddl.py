@@ -1,27 +1,32 @@
-"""The DDL of a whole database as one system wants it: what to run before the rows are loaded, and what after.
+"""A schema as PostgreSQL takes it: what to run before the rows are loaded, and what after.
 
-Where the schema has the source's own DDL in the words of the same system (`schema.original`), that is used as it
-stands; what it does not say is made from the schema. A sink runs the steps, a bundle has them as `pre-data.sql` and
-`post-data.sql`.
+Where the schema has the DDL of a PostgreSQL source (`schema.original`), that is used as it stands; what it does not say
+is made from the schema. The sink runs the steps, a bundle has them as `pre-data.sql` and `post-data.sql`.
 
-Names: with the source's own DDL, as it has them. Else a name is given as the system would have it from a statement
-without quotes (PostgreSQL makes `Customer` to `customer`), so that the owner's queries run as they are, unless it was
-quoted in the schema of the source, cannot go without quotes, or would then be another's.
+Names: with the source's own DDL, as it has them. Else a name is given as PostgreSQL has it from a statement without
+quotes (`Customer` becomes `customer`), so that the owner's queries run as they are, unless it was quoted in the schema
+of the source, cannot go without quotes, or would then be another's.
 """
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from privbench.errors import SchemaError
-from privbench.io.names import quote_sql
+from privbench.io.names import quote_sql, quote_text
 from privbench.io.render import Dialect, check_text, plan, type_text
-from privbench.schema.original import FOREIGN_KEY, LeftOut, OriginalDdl, Phase, Statement, TableDefinition
-from privbench.schema.original import Dialect as Own
+from privbench.schema.original import (
+    FOREIGN_KEY,
+    LeftOut,
+    OriginalDdl,
+    Phase,
+    SourceDialect,
+    Statement,
+    TableDefinition,
+)
 from privbench.schema.tables import Column, ForeignKey, Index, Schema, Table
-from privbench.schema.types import SqlType
 
 PRIMARY_KEY, UNIQUE, INDEX, UNIQUE_INDEX, CHECK, TABLE = (
     "primary key",
@@ -33,11 +38,13 @@ PRIMARY_KEY, UNIQUE, INDEX, UNIQUE_INDEX, CHECK, TABLE = (
 )
 ELSEWHERE = "only the system of the source has it"
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*", re.ASCII)
+_LONGEST_NAME = 63
+"""In bytes of UTF-8; what is longer is cut off by the server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A statement of a script. Without a `required` one there is no such database; others can be left out."""
+    """One statement. Without a `required` one there is no such database; others can be left out."""
 
     kind: str
     name: str
@@ -54,45 +61,16 @@ class Script:
     left_out: tuple[LeftOut, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class System:
-    """What scripts need to know of a system."""
-
-    own: Own
-    """Whose DDL it takes as it stands."""
-
-    dialect: Dialect
-    quote: Callable[[str], str]
-    fold: Callable[[str], str]
-    """What the system makes of a name without quotes."""
-
-    longest_name: int
-    """In bytes of UTF-8."""
-
-    def type_text(self, of: SqlType) -> str:
-        """Name a type."""
-        return type_text(of, self.dialect)
-
-
-def _lower(name: str) -> str:
-    """A to Z in lower case, as PostgreSQL does it in any language."""
-    return "".join(c.lower() if c.isascii() else c for c in name)
-
-
-POSTGRES = System(own=Own.POSTGRES, dialect=Dialect.ANSI, quote=quote_sql, fold=_lower, longest_name=63)
-
-
 class DatabaseNames:
-    """The names of tables and columns in a database of a system, quoted."""
+    """The names of tables and columns in the database, quoted."""
 
-    def __init__(self, schema: Schema, system: System) -> None:
-        self._system = system
-        self.own = _own(schema, system)
-        tables = _distinct(system, {t.name: t.quoted for t in schema.tables})
-        columns = {t.name: _distinct(system, {c.name: c.quoted for c in t.columns}) for t in schema.tables}
-        self._tables = {name: system.quote(spelled) for name, spelled in tables.items()}
+    def __init__(self, schema: Schema) -> None:
+        self.own = _own(schema)
+        tables = _distinct({t.name: t.quoted for t in schema.tables})
+        columns = {t.name: _distinct({c.name: c.quoted for c in t.columns}) for t in schema.tables}
+        self._tables = {name: quote_sql(spelled) for name, spelled in tables.items()}
         self._columns = {
-            table: {n: system.quote(n if table in self.own else s) for n, s in spelled.items()}
+            table: {n: quote_sql(n if table in self.own else s) for n, s in spelled.items()}
             for table, spelled in columns.items()
         }
         self._spelled = {name: (spelled, *columns[name].values()) for name, spelled in tables.items()}
@@ -120,43 +98,46 @@ class DatabaseNames:
         return places
 
     def check_lengths(self) -> None:
-        """Refuse names that the system would cut off."""
-        longest = self._system.longest_name
+        """Refuse names that PostgreSQL would cut off."""
         for table, names in self._spelled.items():
             for name in names:
-                if table not in self.own and len(name.encode()) > longest:
+                if table not in self.own and len(name.encode()) > _LONGEST_NAME:
                     raise SchemaError(
-                        f"{table}: the name {name} has more than {longest} bytes: {self._system.own.value} would cut "
-                        "it off. Drop it, or write another format."
+                        f"{table}: the name {name} has more than {_LONGEST_NAME} bytes: PostgreSQL would cut it off. "
+                        "Drop it, or write another format."
                     )
 
 
-def _own(schema: Schema, system: System) -> dict[str, TableDefinition]:
-    """The tables whose own DDL the system takes."""
+def _own(schema: Schema) -> dict[str, TableDefinition]:
+    """The tables that come with PostgreSQL's own DDL."""
     original = schema.original
-    return original.tables if original is not None and original.dialect is system.own else {}
+    return original.tables if original is not None and original.dialect is SourceDialect.POSTGRES else {}
 
 
-def _distinct(system: System, names: dict[str, bool]) -> dict[str, str]:
+def _distinct(names: dict[str, bool]) -> dict[str, str]:
     """How names are spelled, given which were quoted; those that would become the same stay as they are."""
-    folded = {n: n if quoted or not _PLAIN.fullmatch(n) else system.fold(n) for n, quoted in names.items()}
+    folded = {n: n if quoted or not _PLAIN.fullmatch(n) else _fold(n) for n, quoted in names.items()}
     taken = Counter(folded.values())
     return {name: spelled if taken[spelled] == 1 else name for name, spelled in folded.items()}
 
 
-def write_script(schema: Schema, system: System) -> Script:
-    """Write the script of a database for a system."""
-    return _Writer(schema, system).script()
+def _fold(name: str) -> str:
+    """A name as it is without quotes: A to Z in lower case, in any language."""
+    return "".join(c.lower() if c.isascii() else c for c in name)
+
+
+def write_script(schema: Schema) -> Script:
+    """Write everything that makes the database of a schema."""
+    return _Writer(schema).script()
 
 
 class _Writer:
-    def __init__(self, schema: Schema, system: System) -> None:
+    def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self._system = system
-        self._names = DatabaseNames(schema, system)
-        original = schema.original or OriginalDdl(dialect=system.own)
+        self._names = DatabaseNames(schema)
+        original = schema.original or OriginalDdl(dialect=SourceDialect.POSTGRES)
         self._kept, left_out = original.kept(schema)
-        if original.dialect is not system.own:
+        if original.dialect is not SourceDialect.POSTGRES:
             missing = [s for s in self._kept if not s.key]
             self._kept = ()
             left_out = (*left_out, *(LeftOut(kind=s.kind, name=s.name, reason=ELSEWHERE) for s in missing))
@@ -185,7 +166,7 @@ class _Writer:
 
     def _column(self, table: Table, column: Column, own: TableDefinition | None) -> str:
         declared = own.columns.get(column.name) if own else None
-        text = f"{self._names.column(table.name, column.name)} {declared or self._system.type_text(column.type)}"
+        text = f"{self._names.column(table.name, column.name)} {declared or type_text(column.type, Dialect.ANSI)}"
         free = own is not None and column.name in (*own.generated, *own.nullable)
         return text if column.nullable or free else f"{text} NOT NULL"
 
@@ -204,26 +185,26 @@ class _Writer:
         spelled = {c.name: self._names.column(table.name, c.name) for c in table.columns}
         bare = {name: text[1:-1].replace(text[0] * 2, text[0]) for name, text in spelled.items()}
         for check in table.own_checks:
-            text = check_text(check, self._system.dialect, lambda name: bare.get(name.column, name.column))
+            text = check_text(check, Dialect.ANSI, lambda name: bare.get(name.column, name.column))
             if text is not None:
                 yield self._added(table.name, CHECK, f"CHECK ({text})", required=False)
 
     def _indexes(self) -> Iterator[Step]:
-        taken = {self._system.fold(t.name) for t in self._schema.tables}
-        taken |= {self._system.fold(s.name.rpartition(".")[2]) for s in self._kept}
+        taken = {_fold(t.name) for t in self._schema.tables}
+        taken |= {_fold(s.name.rpartition(".")[2]) for s in self._kept}
         for table in self._schema.tables:
             for index in table.indexes:
                 if not self._declared(table.name, index.columns, INDEX, UNIQUE_INDEX):
                     yield self._index(table, index, taken)
 
     def _index(self, table: Table, index: Index, taken: set[str]) -> Step:
-        name = self._system.fold(index.name) if _PLAIN.fullmatch(index.name) else index.name
-        while name in taken or len(name.encode()) > self._system.longest_name:
-            name = f"{name.encode()[: self._system.longest_name - 8].decode(errors='ignore')}_{len(taken)}"
+        name = _fold(index.name) if _PLAIN.fullmatch(index.name) else index.name
+        while name in taken or len(name.encode()) > _LONGEST_NAME:
+            name = f"{name.encode()[: _LONGEST_NAME - 8].decode(errors='ignore')}_{len(taken)}"
         taken.add(name)
         unique = "UNIQUE " if index.unique else ""
         columns = self._list(table, index.columns)
-        sql = f"CREATE {unique}INDEX {self._system.quote(name)} ON {self._names.table(table.name)} ({columns})"
+        sql = f"CREATE {unique}INDEX {quote_sql(name)} ON {self._names.table(table.name)} ({columns})"
         kind = UNIQUE_INDEX if index.unique else INDEX
         return Step(kind=kind, name=f"{table.name}.{index.name}", sql=sql, required=index.unique)
 
@@ -264,6 +245,17 @@ def _step(statement: Statement) -> Step:
     """The step of a statement of the source. Keys hold for the rows that were made; whether others do, they show."""
     required = bool(statement.key) and statement.kind != INDEX
     return Step(kind=statement.kind, name=statement.name, sql=statement.sql, required=required)
+
+
+def past_largest(places: list[tuple[str, str]], sequence: str) -> str:
+    """Set a sequence to the largest number in the columns, each with its table, so that the next one is free."""
+    numbers = " UNION ALL ".join(f"SELECT max({column}) AS n FROM {table}" for table, column in places)
+    [(table, column), *_] = places
+    bare = quote_text(column[1:-1].replace('""', '"'))
+    of_column = f"pg_get_serial_sequence({quote_text(table)}, {bare})::regclass"
+    found = f"COALESCE(to_regclass({quote_text(sequence)}), {of_column})"
+    largest = f"SELECT max(n) AS largest FROM ({numbers}) AS numbers"
+    return f"SELECT setval({found}, largest)::text FROM ({largest}) AS past WHERE largest > 0"
 
 
 def script_text(steps: tuple[Step, ...]) -> str:

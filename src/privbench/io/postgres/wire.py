@@ -2,7 +2,7 @@
 
 Each type of PostgreSQL has its own bytes: a number of the right width, a version before the text of a JSONB, 16 bytes
 for a UUID. A type that is not here (arrays, ranges, INET, BIT ..) is loaded as text and cast by the server, which takes
-an extra step; see `postgres_sink`.
+an extra step; see `postgres.sink`.
 """
 
 from collections.abc import Callable

@@ -14,6 +14,8 @@ from privbench.io.urls import hide_secrets
 if TYPE_CHECKING:
     from adbc_driver_manager import dbapi
 
+SCHEMES = ("postgresql", "postgres")
+"""What a URL of PostgreSQL begins with."""
 _MESSAGE = re.compile(r"(?:ERROR|FATAL|PANIC|Failed to connect): +(.*)")
 _DETAIL = re.compile(r"^DETAIL: +(.*)", re.MULTILINE)
 _FATAL = ("08", "25", "40", "53", "54", "57", "58", "XX")
@@ -32,7 +34,7 @@ class RefusedError(TargetError):
         return not self.state or self.state.startswith(_FATAL)
 
 
-class PostgresSession:
+class TargetConnection:
     """A connection in which transactions are begun and ended by statements, since ADBC's own know no savepoints."""
 
     def __init__(self, url: str, location: str) -> None:
