@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import shutil
+import subprocess
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -155,3 +156,18 @@ def test_what_an_own_method_says_is_raised(real: Path, tmp_path: Path) -> None:
     spec = draft(real, **CHOICES)
     with pytest.raises(PrivBenchError, match="gone"):
         OwnMethod(name="paper")(spec, source=str(tmp_path / "gone"), epsilon=Fraction(1), out=tmp_path / "o", seed=1)
+
+
+def test_an_address_is_no_argument_of_a_process(real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everybody can read the arguments of a process, and an address may hold a password."""
+    seen: list[list[str]] = []
+
+    def run(arguments: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        seen.append(arguments)
+        return subprocess.CompletedProcess(arguments, 1, "", "no server")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    url = "postgresql://ann:hush@host/shop"
+    with pytest.raises(PrivBenchError, match="no server"):
+        OwnMethod(name="tree")(draft(real, **CHOICES), source=url, epsilon=Fraction(1), out=tmp_path / "o", seed=1)
+    assert "hush" not in " ".join(seen[0])

@@ -1,6 +1,7 @@
 """DuckDB and SQLite files made by others: their catalogues, their types, and what can be wrong with them."""
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -221,3 +222,23 @@ def test_a_location_that_is_no_source(name: str, content: bytes | None, words: s
 def test_an_empty_folder(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"has no \.parquet or \.csv file"):
         open_source(tmp_path)
+
+
+def test_columns_of_sqlite_that_are_read_apart_have_their_rows_in_one_order(tmp_path: Path) -> None:
+    """An index that holds all columns that are asked for would give them in its own order."""
+    path = _sqlite(
+        tmp_path / "t.db",
+        "CREATE TABLE t (a INTEGER, wide TEXT, b INTEGER); CREATE INDEX by_a ON t (a);"
+        "INSERT INTO t VALUES (3, 'xxxxxxxxxxxxxxxxxxxx', 3), (1, 'yyyyyyyyyyyyyyyyyyy', 1), (2, 'z', 2)",
+    )
+    with open_source(path) as source:
+        table = source.schema().table("t")
+        read = [
+            [
+                row[name]
+                for batch in source.read(replace(table, columns=(table.column(name),), indexes=()))
+                for row in batch.to_pylist()
+            ]
+            for name in ("a", "b")
+        ]
+    assert read == [[3, 1, 2], [3, 1, 2]]

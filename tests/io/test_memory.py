@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from privbench.errors import DataError, PrivBenchError, SourceError, SpecError
+from privbench.fitting.draft import draft
 from privbench.io.memory import MemorySource, Tables
 from privbench.io.open import open_source
 from privbench.schema.tables import Column
@@ -232,3 +233,20 @@ def test_other_libraries_that_give_a_stream() -> None:
 
     with duckdb.connect() as connection:
         assert _values(connection.sql("SELECT 1 AS a UNION ALL SELECT 2")) == {"a": [1, 2]}
+
+
+@pytest.mark.parametrize("some", [["a"], ["b", None]])
+def test_that_all_values_are_null_is_not_a_type(some: list[object]) -> None:
+    """The draft of a table in which nobody has a value is that of a table in which somebody has one."""
+    none = pd.DataFrame({"id": range(9), "text": pd.Series([None] * 9, dtype=object)})
+    one = pd.DataFrame({"id": range(9), "text": pd.Series([*some, *[None] * (9 - len(some))], dtype=object)})
+    assert _columns(none) == _columns(one)
+    assert draft({"t": none}) == draft({"t": one})
+    assert _values(none)["text"] == [None] * 9
+
+
+@pytest.mark.parametrize("table", [pl.DataFrame({"n": [None] * 9}), pa.table({"n": pa.nulls(9)})])
+def test_a_type_of_nulls_alone_is_guessed(table: object) -> None:
+    assert _columns(table)["n"].guessed
+    with pytest.raises(SpecError, match="NULLs alone"):
+        draft({"t": table})

@@ -174,3 +174,15 @@ def test_a_schema_of_another_system_is_written_in_words_of_mysql() -> None:
     assert [str(each) for each in script.left_out] == [
         "foreign key c (p) -> p(id): it joins two types, which MySQL does not"
     ]
+
+
+def test_comments_of_engines_whose_rows_are_elsewhere_are_left_out() -> None:
+    """Spider has the address and the password of the other server in the comment of a table or of its partitions."""
+    comment = 'COMMENT=\'wrapper "mysql", user "u", password "hush"\''
+    table = read_table(
+        f"CREATE TABLE `t` (`a` int) ENGINE=SPIDER {comment} PARTITION BY LIST (`a`) (PARTITION p {comment})"
+    )
+    assert "hush" not in table.options + table.partition
+    assert read_table("CREATE TABLE `t` (`a` int) ENGINE=MEMORY COMMENT='x'").options == "ENGINE=InnoDB COMMENT='x'"
+    linked = read_table("CREATE TABLE `t` (`a` int) ENGINE=FEDERATED CONNECTION='mysql://u@h/ COMMENT=hush'")
+    assert linked.options == "ENGINE=InnoDB"

@@ -153,3 +153,69 @@ def test_text_with_nul_is_refused() -> None:
 def test_any_text_comes_back_from_an_item(text: str) -> None:
     lines = ["top:", *item({"a": text, "b": [text]}, indent=2)]
     assert parse_yaml("\n".join(lines)).plain() == {"top": [{"a": text, "b": [text]}]}
+
+
+def _serving(kind: str, name: str, sql: str) -> Statement:
+    return Statement(kind=kind, name=name, sql=sql, phase=Phase.BEFORE)
+
+
+SERVING = (
+    _serving("schema", "vault", "CREATE SCHEMA vault"),
+    _serving("type", "illness", "CREATE TYPE illness AS ENUM ('plague')"),
+    _serving("type", "mood", "CREATE TYPE mood AS ENUM ('a')"),
+    _serving("sequence", "vault.b_id_seq", "CREATE SEQUENCE vault.b_id_seq"),
+    _serving("sequence", "a_id_seq", "CREATE SEQUENCE a_id_seq"),
+    _serving("function", "peek(integer)", "CREATE FUNCTION peek(integer) AS $$ SELECT secret FROM a $$"),
+    _serving("function", "plain(integer)", "CREATE FUNCTION plain(integer) AS $$ SELECT 1 $$"),
+)
+
+
+def test_what_served_only_what_was_dropped_is_not_published() -> None:
+    """Names of sequences and schemas, labels of types and bodies of functions tell of dropped tables and columns."""
+    tables = {
+        "a": TableDefinition(
+            name="a",
+            columns={"id": "int DEFAULT nextval('a_id_seq')", "word": "mood DEFAULT peek(3)", "secret": "illness"},
+        ),
+        "vault.b": TableDefinition(name='"vault"."b"', columns={"id": "int DEFAULT nextval('vault.b_id_seq')"}),
+    }
+    about = _after("comment", "type illness", needs=("type illness",))
+    on_schema = _after("comment", "schema vault")
+    index = _after("index", "a.by_peek", tables=("a",), columns=(("a", "word"),), needs=("function peek(integer)",))
+    left_out = (
+        LeftOut(kind="trigger", name="vault.b.audit", reason="is not made"),
+        LeftOut(kind="trigger", name="a.stamp", reason="is not made"),
+    )
+    original = OriginalDdl(
+        dialect=SourceDialect.POSTGRES, tables=tables, statements=(*SERVING, about, on_schema, index), left_out=left_out
+    )
+    cut = replace(SCHEMA.table("a"), columns=SCHEMA.table("a").columns[:2], uniques=())
+    published = original.published(replace(SCHEMA, tables=(cut,)))
+    text = published.model_dump_json()
+    for name in ("vault", "illness", "plague", "b_id_seq", "peek", "secret", "audit"):
+        assert name not in text
+    assert [s.name for s in published.statements] == ["mood", "a_id_seq", "plain(integer)"]
+    assert published.tables["a"].columns == {"id": "int DEFAULT nextval('a_id_seq')"}
+    assert LeftOut(kind="trigger", name="a.stamp", reason="is not made") in published.left_out
+    assert published.left_out.count(LeftOut(kind="trigger", reason=DROPPED)) == 1
+
+
+def test_what_is_used_or_not_used_at_all_is_published_while_nothing_is_dropped() -> None:
+    published = _original(*SERVING).published(SCHEMA)
+    assert [s.title for s in published.statements] == [s.title for s in SERVING]
+
+
+def test_a_table_is_not_partitioned_by_a_dropped_column() -> None:
+    table = TableDefinition(name="a", columns={"id": "int", "secret": "int"}, after="PARTITION BY RANGE (secret)")
+    part = Statement(
+        kind="partition",
+        name="a_1",
+        sql="CREATE TABLE a_1 PARTITION OF a FOR VALUES FROM (1) TO (2)",
+        phase=Phase.BEFORE,
+        tables=("a",),
+        columns=(("a", "secret"),),
+    )
+    original = OriginalDdl(dialect=SourceDialect.POSTGRES, tables={"a": table}, statements=(part,))
+    cut = replace(SCHEMA.table("a"), columns=SCHEMA.table("a").columns[:2], uniques=())
+    published = original.published(replace(SCHEMA, tables=(cut,)))
+    assert (published.tables["a"].after, published.statements) == ("", ())

@@ -5,7 +5,7 @@ is this module, which prints its cost as JSON; loading the package is not part o
 
     python -m privbench.evaluation.measured_run SPEC SOURCE METHOD EPSILON DELTA OUT SEED
 
-Tables in memory are handed over in a private folder, SOURCE is then `memory:FOLDER`.
+A source is handed over in a private folder: SOURCE is `at:FOLDER`, or `memory:FOLDER` for tables in memory.
 """
 
 import json
@@ -32,6 +32,7 @@ from privbench.schema.spec import Spec, write_spec
 PURE = Fraction(0)
 """The delta of pure epsilon."""
 MEMORY, _SUFFIX = "memory:", ".arrows"
+AT, _PLACE = "at:", "source"
 RUN = "privbench.evaluation.measured_run"
 
 
@@ -94,9 +95,13 @@ class OwnMethod:
 
 
 def _handed_over(source: Located, folder: Path) -> str:
-    """A source as another process finds it; tables in memory as files in a folder, by their number."""
+    """A source as another process finds it; tables in memory as files in a folder, by their number.
+
+    An address is written down there: everybody can read the arguments of a process, and it may hold a password.
+    """
     if not isinstance(source, Tables):
-        return path_of(source) or ""
+        (folder / _PLACE).write_text(path_of(source) or "", encoding="utf-8")
+        return f"{AT}{folder}"
     for number, name in enumerate(source.names):
         table = source.arrow(name).replace_schema_metadata({"table": name})
         with (
@@ -109,8 +114,8 @@ def _handed_over(source: Located, folder: Path) -> str:
 
 def _taken_over(source: str) -> Located:
     """What `_handed_over` wrote: so that the budget record knows the tables as the ones in memory."""
-    if not source.startswith(MEMORY):
-        return source
+    if source.startswith(AT):
+        return Path(source.removeprefix(AT), _PLACE).read_text(encoding="utf-8")
     paths = Path(source.removeprefix(MEMORY)).glob(f"*{_SUFFIX}")
     tables = [pa.ipc.open_stream(pa.memory_map(str(path))).read_all() for path in paths]
     return Tables({table.schema.metadata[b"table"].decode(): table for table in tables})

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic import Field, StrictBool, ValidationError
 
@@ -334,12 +334,22 @@ def _normalised(location: Path | str) -> str:
     parts = urlsplit(text)
     scheme = _SCHEMES.get(parts.scheme.lower(), parts.scheme.lower())
     options = dict(parse_qsl(parts.query))
-    host, _, port = parts.netloc.rpartition("@")[2].lower().partition(":")
+    host, port = _host_and_port(parts.netloc.rpartition("@")[2].lower())
     host = options.get("host", options.get("unix_socket", host))
     port = options.get("port", port) or _PORTS.get(scheme, "")
-    database = f"/{options['dbname']}" if "dbname" in options else parts.path
+    database = f"/{options['dbname']}" if "dbname" in options else unquote(parts.path)
     service = f"?service={options['service']}" if "service" in options else ""
     return f"{scheme}://{host}{':' if port else ''}{port}{database}{service}"
+
+
+def _host_and_port(place: str) -> tuple[str, str]:
+    """The two parts of a place; an address of IPv6 has colons of its own, in brackets.
+
+    >>> _host_and_port("[::1]:5432"), _host_and_port("[::1]"), _host_and_port("host")
+    (('[::1]', '5432'), ('[::1]', ''), ('host', ''))
+    """
+    host, colon, port = place.rpartition(":")
+    return (host, port) if colon and not port.endswith("]") else (place, "")
 
 
 def _schema_hash(salt: bytes, schema: Schema) -> str:

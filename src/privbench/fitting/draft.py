@@ -175,9 +175,9 @@ def _refuse_guesses(protection: Protection) -> None:
     private = [protection.schema.table(name) for name in protection.order]
     if guessed := [table.name for table in private if any(column.guessed for column in table.columns)]:
         raise SpecError(
-            f"{', '.join(guessed)}: the types of a CSV file, and of columns of Python objects, are guessed from their "
-            "values, which are private. Put a schema.sql with CREATE TABLE statements beside the file (in Python, give "
-            "`schema`), or say `--domains data` and review the types, too."
+            f"{', '.join(guessed)}: the types of a CSV file, of columns of NULLs alone, and of columns of Python "
+            "objects, are guessed from their values, which are private. Put a schema.sql with CREATE TABLE statements "
+            "beside the file (in Python, give `schema`), or say `--domains data` and review the types, too."
         )
 
 

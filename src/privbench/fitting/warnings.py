@@ -25,6 +25,8 @@ NOISY = 0.5
 MOST_EPSILON = 20
 MEAN_NOISE = {"discrete-laplace": 1.0, "discrete-gaussian": 0.8}
 """The size of the noise on a count, without its sign, in scales of its law."""
+_WORDS = ("comment", "check", "function", "materialized view", "view")
+"""Kinds of objects of the source that hold what people wrote."""
 SMALL_SHARE = 0.01
 """An uncertainty of the share of NULL keys that is not worth a warning."""
 
@@ -40,6 +42,7 @@ def fit_warnings(model: Model) -> list[str]:
     lines += size_warnings(model)
     lines += _of_domains(model)
     lines += list_warnings(model)
+    lines += _of_words(model)
     epsilon = Fraction(model.receipt["epsilon"])
     if epsilon > MOST_EPSILON:
         lines.append(
@@ -53,6 +56,19 @@ def fit_warnings(model: Model) -> list[str]:
             "would allow publishing one entity unprotected. Choose one far below, such as 1e-9."
         )
     return lines
+
+
+def _of_words(model: Model) -> list[str]:
+    """Say that what people wrote in the source's schema is published: `synth` shows no spec to review."""
+    original = model.spec.original
+    kinds = {s.kind for s in original.statements if s.kind in _WORDS} if original is not None else set()
+    if not kinds:
+        return []
+    listed = ", ".join(f"{kind}s" for kind in sorted(kinds))
+    return [
+        f"these objects of the source are published word by word: {listed}. Read them (`original` in the spec; "
+        "pre-data.sql and post-data.sql of a bundle) and take out of the spec what says more than it should."
+    ]
 
 
 def _of_domains(model: Model) -> list[str]:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from sqlglot.tokenizer_core import Token, TokenType
 
 from privbench.io.script import NAME, cut, last_part
-from privbench.schema.original import LeftOut, OriginalDdl, Phase, SourceDialect, Statement, TableDefinition
+from privbench.schema.original import LeftOut, OriginalDdl, Phase, SourceDialect, Statement, TableDefinition, names_word
 from privbench.schema.tables import Schema, Table
 
 _HEADER = "PostgreSQL database dump"
@@ -37,7 +37,9 @@ _INDEX = re.compile(rf"CREATE (UNIQUE )?INDEX {NAME} ON (?:ONLY )?{NAME} ", _FLA
 _AFTER = re.compile(rf"CREATE (?:OR REPLACE )?(VIEW|MATERIALIZED VIEW|STATISTICS) {NAME}", _FLAGS)
 _OWNED = re.compile(rf"ALTER SEQUENCE {NAME} OWNED BY {NAME}", _FLAGS)
 _COMMENT = re.compile(r"COMMENT ON (?!EXTENSION|SCHEMA public\b)(.+?) IS ", _FLAGS)
-_LEFT_OUT = re.compile(rf"CREATE (?:OR REPLACE )?(?:CONSTRAINT )?(TRIGGER|POLICY|RULE) {NAME}", _FLAGS)
+_LEFT_OUT = re.compile(
+    rf"CREATE (?:OR REPLACE )?(?:CONSTRAINT )?(TRIGGER|POLICY|RULE) {NAME}.*? (?:ON|TO) {NAME}", _FLAGS
+)
 _PARTS = ("CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CHECK", "EXCLUDE", "LIKE")
 _NOT_UNIQUE = "made as an index that is not unique: rows are not made with it in mind"
 _NOT_MADE = "is not made in a synthetic database"
@@ -136,7 +138,9 @@ class _Dump:
             word, _, on = " ".join(match[1].split()).replace('"', "").partition(" ")
             self._after("comment", f"{word.lower()} {on.removeprefix('public.')}", statement, tokens)
         elif match := _LEFT_OUT.match(statement):
-            self.left_out.append(LeftOut(kind=match[1].lower(), name=last_part(match[2]), reason=_NOT_MADE))
+            self.left_out.append(
+                LeftOut(kind=match[1].lower(), name=f"{_called(match[3])}.{last_part(match[2])}", reason=_NOT_MADE)
+            )
 
     def _create(self, match: re.Match[str], tokens: list[Token], text: str) -> None:
         table = self._table(match[2])
@@ -176,9 +180,16 @@ class _Dump:
         while ready := [one for one in waiting if one[0] in roots]:
             for parent, child, bound in ready:
                 root, needs = roots[parent]
-                sql = f"CREATE TABLE {child} PARTITION OF {parent} {bound} {self._cut_again.get(child, '')}".rstrip()
+                cut = self._cut_again.get(child, "")
+                keys = f"{cut} {self._cut_again.get(parent) or self.found[root].after}"
                 made = Statement(
-                    kind="partition", name=_called(child), sql=sql, phase=Phase.BEFORE, tables=(root,), needs=needs
+                    kind="partition",
+                    name=_called(child),
+                    sql=f"CREATE TABLE {child} PARTITION OF {parent} {bound} {cut}".rstrip(),
+                    phase=Phase.BEFORE,
+                    tables=(root,),
+                    columns=tuple((root, c) for c in self.found[root].columns if names_word(keys, c)),
+                    needs=needs,
                 )
                 roots[child] = (root, (made.title,))
                 yield made

@@ -193,10 +193,20 @@ def _parquet_columns(file: _File) -> tuple[Column, ...]:
 
 
 def arrow_column(name: str, arrow: pa.DataType) -> Column:
-    """The column that an Arrow type stands for, where no schema declares it."""
+    """The column that an Arrow type stands for, where no schema declares it.
+
+    That all values are NULL is no type: it was read off them.
+    """
     ours = type_of_arrow(arrow)
+    if is_all_null(arrow):
+        return Column(name=name, type=ours, guessed=True, source_type="null")
     changed = any(test(arrow) for test in _CHANGED) or (pa.types.is_timestamp(arrow) and arrow.unit != "us")
     return Column(name=name, type=ours, implied=implied_by_type(ours), source_type=str(arrow) if changed else None)
+
+
+def is_all_null(arrow: pa.DataType) -> bool:
+    """Tell whether a type says that there is no value, also of categories."""
+    return bool(pa.types.is_null(arrow.value_type if pa.types.is_dictionary(arrow) else arrow))
 
 
 class _Writer(Protocol):

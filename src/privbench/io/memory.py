@@ -17,14 +17,14 @@ from privbench.io.base import BATCH_ROWS, Source
 from privbench.io.cast import cast_batch
 from privbench.io.ddl import parse_ddl
 from privbench.io.declared import check_columns
-from privbench.io.files import arrow_column
+from privbench.io.files import arrow_column, is_all_null
 from privbench.io.names import Names
 from privbench.io.text import text_of
 from privbench.schema.tables import Column, Schema, Table, named_twice
 
 IN_MEMORY = "tables in memory"
 """What messages call such a source."""
-_CERTAIN = (pa.types.is_string, pa.types.is_large_string, pa.types.is_null)
+_CERTAIN = (pa.types.is_string, pa.types.is_large_string)
 """What Python objects become in Arrow that says nothing of single values."""
 _OBJECTS = (pa.types.is_decimal, pa.types.is_date, pa.types.is_time)
 """What categories are of that are Python objects."""
@@ -124,6 +124,9 @@ def _columns(table: pa.Table) -> Iterator[Column]:
     objects = {c["field_name"] for c in told if c.get("numpy_type") == "object"}
     categories = {c["field_name"] for c in told if c.get("pandas_type") == "categorical"}
     for field in table.schema:
+        if field.name in objects | categories and is_all_null(field.type):  # as text is: that all are NULL is private
+            yield arrow_column(field.name, pa.string())
+            continue
         guessed = field.name in objects and not any(test(field.type) for test in _CERTAIN)
         guessed |= field.name in categories and any(test(field.type.value_type) for test in _OBJECTS)
         column = arrow_column(field.name, field.type)

@@ -77,8 +77,9 @@ class SQLiteSource(Source):
     def read(self, table: Table) -> Iterator[pa.RecordBatch]:
         names = [c.name for c in table.columns]
         columns = ", ".join(f"t.{quote_sql(n)}" for n in names)  # without `t.` a missing column is read as text
+        # No index: one that holds all columns which are asked for would give the rows in its own order.
         try:
-            cursor = self._connection.execute(f"SELECT {columns} FROM main.{quote_sql(table.name)} AS t")
+            cursor = self._connection.execute(f"SELECT {columns} FROM main.{quote_sql(table.name)} AS t NOT INDEXED")
             while rows := cursor.fetchmany(BATCH_ROWS):
                 values = zip(table.columns, zip(*rows, strict=True), strict=True)
                 arrays = [to_arrow(column, c.type, f"{table.name}.{c.name}") for c, column in values]

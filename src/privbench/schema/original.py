@@ -8,7 +8,7 @@ stands in the spec for review. What names a column or a table that is dropped is
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +22,9 @@ LONGEST_SQL = 1_000_000
 MOST_STATEMENTS = 100_000
 DROPPED = "it names a table or a column that is dropped"
 FOREIGN_KEY = "foreign key"
+COMMENT, FUNCTION = "comment", "function"
+_SERVING = ("schema", "type", "domain", "sequence", FUNCTION)
+"""Kinds of statements that name no table of ours, but that tables, columns and other statements use."""
 NO_KEY = "the spec has no such key or index"
 
 _NO_NUL = r"^[^\x00]*$"
@@ -153,12 +156,19 @@ class OriginalDdl(_Words):
 
     def kept(self, schema: "Schema") -> tuple[tuple[Statement, ...], tuple[LeftOut, ...]]:
         """The statements whose tables, columns, keys and needs are all there; and the others, with a reason each."""
+        return self._kept(schema, ())
+
+    def _kept(
+        self, schema: "Schema", unused: Collection[Statement]
+    ) -> tuple[tuple[Statement, ...], tuple[LeftOut, ...]]:
+        """The same, without statements that serve nothing that is there."""
         kept: list[Statement] = []
         left_out = list(self.left_out)
         titles: set[str] = set()
         known = _Known(schema)
         for statement in self.statements:
-            reason = known.reason(statement) or next((_needs(t) for t in statement.needs if t not in titles), None)
+            reason = DROPPED if statement in unused else known.reason(statement)
+            reason = reason or next((_needs(t) for t in statement.needs if t not in titles), None)
             if reason is None:
                 kept.append(statement)
                 titles.add(statement.title)
@@ -177,23 +187,96 @@ class OriginalDdl(_Words):
 
         Columns `named` are dropped, but not secret: what needs one of them is listed by its name.
         """
-        kept, left_out = self.kept(schema)
         known = _Known(schema)
         places = {*known.places, *named}
         secret = [s for s in self.statements if not (set(s.tables) <= known.tables and s.places <= places)]
-        names = {(s.kind, s.name) for s in secret}
-        needs = {_needs(s.title) for s in secret}
+        dropped = _Dropped(self, schema, secret, named)
+        kept, left_out = self._kept(schema, dropped.unused)
+        names = {(s.kind, s.name) for s in (*secret, *dropped.unused)}
+        needs = {_needs(s.title) for s in (*secret, *dropped.unused)}
         return OriginalDdl(
             dialect=self.dialect,
-            tables={t.name: _cut(self.tables[t.name], t) for t in schema.tables if t.name in self.tables},
+            tables=dropped.tables,
             statements=kept,
             left_out=tuple(
                 LeftOut(kind=each.kind, reason=DROPPED)
-                if (each.kind, each.name) in names or each.reason in needs
+                if (each.kind, each.name) in names or each.reason in needs or _mentions(each.name, dropped.names)
                 else each
                 for each in left_out
             ),
         )
+
+
+class _Dropped:
+    """What was dropped, and what served nothing else: its name, its labels or its body would tell of it.
+
+    Of a type, a sequence, a function or a schema nothing says which columns it is for. So it goes if its name stands in
+    what is dropped and nowhere in what is kept; and a function goes if it names what is dropped.
+    """
+
+    def __init__(
+        self, original: OriginalDdl, schema: "Schema", secret: Collection[Statement], named: Collection[Place]
+    ) -> None:
+        places = {(name, column) for name, table in original.tables.items() for column in table.columns}
+        places -= {*_Known(schema).places, *named}
+        kept = {t.name: t for t in schema.tables}
+        absent = [name for name in original.tables if name not in kept]
+        self.names = {*absent, *(_last(name) for name in absent), *(c for t, c in places if t in kept)}
+        self.unused: list[Statement] = [
+            s for s in original.statements if s.kind == FUNCTION and _mentions(s.sql, self.names)
+        ]
+        gone = [_text(original.tables[name]) for name in absent]
+        gone += [original.tables[t].columns[c] for t, c in places if t in kept]
+        gone += [s.sql for s in secret]
+        while True:
+            left = [s for s in original.statements if s not in secret and s not in self.unused]
+            words = [_last(s.name) for s in self.unused]
+            self.tables = {n: _cut(original.tables[n], t, words) for n, t in kept.items() if n in original.tables}
+            more = list(self._more(left, [*gone, *(s.sql for s in self.unused)], words))
+            if not more:
+                return
+            self.unused += more
+
+    def _more(self, left: list[Statement], gone: list[str], words: list[str]) -> Iterator[Statement]:
+        """What goes next: what needs something that goes, or serves only that."""
+        there = [_text(table) for table in self.tables.values()]
+        for statement in left:
+            if statement.kind == COMMENT and not (statement.tables or statement.columns):
+                if _mentions(statement.name, words):
+                    yield statement
+            elif statement.kind in _SERVING:
+                others = (s.sql for s in left if s is not statement and s.kind != COMMENT)
+                name = [_last(statement.name)]
+                was_used = any(_mentions(text, name) for text in gone)
+                only_there = was_used and not any(_mentions(text, name) for text in (*there, *others))
+                if only_there or _mentions(statement.sql, words):
+                    yield statement
+
+
+def _text(definition: TableDefinition) -> str:
+    return " ".join((definition.name, *definition.columns.values(), definition.after, *definition.sequences.values()))
+
+
+def _last(name: str) -> str:
+    """What an object is called inside its schema, without the arguments of a function.
+
+    >>> _last("app.grade(score integer, of app.mood)")
+    'grade'
+    """
+    return name.partition("(")[0].rpartition(".")[2]
+
+
+def _mentions(text: str, names: Iterable[str]) -> bool:
+    return any(names_word(text, name) for name in names)
+
+
+def names_word(text: str, name: str) -> bool:
+    """Whether a name stands in a text as a word of its own.
+
+    >>> names_word("RANGE (paid_on)", "paid_on"), names_word("RANGE (paid_on)", "paid")
+    (True, False)
+    """
+    return name in text and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 class _Known:
@@ -225,20 +308,17 @@ def _needs(title: str) -> str:
     return f"it needs {title}, which is not there"
 
 
-def _cut(definition: TableDefinition, table: "Table") -> TableDefinition:
-    """A definition without what the table has not: such columns, and what is worked out from them."""
+def _cut(definition: TableDefinition, table: "Table", gone: Collection[str] = ()) -> TableDefinition:
+    """A definition without what the table has not: such columns, what is worked out from them or names `gone`."""
     names = {c.name for c in table.columns}
-    dropped = [name for name in definition.columns if name not in names]
-    kept = {
-        name: sql
-        for name, sql in definition.columns.items()
-        if name in names and not any(re.search(rf"(?<!\w){re.escape(gone)}(?!\w)", sql) for gone in dropped)
-    }
+    dropped = [*(name for name in definition.columns if name not in names), *gone]
+    kept = {n: sql for n, sql in definition.columns.items() if n in names and not _mentions(sql, dropped)}
     return definition.model_copy(
         update={
             "columns": kept,
             "nullable": tuple(name for name in definition.nullable if name in names),
+            "after": "" if _mentions(definition.after, dropped) else definition.after,
             "generated": tuple(name for name in definition.generated if name in kept),
-            "sequences": {name: sequence for name, sequence in definition.sequences.items() if name in names},
+            "sequences": {n: s for n, s in definition.sequences.items() if n in names and not _mentions(s, gone)},
         }
     )

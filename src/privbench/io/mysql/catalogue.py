@@ -16,7 +16,7 @@ from sqlglot.errors import SqlglotError
 from privbench.errors import SchemaError, SourceError
 from privbench.io.catalogue import RawTable, build_schema
 from privbench.io.ddl import parse_checks, parse_generated
-from privbench.io.mysql.connection import explain, fetch, quote_name
+from privbench.io.mysql.connection import fetch, quote_name
 from privbench.io.mysql.show_create import (
     CreateTable,
     Part,
@@ -41,7 +41,8 @@ _COLUMNS = (
     "FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() ORDER BY TABLE_NAME, ORDINAL_POSITION"
 )
 _OTHERS = (
-    "SELECT 'trigger', TRIGGER_NAME FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() "
+    "SELECT 'trigger', CONCAT(EVENT_OBJECT_TABLE, '.', TRIGGER_NAME) FROM information_schema.TRIGGERS "
+    "WHERE TRIGGER_SCHEMA = DATABASE() "
     "UNION ALL SELECT LOWER(ROUTINE_TYPE), ROUTINE_NAME FROM information_schema.ROUTINES "
     "WHERE ROUTINE_SCHEMA = DATABASE() "
     "UNION ALL SELECT 'event', EVENT_NAME FROM information_schema.EVENTS WHERE EVENT_SCHEMA = DATABASE()"
@@ -283,8 +284,8 @@ def _view(connection: Any, name: str, tables: Mapping[str, StoredTable]) -> Stat
     try:
         [row] = fetch(connection, f"SHOW CREATE VIEW {quote_name(name)}")
     except pymysql.MySQLError as error:
-        reason = _NO_TEXT if error.args[0] == 1142 else explain(error)[:200]
-        return LeftOut(kind="view", name=name, reason=reason)
+        # The server's own words name who made the view and on which host.
+        return LeftOut(kind="view", name=name, reason=_NO_TEXT if error.args[0] == 1142 else _UNREADABLE)
     query = view_query(row[1])
     try:
         tree = sqlglot.parse_one(query, dialect="mysql")

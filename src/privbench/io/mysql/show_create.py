@@ -18,6 +18,7 @@ _OPTIONS = re.compile(
 )
 """The options of a table that are made again. Others tell of rows (AUTO_INCREMENT), paths or other servers."""
 _KEPT_ENGINES = ("innodb", "myisam", "aria")
+_LOCAL_ENGINES = (*_KEPT_ENGINES, "memory", "csv", "archive", "blackhole", "rocksdb", "ndbcluster", "columnstore")
 
 
 class PartKind(Enum):
@@ -91,7 +92,7 @@ def read_table(text: str) -> CreateTable:
     return CreateTable(
         parts=tuple(map(_part, parts)),
         options=_kept_options(text[end + 1 : tail]),
-        partition=text[tail:].strip() if "DIRECTORY" not in masked[tail:] else "",
+        partition=text[tail:].strip() if "DIRECTORY" not in masked[tail:] and _is_local(masked[end:]) else "",
     )
 
 
@@ -205,9 +206,21 @@ def _indexed(text: str) -> tuple[tuple[str, ...], bool]:
     return tuple(_unquoted(m[1]) for m in matches if m), _PLAIN_LIST.fullmatch(text[start + 1 : end]) is not None
 
 
+def _is_local(masked: str) -> bool:
+    """Whether rows are the server's own. Of others (Spider, FEDERATED ..) comments may hold servers and passwords."""
+    return all(name.lower() in _LOCAL_ENGINES for name in re.findall(r"\bENGINE ?= ?(\w+)", masked))
+
+
 def _kept_options(text: str) -> str:
-    """The options of a table that are made again."""
-    return " ".join(f"{name}={_engine(value) if name == 'ENGINE' else value}" for name, value in _OPTIONS.findall(text))
+    """The options of a table that are made again.
+
+    >>> _kept_options(" ENGINE=SPIDER DEFAULT CHARSET=latin1 COMMENT='password b'")
+    'ENGINE=InnoDB DEFAULT CHARSET=latin1'
+    """
+    masked = _masked(text)
+    found = [match for match in _OPTIONS.finditer(text) if masked[match.start()] == text[match.start()]]
+    kept = [(match[1], match[2]) for match in found if match[1] != "COMMENT" or _is_local(masked)]
+    return " ".join(f"{name}={_engine(value) if name == 'ENGINE' else value}" for name, value in kept)
 
 
 def _engine(name: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from privbench.io.names import quote_sql
 from privbench.io.postgres.catalogue import Catalogue, Row, Stored, StoredColumn, quoted
 from privbench.io.postgres.schema import is_foreign_key, is_key, lets_one_null, plain_indexes
-from privbench.schema.original import LeftOut, OriginalDdl, Phase, SourceDialect, Statement, TableDefinition
+from privbench.schema.original import LeftOut, OriginalDdl, Phase, SourceDialect, Statement, TableDefinition, names_word
 from privbench.schema.tables import Place, Schema
 
 _KEYS = {"p": "primary key", "u": "unique", "f": "foreign key", "c": "check", "x": "exclusion"}
@@ -166,10 +166,20 @@ class _Ddl:
             f"PARTITION BY {row['partition_key']}" if row["partition_key"] else "",
             f"WITH ({row['options']})" if row["options"] else "",
         ]
-        sql = " ".join(word for word in words if word)
         return Statement(
-            kind="partition", name=self._relation(row), sql=sql, phase=Phase.BEFORE, tables=(root,), needs=needs
+            kind="partition",
+            name=self._relation(row),
+            sql=" ".join(word for word in words if word),
+            phase=Phase.BEFORE,
+            tables=(root,),
+            columns=self._partitioned_by(root, parent, row),
+            needs=needs,
         )
+
+    def _partitioned_by(self, root: str, *rows: Row) -> tuple[Place, ...]:
+        """The columns of a table that a partition goes by, or that it is cut by again."""
+        keys = " ".join(row["partition_key"] or "" for row in rows)
+        return tuple((root, column) for column in self._catalogue.tables[root].columns if names_word(keys, column))
 
     def _constraints(self, kinds: tuple[str, ...]) -> Iterator[Statement]:
         for row in self._catalogue.constraints:

@@ -44,8 +44,15 @@ _SETTINGS = (
     "SET LOCAL row_security = off",
     "SET LOCAL statement_timeout = 0",
     "SET LOCAL idle_in_transaction_session_timeout = 0",
+    "SET LOCAL enable_indexonlyscan = off",
+    "SET LOCAL synchronize_seqscans = off",
+    "SET LOCAL max_parallel_workers_per_gather = 0",
 )
-"""Text in one form, all rows or an error, and no end while the model is learnt."""
+"""Text in one form, all rows or an error, no end while the model is learnt, and rows in the order in which they lie.
+
+Columns that are read one after the other must agree row by row: an index would give them in its order, a scan that
+joins another one would begin in the middle.
+"""
 _BATCH_BYTES = 8 << 20
 _NO_RIGHT, _NO_PASSWORD, _NO_DATABASE = "42501", ("28P01", "28000"), "3D000"
 _MOST_MONTHS = 1_000_000
