@@ -181,7 +181,7 @@ GOOD: dict[str, list[tuple[int, int | None]]] = {"c": [(1, 5), (2, None)], "p": 
 
 def test_a_target_that_is_not_empty_is_refused(mariadb: str, mariadb_server: MariaDBServer, simple: Schema) -> None:
     mariadb_server.run("CREATE TABLE mine (a INT)", database=_name(mariadb))
-    with pytest.raises(TargetError, match=r"is not empty: it holds mine\. .*--replace"):
+    with pytest.raises(TargetError, match=r"is not empty: it has mine\. .*--replace"):
         open_server(mariadb, schema=simple, replace=False)
 
 

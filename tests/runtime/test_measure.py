@@ -10,7 +10,7 @@ from privbench.methods.method import silent
 from privbench.runtime.figures import find_figures
 from privbench.runtime.measure import Measurement, measure
 from privbench.runtime.plan import Node, Plan
-from privbench.runtime.session import Clock, FailedQueryError, Loaded, Variant
+from privbench.runtime.session import Clock, FailedQueryError, LoadedVariants, Variant
 from privbench.runtime.statistics import ColumnStatistics
 from privbench.schema.tables import Schema
 from privbench.workload.query import Statement
@@ -37,12 +37,12 @@ class MadeUp:
         return sql
 
     @contextmanager
-    def load(self, schema: Schema, variants: tuple[Variant, ...], **_: object) -> Iterator[Loaded]:  # noqa: ARG002
+    def load(self, schema: Schema, variants: tuple[Variant, ...], **_: object) -> Iterator[LoadedVariants]:  # noqa: ARG002
         self.open = True
         try:
             sessions = {v.name: MadeUpSession(self, v.name) for v in variants}
             pages = {v.name: {"t": 100 if v.name != "synthetic" else 110} for v in variants}
-            yield Loaded(system="Made 1", clock=Clock.CPU, sessions=sessions, pages=pages, statistics=KNOWN)
+            yield LoadedVariants(system="Made 1", clock=Clock.CPU, sessions=sessions, pages=pages, statistics=KNOWN)
         finally:
             self.open = False
 

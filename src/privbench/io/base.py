@@ -5,7 +5,7 @@ Every source and every sink passes the same suite of tests. A new system is one 
 a `SinkKind` or a `ServerKind`, and one more line in `open.SOURCES`, `sinks.SINKS` or `sinks.SERVERS`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,12 +14,14 @@ from typing import Protocol, Self
 
 import pyarrow as pa
 
-from privbench.errors import SourceError
+from privbench.errors import SourceError, TargetError
 from privbench.schema.original import LeftOut
 from privbench.schema.tables import Column, Schema, Table
 
 BATCH_ROWS = 65_536
 """No source gives more rows than this at a time, so memory does not grow with the database."""
+_SHOWN = 5
+"""So many objects of a full target are named."""
 
 
 class Format(StrEnum):
@@ -143,6 +145,16 @@ class ServerKind:
 
     open: Callable[[str, Schema, bool], ServerSink]
     """Open a sink at a URL; True: drop the objects that it makes anew."""
+
+
+def refuse_full(location: str, names: Sequence[str]) -> None:
+    """Refuse a target on a server that has something already: what it has is somebody's."""
+    if names:
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        raise TargetError(
+            f"{location}: is not empty: it has {', '.join(names[:_SHOWN])}{more}. Choose an empty database, or replace "
+            "the tables of the same names, and only those, with `--replace`."
+        )
 
 
 def read_head(location: str) -> bytes:

@@ -16,7 +16,7 @@ from privbench.io.render import Dialect, create_indexes, create_tables
 from privbench.io.staging import private_folder
 from privbench.methods.method import Progress
 from privbench.runtime.plan import Plan, duckdb_plan
-from privbench.runtime.session import Clock, FailedQueryError, Loaded, Session, Variant
+from privbench.runtime.session import Clock, FailedQueryError, LoadedVariants, Session, Variant
 from privbench.schema.tables import Schema, Table
 
 
@@ -30,7 +30,7 @@ class DuckdbSystem:
     @contextmanager
     def load(
         self, schema: Schema, variants: tuple[Variant, ...], *, timeout: float, progress: Progress
-    ) -> Iterator[Loaded]:
+    ) -> Iterator[LoadedVariants]:
         """Load each variant into a file of its own. Types and indexes are the real ones; DuckDB plans by no key."""
         sessions: dict[str, Session] = {}
         connections = []
@@ -44,7 +44,7 @@ class DuckdbSystem:
                     _load(connection, schema, variant)
                     connection.execute("SET enable_external_access = false")
                     sessions[variant.name] = DuckdbSession(connection, timeout=timeout)
-                yield Loaded(
+                yield LoadedVariants(
                     system=f"DuckDB {duckdb.__version__}", clock=Clock.CPU, sessions=sessions, pages={}, statistics={}
                 )
             finally:

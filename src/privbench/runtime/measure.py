@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from privbench.methods.method import Progress
 from privbench.runtime.plan import Plan
-from privbench.runtime.session import Clock, FailedQueryError, Loaded, Session, System, Variant
+from privbench.runtime.session import Clock, FailedQueryError, LoadedVariants, Session, System, Variant
 from privbench.runtime.statistics import Statistics
 from privbench.schema.tables import Schema
 from privbench.workload.query import Statement
@@ -135,7 +135,7 @@ def _rounds(
 
 def _measured(
     statement: Statement,
-    loaded: Loaded,
+    loaded: LoadedVariants,
     plans: Mapping[str, Plan],
     times: Mapping[str, float],
     errors: Mapping[str, str],

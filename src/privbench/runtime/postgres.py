@@ -21,7 +21,7 @@ from privbench.io.urls import hide_secrets, without_password
 from privbench.methods.method import Progress
 from privbench.runtime.load import Connection, load, pages, statistics
 from privbench.runtime.plan import Plan, postgres_plan
-from privbench.runtime.session import Clock, FailedQueryError, Loaded, Session, Variant
+from privbench.runtime.session import Clock, FailedQueryError, LoadedVariants, Session, Variant
 from privbench.runtime.statistics import Statistics
 from privbench.runtime.translate import postgres_sql
 from privbench.schema.tables import Schema
@@ -56,7 +56,7 @@ class PostgresSystem:
     @contextmanager
     def load(
         self, schema: Schema, variants: tuple[Variant, ...], *, timeout: float, progress: Progress
-    ) -> Iterator[Loaded]:
+    ) -> Iterator[LoadedVariants]:
         """Load all variants, each into a schema of its own, and open a connection to each."""
         with ExitStack() as stack:
             url = self.url
@@ -84,7 +84,7 @@ class PostgresSystem:
                 schedstat = cpu[name] if all(cpu.values()) else None
                 sessions[name] = PostgresSession(connection, schedstat=schedstat, timeout=timeout)
             version = connections[0][1].info.parameter_status("server_version")
-            yield Loaded(
+            yield LoadedVariants(
                 system=f"PostgreSQL {str(version).split()[0]}",
                 clock=Clock.CPU if all(cpu.values()) else Clock.CLIENT,
                 sessions=sessions,

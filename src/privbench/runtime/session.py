@@ -46,7 +46,7 @@ class Session(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class LoadedVariants:
     """All variants loaded into one system, ready to be measured."""
 
     system: str
@@ -69,7 +69,7 @@ class System(Protocol):
 
     def load(
         self, schema: Schema, variants: tuple[Variant, ...], *, timeout: float, progress: Progress
-    ) -> AbstractContextManager[Loaded]:
+    ) -> AbstractContextManager[LoadedVariants]:
         """Load all variants with the same tables, keys and indexes; all is removed at the end of the block."""
 
     def translate(self, sql: str, schema: Schema) -> str:

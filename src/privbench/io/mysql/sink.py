@@ -14,7 +14,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from privbench.errors import TargetError
-from privbench.io.base import Loaded, ServerKind
+from privbench.io.base import Loaded, ServerKind, refuse_full
 from privbench.io.mysql.address import SCHEMES, Address, read_address
 from privbench.io.mysql.connection import connect, explain, failures, fetch, quote_name, run
 from privbench.io.mysql.ddl import Script, write_script
@@ -27,7 +27,6 @@ _MODE = "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION"
 _SESSION = "SET foreign_key_checks = 0, unique_checks = 0, sql_notes = 0, lock_wait_timeout = 60"
 _ASIDE = "privbench_old_"
 _LONGEST_NAME = 64
-_SHOWN = 5
 _LOCAL = ("", "localhost", "127.0.0.1", "::1")
 _THERE = "SELECT TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()"
 _USERS = (
@@ -125,13 +124,8 @@ class MySQLSink:
 
     def _check_room(self, *, replace: bool) -> None:
         """Refuse a database that holds anything, or, to replace tables, one where others would lose theirs."""
-        if self._there and not replace:
-            names = sorted(self._there)
-            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-            raise TargetError(
-                f"{self.location}: is not empty: it holds {', '.join(names[:_SHOWN])}{more}. Give an empty database, "
-                "or say `--replace` to drop the tables that are made anew."
-            )
+        if not replace:
+            refuse_full(self.location, sorted(self._there))
         for user, target in self._ask(_USERS):
             if target in self._new and user not in self._new:
                 raise TargetError(

@@ -20,7 +20,7 @@ from typing import Self
 import pyarrow as pa
 
 from privbench.errors import TargetError
-from privbench.io.base import Loaded, ServerKind
+from privbench.io.base import Loaded, ServerKind, refuse_full
 from privbench.io.cast import CAST_ERRORS
 from privbench.io.names import quote_sql, quote_text
 from privbench.io.postgres.connection import SCHEMES, RefusedError, TargetConnection
@@ -52,7 +52,6 @@ _CREATED = re.compile(
     rf"(?:IF\s+NOT\s+EXISTS\s+)?({_IDENTIFIER}(?:\.{_IDENTIFIER})?)",
     re.IGNORECASE,
 )
-_SHOWN = 5
 _LONGEST = 500
 """Characters of a reason."""
 _OTHERS = "It is not one that `--replace` makes anew, so drop it yourself, or choose another database."
@@ -223,12 +222,7 @@ class PostgresSink:
     def _check_empty(self) -> None:
         schemas = ", ".join(self._schemas())
         there = [name for (name,) in self._connection.rows(_THERE.format(schemas=schemas))]
-        if there:
-            more = f" and {len(there) - _SHOWN} more" if len(there) > _SHOWN else ""
-            raise TargetError(
-                f"{self.location}: is not empty: it has {', '.join(there[:_SHOWN])}{more}. Choose an empty database, "
-                "or replace the tables of the same names, and only those, with `--replace`."
-            )
+        refuse_full(self.location, there)
 
     def _schemas(self) -> Iterator[str]:
         """The schemas that tables go to, as SQL texts."""
