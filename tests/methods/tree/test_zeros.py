@@ -280,7 +280,7 @@ def test_a_factor_says_only_zeros_or_more(rows: int, columns: int) -> None:
 def test_what_a_rule_alone_says_is_never_taken_for_more(
     sizes: tuple[int, int], bins: tuple[int, int], steepness: tuple[float, float], seed: int
 ) -> None:
-    """Whatever the bins and however little the margins agree with the rule: else a model that was paid for is refused."""
+    """Whatever the bins, however little the margins agree with the rule: else a model that was paid for is refused."""
     rng = np.random.default_rng(seed)
     features = [column("placed", sizes[0]), column("shipped", sizes[1])]
     axes = [axis(f, min(b, f.size)) for f, b in zip(features, bins, strict=True)]

@@ -45,8 +45,8 @@ def rake(
 ) -> Floats:
     """Masses in proportion, row by row and column by column, until their margins are those given.
 
-    They begin with at least `least`, but for `zeros`, which stay 0. Where zeros leave no table with these margins, cells
-    shrink for ever: that ends before one of them becomes 0, too.
+    They begin with at least `least`, but for `zeros`, which stay 0. Where zeros leave no table with these margins,
+    cells shrink for ever: that ends before one of them becomes 0, too.
     """
     raked = np.maximum(masses, least)
     if zeros is not None:
