@@ -129,9 +129,9 @@ def _fine_axis(axis: Axis, counts: Floats) -> Axis:
 def _cut(axes: Mapping[int, Axis], possible: Mapping[Places, Bools]) -> dict[int, Axis]:
     """The axes with bins cut where a rule would leave a factor free, which `says_only_zeros` refuses.
 
-    Dates of orders in bins [1, 10], [11, 20] and of their shipping in [1, 8], [9, 20]: the last bin goes together wholly
-    with no bin of the first column, and partly with two. Cut below 10, its one part goes with the first bin alone, the
-    other wholly.
+    Dates of orders in bins [1, 10], [11, 20] and of their shipping in [1, 8], [9, 20]: the last bin goes together
+    wholly with no bin of the first column, and partly with two. Cut below 10, one part of it goes with the first bin
+    alone, the other wholly.
     """
     cut = dict(axes)
     both_ways = [*possible.items(), *((places[::-1], codes.T) for places, codes in possible.items())]
