@@ -195,6 +195,16 @@ def test_replace_drops_only_what_is_made_anew(mariadb: str, mariadb_server: Mari
     assert mariadb_server.run("SELECT a FROM mine", database=_name(mariadb)) == [(1,)]
 
 
+def test_what_waits_since_a_server_went_away_is_not_touched(
+    mariadb: str, mariadb_server: MariaDBServer, simple: Schema
+) -> None:
+    mariadb_server.run("CREATE TABLE p (a INT)", "CREATE TABLE privbench_old_0_p (a INT)", database=_name(mariadb))
+    before = _texts(mariadb_server, mariadb)
+    with pytest.raises(TargetError, match=r"privbench_old_0_p\. .*rename them back, or drop them"):
+        open_server(mariadb, schema=simple, replace=True)
+    assert _texts(mariadb_server, mariadb) == before
+
+
 def test_a_table_that_others_reference_is_not_replaced(
     mariadb: str, mariadb_server: MariaDBServer, simple: Schema
 ) -> None:

@@ -137,6 +137,23 @@ def test_what_others_built_on_a_table_is_not_dropped(postgres: str) -> None:
     assert _tables(postgres) == {"p", "theirs"}
 
 
+def test_what_another_user_owns_is_not_replaced(postgres: str) -> None:
+    run(
+        postgres,
+        "CREATE TABLE p (a int)",
+        "CREATE ROLE guest",
+        "GRANT ALL ON SCHEMA public TO guest",
+    )
+    as_guest = f"{postgres}{'&' if '?' in postgres else '?'}options=-crole%3Dguest"
+    try:
+        with pytest.raises(TargetError, match=r"must be owner of table p.*Only its owner may replace it") as refused:
+            open_server(as_guest, schema=PARENT, replace=True)
+        assert str(refused.value).startswith("postgresql://")
+    finally:
+        run(postgres, "DROP OWNED BY guest", "DROP ROLE guest")
+    assert _tables(postgres) == {"p"}
+
+
 def test_rows_that_break_a_key_leave_nothing(postgres: str) -> None:
     with pytest.raises(TargetError, match=r"primary key p \(.*could not be made.*is duplicated"):
         _load(postgres, PARENT, rows_of(PARENT, p={"a": [1, 1], "w": ["x", "y"]}))

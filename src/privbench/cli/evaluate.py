@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--real", help="The private database: a folder, a DuckDB or a SQLite file.")
+@click.option("--real", help="The private database: a folder, a DuckDB or a SQLite file, a URL.")
 @click.option("--synthetic", required=True, help="The bundle, or any other database of the same tables.")
 @click.option("--workload", "queries", type=click.Path(path_type=Path), help="Queries to compare cardinalities on.")
 @click.option("--model", "model_path", type=click.Path(path_type=Path), help="The model: says who owns what.")

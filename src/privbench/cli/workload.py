@@ -43,7 +43,9 @@ def workload() -> None:
 
 
 @workload.command(
-    "generate", epilog="SOURCE is a model file, a bundle, or a private database: a folder, a DuckDB or a SQLite file."
+    "generate",
+    epilog="SOURCE is a model file, a bundle, or a private database: a folder, a DuckDB or a SQLite file, or the URL "
+    "of a server: postgresql://user@host/database, mysql://user@host/database.",
 )
 @click.argument("source")
 @click.option(

@@ -271,6 +271,34 @@ def test_a_factor_says_only_zeros_or_more(rows: int, columns: int) -> None:
         assert says_only_zeros(more, possible, *bins) == corner  # the only cell of a row or column says nothing
 
 
+@given(
+    sizes=st.tuples(st.integers(3, 90), st.integers(3, 90)),
+    bins=st.tuples(st.integers(2, 12), st.integers(2, 12)),
+    steepness=st.tuples(st.floats(-40, 40), st.floats(-40, 40)),
+    seed=st.integers(0, 999),
+)
+def test_what_a_rule_alone_says_is_never_taken_for_more(
+    sizes: tuple[int, int], bins: tuple[int, int], steepness: tuple[float, float], seed: int
+) -> None:
+    """Whatever the bins, however little the margins agree with the rule: else a model that was paid for is refused."""
+    rng = np.random.default_rng(seed)
+    features = [column("placed", sizes[0]), column("shipped", sizes[1])]
+    axes = [axis(f, min(b, f.size)) for f, b in zip(features, bins, strict=True)]
+    counts = [
+        rng.exponential(size=f.size) * np.exp(s * np.linspace(-0.5, 0.5, f.size))
+        for f, s in zip(features, steepness, strict=True)
+    ]
+    possible = upper(*sizes)
+    zeros = find_zeros(features, axes, counts, [pair("shipped", "placed", possible)])
+    expected = zeros.expected(0, 1, (zeros.masses[0], zeros.masses[1]))
+    assert expected is not None
+    configurations = Configurations(bins=(np.arange(zeros.axes[0].size),), masses=expected.sum(axis=1))
+    (factor,) = fit_factors(zeros.masses[1], configurations, [expected], free=[True])
+    assert says_only_zeros(factor, possible, zeros.axes[0].bins, zeros.axes[1].bins)
+    for of, fine in zip(axes, (zeros.axes[0], zeros.axes[1]), strict=True):
+        assert np.array_equal(coarser(fine, of)[fine.bins], of.bins)
+
+
 def test_bins_of_which_some_codes_go_together_have_at_most_their_mass() -> None:
     possible, bins = upper(8, 8), np.arange(8) // 2
     factor = summed(possible.astype(float), bins, bins)

@@ -123,9 +123,14 @@ class MySQLSink:
         return connection
 
     def _check_room(self, *, replace: bool) -> None:
-        """Refuse a database that holds anything, or, to replace tables, one where others would lose theirs."""
+        """Refuse a database that holds anything, or, to replace tables, one where something would be lost."""
         if not replace:
             refuse_full(self.location, sorted(self._there))
+        if waiting := sorted(name for name in self._there if name.startswith(_ASIDE)):
+            raise TargetError(
+                f"{self.location}: holds tables that were being replaced when the server died: {', '.join(waiting)}. "
+                "They are as they were, but for their foreign keys: rename them back, or drop them, then try again."
+            )
         for user, target in self._ask(_USERS):
             if target in self._new and user not in self._new:
                 raise TargetError(
@@ -187,8 +192,14 @@ class MySQLSink:
             for aside in self._asides:
                 self._restore_keys(aside)
         except caught as error:
-            left = ", ".join([*self._made, *(aside.waits_as for aside in self._asides)])
-            _logger.error("%s: could not be cleaned up (%s). Look at: %s.", self.location, explain(error), left)
+            elsewhere = ", ".join(f"{aside.name} as {aside.waits_as}" for aside in self._asides)
+            _logger.error(
+                "%s: could not be cleaned up (%s). Half-made tables may be left: %s.%s",
+                self.location,
+                explain(error).removesuffix("."),
+                ", ".join(self._made) or "none",
+                f" Those that they replace wait under other names: {elsewhere}." if elsewhere else "",
+            )
         finally:
             self._connection.close()
 

@@ -51,7 +51,7 @@ class TargetConnection:
         except Error as error:
             raise TargetError(f"{location}: cannot be connected to ({self._message(error)}).") from None
 
-    def run(self, sql: str, *, remedy: str = "") -> None:
+    def run(self, sql: str) -> None:
         """Run a statement that gives no rows, or whose rows do not matter."""
         try:
             with self._connection.cursor() as cursor:
@@ -59,7 +59,7 @@ class TargetConnection:
                 if cursor.description:
                     cursor.fetchall()
         except self._error as error:
-            raise self._refused(error, remedy) from None
+            raise self._refused(error) from None
 
     def attempt(self, sql: str) -> str | None:
         """Run a statement; what the server says if it fails."""
@@ -93,14 +93,14 @@ class TargetConnection:
         except self._error:
             return
 
-    def _refused(self, error: Exception, remedy: str = "") -> RefusedError:
+    def _refused(self, error: Exception) -> RefusedError:
         state = str(getattr(error, "sqlstate", "") or "")
         message = self._message(error)
         if not state or state.startswith("57"):
-            message = f"{self._location}: the connection was lost ({message}). Nothing was left behind"
+            message = f"{self._location}: the connection was lost ({message}). Nothing was left behind."
         elif state.startswith("53"):
-            message = f"{self._location}: {message}. Nothing was left behind; free some space or choose another server"
-        return RefusedError(f"{message}. {remedy}" if remedy else message, state)
+            message = f"{self._location}: {message}. Nothing was left behind; free some space or choose another server."
+        return RefusedError(message, state)
 
     def _message(self, error: Exception) -> str:
         text = str(error)

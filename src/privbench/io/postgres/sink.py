@@ -55,6 +55,8 @@ _CREATED = re.compile(
 _LONGEST = 500
 """Characters of a reason."""
 _OTHERS = "It is not one that `--replace` makes anew, so drop it yourself, or choose another database."
+_NOT_OWNED = "Only its owner may replace it: connect as that user, or choose another database."
+_NO_RIGHT = "42501"
 _COLUMNS = """
 SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), base.typname::text, (base.typtype = 'e')::text
 FROM pg_attribute a, LATERAL (
@@ -239,7 +241,7 @@ class PostgresSink:
             self._drop_one(step, _DROPPED_BEFORE, "to_regclass")
         there = [name for name in tables if self._is_there(name, "to_regclass")]
         if there:
-            self._connection.run(f"DROP TABLE {', '.join(there)}", remedy=_OTHERS)
+            self._run_drop(f"DROP TABLE {', '.join(there)}")
             self._replaced += [f"{TABLE} {name}" for name in there]
         for step in reversed(steps):
             look = {"function": "to_regproc", "sequence": "to_regclass"}.get(step.kind, "to_regtype")
@@ -248,8 +250,17 @@ class PostgresSink:
     def _drop_one(self, step: Step, words: dict[str, str], look: str) -> None:
         created = _CREATED.match(step.sql.strip())
         if step.kind in words and created and self._is_there(created[1], look):
-            self._connection.run(f"DROP {words[step.kind]} {created[1]}", remedy=_OTHERS)
+            self._run_drop(f"DROP {words[step.kind]} {created[1]}")
             self._replaced.append(f"{step.kind} {created[1]}")
+
+    def _run_drop(self, sql: str) -> None:
+        try:
+            self._connection.run(sql)
+        except RefusedError as error:
+            if error.is_fatal:
+                raise
+            remedy = _NOT_OWNED if error.state == _NO_RIGHT else _OTHERS
+            raise TargetError(f"{self.location}: {error}. {remedy}") from None
 
     def _is_there(self, name: str, look: str) -> bool:
         [(found,)] = self._connection.rows(f"SELECT ({look}({quote_text(name)}) IS NOT NULL)::text")

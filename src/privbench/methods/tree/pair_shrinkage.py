@@ -15,6 +15,8 @@ LEAST_SHARE = 0.02
 LEAST_NOISE = 0.15
 """A cell keeps at least this many standard deviations of its noise, if half of its expected value allows it."""
 RAKING_ROUNDS = 30
+SMALLEST_MASS = 1e-100
+"""Raking ends where a cell has less, far from the smallest number that can be told from 0."""
 
 
 def shrink(noisy: Floats, variance: Floats, expected: Floats, *, ordered: tuple[bool, bool]) -> Floats:
@@ -43,7 +45,8 @@ def rake(
 ) -> Floats:
     """Masses in proportion, row by row and column by column, until their margins are those given.
 
-    They begin with at least `least`, but for `zeros`, which stay 0.
+    They begin with at least `least`, but for `zeros`, which stay 0. Where zeros leave no table with these margins,
+    cells shrink for ever: that ends before one of them becomes 0, too.
     """
     raked = np.maximum(masses, least)
     if zeros is not None:
@@ -52,7 +55,8 @@ def rake(
         raked = raked * (rows / np.maximum(raked.sum(axis=1), 1e-300))[:, None]
         sums = raked.sum(axis=0)
         raked = raked * (columns / np.maximum(sums, 1e-300))
-        if np.abs(raked.sum(axis=1) - rows).max() <= 1e-9 * rows.max():
+        met = np.abs(raked.sum(axis=1) - rows).max() <= 1e-9 * rows.max()
+        if met or raked.min(where=raked > 0, initial=1.0) < SMALLEST_MASS:
             break
     return raked
 

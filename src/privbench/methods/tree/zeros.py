@@ -70,7 +70,7 @@ def find_zeros(
     """The zeros among these features, own and given ones; of each the bins for pairs and the counts of codes."""
     possible, through = possible_places(features, pairs)
     ruled = sorted({place for places in possible for place in places})
-    fine = {place: _fine_axis(axes[place], counts[place]) for place in ruled}
+    fine = _cut({place: _fine_axis(axes[place], counts[place]) for place in ruled}, possible)
     masses = {place: np.maximum(bin_masses(fine[place], counts[place]), LIGHTEST) for place in ruled}
     shares = {(a, b): _shares(codes, (fine[a], fine[b]), (counts[a], counts[b])) for (a, b), codes in possible.items()}
     return Zeros(axes=fine, masses=masses, shares=shares, through=through)
@@ -126,6 +126,62 @@ def _fine_axis(axis: Axis, counts: Floats) -> Axis:
     return Axis(axis.feature, bins)
 
 
+def _cut(axes: Mapping[int, Axis], possible: Mapping[Places, Bools]) -> dict[int, Axis]:
+    """The axes with bins cut where a rule would leave a factor free, which `says_only_zeros` refuses.
+
+    Dates of orders in bins [1, 10], [11, 20] and of their shipping in [1, 8], [9, 20]: the last bin goes together
+    wholly with no bin of the first column, and partly with two. Cut below 10, one part of it goes with the first bin
+    alone, the other wholly.
+    """
+    cut = dict(axes)
+    both_ways = [*possible.items(), *((places[::-1], codes.T) for places, codes in possible.items())]
+    while any(_cut_second(cut, places, codes) for places, codes in both_ways):
+        pass
+    return cut
+
+
+def _cut_second(axes: dict[int, Axis], places: Places, possible: Bools) -> bool:
+    """Cut the bins of the second column that leave a factor free; whether there were any."""
+    first, second = (axes[place].bins for place in places)
+    cells = _Cells.of(possible, first, second)
+    free = cells.free & ~cells.whole.any(axis=0)
+    for at in np.flatnonzero(free.any(axis=0)):
+        codes = np.flatnonzero(second == at)
+        nearest = first == np.argmax(np.where(free[:, at], cells.shares[:, at] / np.bincount(first), 0.0))
+        together = possible[np.ix_(nearest, codes)].all(axis=0)
+        if len(codes) > 1:
+            axes[places[1]] = _parted(axes[places[1]], codes, together if together.any() else np.arange(len(codes)))
+        else:
+            axes[places[0]] = _parted(axes[places[0]], np.flatnonzero(nearest), np.arange(nearest.sum()))
+    return bool(free.any())
+
+
+def _parted(axis: Axis, codes: NDArray[np.int64], parts: NDArray[np.generic]) -> Axis:
+    """An axis with one of its bins, that of these codes, cut into parts; bins are runs of codes."""
+    part_of = np.zeros(len(axis.bins), np.int64)
+    part_of[codes] = parts
+    return Axis(axis.feature, np.append(0, np.cumsum((np.diff(axis.bins) != 0) | (np.diff(part_of) != 0))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Cells:
+    """Pairs of bins: how many pairs of codes go together, whether all do, and which a factor could use freely."""
+
+    shares: Floats
+    whole: Bools
+    free: Bools
+    """Some codes go together, no row and column of whole cells tells what to expect, and others are beside it."""
+
+    @classmethod
+    def of(cls, possible: Bools, first: NDArray[np.int64], second: NDArray[np.int64]) -> "_Cells":
+        shares = summed(possible.astype(np.float64), first, second)
+        whole = shares == np.outer(np.bincount(first), np.bincount(second))
+        there = shares > 0
+        known = whole.any(axis=1, keepdims=True) & whole.any(axis=0, keepdims=True)
+        alone = (there.sum(axis=1, keepdims=True) == 1) | (there.sum(axis=0, keepdims=True) == 1)
+        return cls(shares=shares, whole=whole, free=there & ~known & ~alone)
+
+
 def _shares(possible: Bools, axes: tuple[Axis, Axis], counts: tuple[Floats, Floats]) -> Floats:
     """The possible part of the mass of each pair of bins, if both columns were independent."""
     first, second = (np.maximum(c, 1e-12) for c in counts)
@@ -147,8 +203,8 @@ def says_only_zeros(factor: Floats, possible: Bools, first: NDArray[np.int64], s
     """
     if (len(first), len(second)) != possible.shape or (np.diff(first) < 0).any() or (np.diff(second) < 0).any():
         return False
-    shares = summed(possible.astype(np.float64), first, second)
-    whole = shares == np.outer(np.bincount(first), np.bincount(second))
+    cells = _Cells.of(possible, first, second)
+    shares, whole = cells.shares, cells.whole
     if factor.shape != shares.shape or factor[shares == 0].any():
         return False
     rows, columns = np.full(len(factor), np.nan), np.full(factor.shape[1], np.nan)
