@@ -98,7 +98,7 @@ def test_a_database_comes_back_as_itself(
         monkeypatch.setattr(sink_module, "load_file", insert_rows)
     loaded = _copy(original, another)
     assert _texts(mariadb_server, another) == _texts(mariadb_server, original)
-    assert [str(each) for each in loaded.left_out] == ["trigger t: code is not made again"]
+    assert [str(each) for each in loaded.left_out] == ["trigger child.t: code is not made again"]
     for table in ("kinds", "child", "parts"):
         query = f"SELECT * FROM {table} ORDER BY 1"
         rows = mariadb_server.run(query, database="another")
@@ -130,7 +130,7 @@ def test_what_names_a_dropped_column_is_listed_and_the_rest_is_there(
     with open_server(another, schema=cut, replace=False) as sink:
         listed = {(each.kind, each.name) for each in sink.complete().left_out}
     assert listed == {
-        ("trigger", "t"),
+        ("trigger", "child.t"),
         ("unique", "kinds.once"),
         ("index", "kinds.part"),
         ("check", "kinds.small"),
@@ -150,7 +150,7 @@ def test_a_check_that_rows_break_is_listed(original: str, another: str) -> None:
                 large = pa.array([500] * batch.num_rows, batch.schema.field(at).type)
                 sink.write("kinds", batch.set_column(at, "m", large))
             loaded = sink.complete()
-    assert [(x.kind, x.name) for x in loaded.left_out] == [("trigger", "t"), ("check", "kinds.small")]
+    assert [(x.kind, x.name) for x in loaded.left_out] == [("trigger", "child.t"), ("check", "kinds.small")]
 
 
 # -- a target that is not empty, and failures --------------------------------------------------------------------------
