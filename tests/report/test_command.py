@@ -1,5 +1,6 @@
 """`evaluate` as a user types it: the page beside the figures, and the page to publish."""
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -60,3 +61,25 @@ def test_a_publishable_page_takes_nothing_real(shop: Shop, run: Run, tmp_path: P
         code, told = run(*words, "-o", tmp_path / "out")
         assert (code, named in told, "Traceback" in told) == (2, True, False), told
         assert not (tmp_path / "out").exists()
+
+
+def test_runtimes_are_told_and_written(shop: Shop, run: Run, tmp_path: Path) -> None:
+    queries, out = tmp_path / "q.sql", tmp_path / "report"
+    queries.write_text("SELECT COUNT(*) FROM customer WHERE age > 3; SELECT COUNT(*) FROM nowhere;")
+    given = ("--real", shop.result.real, "--synthetic", shop.bundle, "--runtime", "duckdb", "--no-floor", "-o", out)
+    code, told = run(*given, "--workload", queries)
+    assert code == 0, told
+    for words in ("runtime, DuckDB", "same plans", "discrepancy of times, mean", "real again", "query 2 failed on"):
+        assert words in told, words
+    assert "buffers" not in told  # DuckDB tells none
+    written = json.loads((out / "result.json").read_text("utf-8"))["runtime"]
+    assert set(written["comparisons"]) == {"again", "resample", "synthetic"}
+    assert (written["clock"], written["failed"], len(written["queries"])) == ("cpu", 1, 2)
+
+
+def test_runtimes_need_queries(shop: Shop, run: Run, tmp_path: Path) -> None:
+    bundle, real = ("--synthetic", shop.bundle), ("--real", shop.result.real)
+    code, told = run(*bundle, *real, "--runtime", "auto", "-o", tmp_path / "out")
+    assert (code, "--workload" in told) == (2, True), told
+    code, told = run("--publishable", *bundle, "--model", shop.model_file, "--runtime", "auto", "-o", tmp_path / "out")
+    assert (code, "--runtime" in told) == (2, True), told

@@ -35,7 +35,7 @@ def test_everything_is_drawn_without_network_and_without_errors(shop: Shop, tmp_
     assert "table customer" in section(dom, "ledger")
     assert ">age <" in section(dom, "ledger")
     assert "Blocks of disjoint rows" not in section(dom, "ledger")
-    assert "not measured yet" in section(dom, "runtime")
+    assert "--runtime auto" in section(dom, "runtime")
     assert "queries without an answer" in section(dom, "queries-q_error")
 
 

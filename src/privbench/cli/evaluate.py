@@ -14,6 +14,7 @@ from privbench.cli.output import echo, print_json, print_table
 if TYPE_CHECKING:
     from privbench.evaluation.result import Measure, Result
     from privbench.model.model import Model
+    from privbench.runtime.result import Runtime
 
 
 @click.command()
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 @click.option("--synthetic", required=True, help="The bundle, or any other database of the same tables.")
 @click.option("--workload", "queries", type=click.Path(path_type=Path), help="Queries to compare cardinalities on.")
 @click.option("--model", "model_path", type=click.Path(path_type=Path), help="The model: says who owns what.")
+@click.option(
+    "--runtime",
+    metavar="auto|URL|duckdb",
+    help="Also measure how fast the queries run: on a PostgreSQL of our own (auto), at a URL, or on DuckDB.",
+)
 @click.option(
     "--floor/--no-floor", default=True, help="Also score a resample of the real data, the best that one can do."
 )
@@ -45,6 +51,7 @@ def evaluate(
     synthetic: str,
     queries: Path | None,
     model_path: Path | None,
+    runtime: str | None,
     floor: bool,
     cache: Path,
     seed: int,
@@ -57,6 +64,7 @@ def evaluate(
 
     \b
     Example: privbench evaluate --real shop/ --synthetic bundle --workload q.sql -o report
+             privbench evaluate --real shop/ --synthetic bundle --workload q.sql --runtime auto -o report
              privbench evaluate --publishable --synthetic bundle --model shop.model -o page
     """
     from privbench.cli.progress import progress_line
@@ -67,8 +75,10 @@ def evaluate(
     check_target(out, force=force)
     model = None if model_path is None else load_model(model_path)
     if publishable:
-        if model is None or real is not None or queries is not None:
-            raise click.UsageError("--publishable takes --synthetic and --model, and neither --real nor --workload.")
+        if model is None or real is not None or queries is not None or runtime is not None:
+            raise click.UsageError(
+                "--publishable takes --synthetic and --model, and neither --real nor --workload nor --runtime."
+            )
         _write_public(synthetic, model, out, seed=seed, force=force, as_json=as_json)
         return
     if real is None:
@@ -80,6 +90,7 @@ def evaluate(
             workload=queries,
             model=model,
             floor=floor,
+            runtime=runtime,
             cache=cache,
             seed=seed,
             progress=progress,
@@ -134,8 +145,22 @@ def _show_result(result: "Result", folder: Path, *, as_json: bool) -> None:
         if summary := result.workload.get(metric.name):
             answered = len(result.queries) - summary.failed
             echo(f"queries with a {metric.label}: {answered}, failed: {summary.failed}")
+    if result.runtime is not None:
+        _show_runtime(result.runtime)
     for skip in result.skips:
         echo(f"skipped: {skip.what}: {skip.reason}")
+
+
+def _show_runtime(runtime: "Runtime") -> None:
+    """Print the figures of runtimes, beside those of a resample and of the real database again."""
+    from privbench.report.runtime import NAMES, figure_rows
+
+    columns = [label for name, label in NAMES.items() if name in runtime.comparisons]
+    print_table((f"runtime, {runtime.system}", *columns), list(figure_rows(runtime)))
+    for query in runtime.failed:
+        echo(f"query {query.number} failed on {'; '.join(f'{name}: {why}' for name, why in query.errors.items())}")
+    for note in runtime.notes:
+        echo(f"runtime: {note}.")
 
 
 def _rows(result: "Result") -> Iterator[tuple[str, str, str]]:

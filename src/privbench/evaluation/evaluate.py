@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from privbench.errors import SpecError
+from privbench.errors import ServerError, SpecError
 from privbench.evaluation.cardinality import count_all, summarise
 from privbench.evaluation.coding import code_tables
 from privbench.evaluation.databases import Database, Side, open_pair
@@ -20,6 +20,7 @@ from privbench.evaluation.metrics import distance_metrics, query_metrics
 from privbench.evaluation.resample import find_ownership
 from privbench.evaluation.result import Result
 from privbench.evaluation.rules import rule_results
+from privbench.evaluation.runtimes import measure_runtimes
 from privbench.evaluation.scoring import (
     Compared,
     Floor,
@@ -34,6 +35,9 @@ from privbench.evaluation.scoring import (
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
 from privbench.model.model import Model
+from privbench.runtime.result import Runtime
+from privbench.runtime.session import System
+from privbench.runtime.systems import find_system
 from privbench.schema.tables import Schema
 from privbench.workload.sql import read_workload
 
@@ -49,6 +53,7 @@ def evaluate(
     lambdas: Sequence[int] = (1, 2, 3, 4),
     sample: Sample | None = None,
     floor: bool = True,
+    runtime: str | None = None,
     cache: Path | None = None,
     seed: int = 0,
     timeout: float = 60.0,
@@ -57,11 +62,14 @@ def evaluate(
     """Compare two databases on `lambdas`-way marginals, keys and the queries of a workload.
 
     `model` (else the receipt beside the synthetic data) says which tables are public and whose row is whose.
-    Floors are kept in the folder `cache`. A query may take `timeout` seconds. Raises for a location, workload or
-    argument that cannot be used; whatever else goes wrong is in the result.
+    `runtime` says where the queries of the workload are measured as well: `auto` on a PostgreSQL server of our own,
+    the URL of one, or `duckdb`.
+    Floors are kept in the folder `cache`. A query may take `timeout` seconds. Raises for a location, workload, server
+    or argument that cannot be used; whatever else goes wrong is in the result.
     """
     if not all(1 <= ways <= MAX_WAYS for ways in lambdas):
         raise SpecError(f"lambdas {tuple(lambdas)}: marginals have 1 to {MAX_WAYS} columns.")
+    system = None if runtime is None else _find_system(runtime, workload)
     statements = () if workload is None else read_workload(workload, schema=_schema(real)).statements
     ways = {1, 2, *lambdas}
     seconds: dict[str, float] = {}
@@ -92,6 +100,15 @@ def evaluate(
         key_parts = key_results(ownership, compared, scores, floors)
         queries = query_results(statements, answers, others, floors)
         rules = rule_results(database, ownership, model)
+        measured: Runtime | None = None
+        if system is not None:
+            with _timed(seconds, "runtime"):
+                try:
+                    measured = measure_runtimes(
+                        system, database, ownership, keys, statements, seed=seed, timeout=timeout, progress=progress
+                    )
+                except ServerError as error:  # all else was computed and shall not be lost
+                    database.skip("runtime", str(error))
     private = [table for table in table_parts if table.private]
     linking = [key for key in key_parts if key.private]
     return Result(
@@ -109,9 +126,22 @@ def evaluate(
         queries=queries,
         workload={} if workload is None else {m.name: summarise(queries, m.name) for m in query_metrics()},
         rules=rules,
+        runtime=measured,
         skips=tuple(database.skips),
         seconds=seconds,
     )
+
+
+def _find_system(name: str, workload: Path | None) -> System:
+    """Find where to measure, and that it can be used, before anything else is done."""
+    if workload is None:
+        raise SpecError(
+            "runtime: there are no queries to measure. Name a file of them with `--workload`; "
+            "`privbench workload generate` makes one."
+        )
+    system = find_system(name)
+    system.check()
+    return system
 
 
 def _nothing_shared(real: Path | str, synthetic: Path | str, database: Database) -> str:

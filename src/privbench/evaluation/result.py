@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from privbench.evaluation.metrics import distance_metrics, query_metrics
+from privbench.runtime.result import Runtime
 from privbench.schema.domain import Scalar
 
 VERSION = 2
@@ -253,6 +254,8 @@ class Result:
     workload: Mapping[str, QuerySummary] = field(default_factory=dict)
     """By metric; empty without a workload."""
     rules: tuple[RuleResult, ...] = ()
+    runtime: Runtime | None = None
+    """None where it was not asked for, or could not be measured; then a skip says why."""
     skips: tuple[Skip, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Wall time by step."""
@@ -281,6 +284,7 @@ def result_json(result: Result) -> dict[str, Any]:
         "keys": [_key(key) for key in result.keys],
         "queries": [_query(query) for query in result.queries],
         "rules": [asdict(rule) for rule in result.rules],
+        "runtime": None if result.runtime is None else result.runtime.to_json(),
         "skips": [asdict(skip) for skip in result.skips],
         "seconds": dict(result.seconds),
     }

@@ -25,7 +25,7 @@ def page(title: str, sections: Iterable[str], data: Any) -> str:
     drawing = f"""<div id="tip" role="status" hidden></div>
 <script type="application/json" id="data">{json_in_html(data)}</script>
 <script>
-{_asset("report.js")}{_asset("trees.js")}</script>
+{_asset("report.js")}{_asset("runtime.js")}{_asset("trees.js")}</script>
 """
     return _document(title, "".join(sections) + "\n" + drawing, policy=POLICY)
 

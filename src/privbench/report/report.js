@@ -292,5 +292,6 @@ function drawAll() {
   drawPairs();
   drawFanouts();
   drawAllCurves();
+  drawRuntime();
   drawHeat();
 }

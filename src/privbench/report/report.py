@@ -16,9 +16,9 @@ from privbench.report.ledger import ledger_section
 from privbench.report.page import measure_data, metric_data, page, plot_data, rounded, section
 from privbench.report.public import Public
 from privbench.report.rules import rules_section
+from privbench.report.runtime import runtime_data, runtime_section
 from privbench.report.summary import BANNER, grade_measure, query_section, summary_section
 
-RUNTIME = section("runtime", "How fast do queries run?", "Runtime: not measured yet.", "")
 _NO_MODEL = '<p class="empty">Give the model (<code>--model</code>) to see this.</p>'
 
 
@@ -35,7 +35,8 @@ def render_report(result: Result, *, model: Model | None) -> str:
         sections.append(section("heat", "Query heat map", "", _NO_MODEL))
     else:
         sections += [_heat(real=True), ledger_section(model.receipt)]
-    return page("PrivBench report (private)", [*sections, RUNTIME], result_data(result, model))
+    sections.append(runtime_section(result.runtime))
+    return page("PrivBench report (private)", sections, result_data(result, model))
 
 
 def render_public(public: Public, *, model: Model) -> str:
@@ -62,7 +63,7 @@ def render_public(public: Public, *, model: Model) -> str:
         "queries": [],
         **heat_data(model, public.statements, None),
     }
-    return page("PrivBench report", [*sections, RUNTIME], data)
+    return page("PrivBench report", sections, data)
 
 
 def result_data(result: Result, model: Model | None) -> dict[str, Any]:
@@ -74,6 +75,7 @@ def result_data(result: Result, model: Model | None) -> dict[str, Any]:
         "keys": [_key(k) for k in result.keys],
         "queries": [_query(q) for q in result.queries if q.error is None],
         **({} if model is None else _heat_of(result, model)),
+        **runtime_data(result.runtime),
     }
 
 

@@ -71,15 +71,15 @@ def summary_section(result: Result) -> str:
         f"<b>{escape(result.synthetic)}</b> beside <b>{escape(result.real)}</b>. Each figure stands beside its floor: "
         "what a resample of the real data itself would score. A figure near its floor cannot be told from chance."
     )
-    cards = [_card(f"table {t.name}", _rows(t), judge_table(t)) for t in result.tables]
+    cards = [verdict_card(f"table {t.name}", _rows(t), judge_table(t)) for t in result.tables]
     if (keys := judge_keys(result)) is not None:
-        cards.append(_card("Keys between tables", _many(len(result.keys), "foreign key"), keys))
+        cards.append(verdict_card("Keys between tables", _many(len(result.keys), "foreign key"), keys))
     for metric in query_metrics():
         summary = result.workload.get(metric.name)
         if summary is not None and summary.all is not None and metric.limits is not None:
             failed = f", {summary.failed} failed" if summary.failed else ""
             about = f"{summary.all.errors.queries:,} answered{failed}"
-            cards.append(_card(f"Queries, {metric.label}", about, judge_queries(metric, summary.all)))
+            cards.append(verdict_card(f"Queries, {metric.label}", about, judge_queries(metric, summary.all)))
     body = f'<div class="cards">{"".join(cards)}</div>{_figures(result)}{_skips(result)}'
     return section("summary", "In short", lead, body)
 
@@ -257,7 +257,8 @@ def _failed(queries: tuple[QueryResult, ...]) -> str:
     return f"<details><summary>{len(failed)} queries without an answer on both sides{more}</summary>{inner}</details>"
 
 
-def _card(name: str, about: str, verdict: Verdict) -> str:
+def verdict_card(name: str, about: str, verdict: Verdict) -> str:
+    """A verdict with its name above and what it is about below."""
     return (
         f'<div class="card {verdict.grade.value}"><h3>{escape(name)}</h3>'
         f'<span class="chip">{escape(verdict.word)}</span>'

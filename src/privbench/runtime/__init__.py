@@ -1,0 +1,1 @@
+"""How fast queries run: one workload on copies of several databases in one system, beside the noise of such figures."""

@@ -1,0 +1,1 @@
+"""Throw-away database servers: found on the machine, started in a folder of their own, always removed."""

@@ -1,0 +1,52 @@
+"""A real PostgreSQL for tests: one server per worker, an empty database per test.
+
+`postgres` is the URL of the test's own database; `postgres_server` the server, for tests that need several. Without a
+server or its client the test is skipped, or fails where PRIVBENCH_REQUIRE names `postgres`.
+"""
+
+import itertools
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from privbench.errors import ServerError
+from privbench.servers.postgres import PostgresServer, start_postgres
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A server that lasts as long as the tests of this worker."""
+    try:
+        import adbc_driver_postgresql  # noqa: F401
+        import psycopg  # noqa: F401
+    except ImportError as error:
+        missing(f"no PostgreSQL client: {error}")
+    running = start_postgres()
+    try:
+        server = running.__enter__()
+    except ServerError as error:
+        missing(f"no PostgreSQL server: {error}")
+    yield server
+    running.__exit__(None, None, None)
+
+
+@pytest.fixture
+def postgres(postgres_server: PostgresServer) -> Iterator[str]:
+    """The URL of an empty database, dropped after the test with whoever is still connected."""
+    import psycopg
+
+    name = f"test{next(_numbers)}"
+    with psycopg.connect(postgres_server.url(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE template0".encode())
+        yield postgres_server.url(name)
+        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
+
+
+def missing(reason: str) -> None:
+    """Skip a test that needs PostgreSQL, or fail it where that is required."""
+    if "postgres" in os.environ.get("PRIVBENCH_REQUIRE", "").split(","):
+        pytest.fail(reason)
+    pytest.skip(reason)
