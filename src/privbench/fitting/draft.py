@@ -23,6 +23,7 @@ from privbench.errors import SchemaError, SpecError
 from privbench.fitting.draft_determined import with_determined
 from privbench.fitting.draft_found import with_bounds, with_computed, with_rules
 from privbench.fitting.draft_relative import Tell, with_relative
+from privbench.fitting.find_clustering import find_clustering
 from privbench.fitting.find_inside import FoundInside, find_inside
 from privbench.fitting.find_lists import FoundList, find_lists, with_lists
 from privbench.fitting.find_numbering import find_numbering
@@ -41,7 +42,15 @@ from privbench.schema.domain import Domain, Origin, Text
 from privbench.schema.expression import ColumnName, Expression
 from privbench.schema.inside import with_implied, with_inside
 from privbench.schema.spec import Orphans, Spec
-from privbench.schema.table_spec import LONGEST_NAME, ColumnSpec, ForeignKeySpec, IndexSpec, RuleSpec, TableSpec
+from privbench.schema.table_spec import (
+    LONGEST_NAME,
+    ClusterSpec,
+    ColumnSpec,
+    ForeignKeySpec,
+    IndexSpec,
+    RuleSpec,
+    TableSpec,
+)
 from privbench.schema.tables import Column, ForeignKey, Place, Schema, Table
 from privbench.schema.types import Kind
 from privbench.schema.unit import Neighbours, Protection, Role, protect
@@ -252,6 +261,7 @@ def _table(
         owner=protection.owners[table.name].columns if role is Role.OWNED else None,
         owned_by=protection.lookups[table.name][0] if role is Role.LOOKUP else None,
         numbered_by=numbered_by,
+        clustered_by=look.clustered_by(protection, kept) if private and numbered_by is None else (),
         public=role is Role.PUBLIC,
         rules=tuple(_rules(table, kept, protection.schema)),
         columns={c.name: columns[c.name] for c in table.columns if c.name in columns},
@@ -288,6 +298,10 @@ class _Private:
     def numbered_by(self, protection: Protection, table: Table) -> None:
         """Nothing: how keys are numbered stands in no schema."""
 
+    def clustered_by(self, _protection: Protection, _table: Table) -> tuple[ClusterSpec, ...]:
+        """Nothing: where rows lie stands in no schema."""
+        return ()
+
     def _column(self, table: Table, column: Column) -> ColumnSpec:
         if column.name not in table.attributes:
             return _plain(column, implied=_shaped_key(table, column))
@@ -323,6 +337,9 @@ class _Data:
 
     def numbered_by(self, protection: Protection, table: Table) -> str | None:
         return find_numbering(self._source, protection, table) if self._find else None
+
+    def clustered_by(self, protection: Protection, table: Table) -> tuple[ClusterSpec, ...]:
+        return find_clustering(self._source, protection, table) if self._find else ()
 
 
 def _needs_data(table: Table, column: Column) -> bool:

@@ -1,0 +1,116 @@
+"""Which rows of the entity table lie together: `clustered_by` of the spec, a public fact.
+
+Rows lie in the order of the first column. What it puts together lies in the order of the next one, and so on. Not all
+of a real table is in such an order, and where it is, stretches of it may stand anywhere: a level says which share of
+the rows is in order, and how long a run of them is. Rows are rearranged inside the block in which they are made,
+before they get their numbers, so that keys are numbered as rows lie, and rows of other tables follow their owners.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from privbench.errors import SpecError
+from privbench.model.order import ids_are_public
+from privbench.schema.spec import Spec
+from privbench.schema.table_spec import ClusterSpec
+from privbench.schema.tables import Table
+from privbench.schema.unit import Protection
+
+Numbers = NDArray[np.int64]
+
+
+def clustered_order(columns: Sequence[Numbers], levels: Sequence[ClusterSpec], rng: np.random.Generator) -> Numbers:
+    """The rows in the order in which they lie; `columns` are the ranks of the values of each level's column.
+
+    >>> clustered_order([np.array([1, 0, 1, 0])], [ClusterSpec(column="area")], np.random.default_rng(1)).tolist()
+    [1, 3, 0, 2]
+    """
+    pieces = np.zeros(len(columns[0]), np.int64)
+    for ranks, level in zip(columns, levels, strict=True):
+        pieces = divided(pieces, ranks, level, rng)
+    return np.argsort(pieces, kind="stable")
+
+
+def divided(pieces: Numbers, ranks: Numbers, level: ClusterSpec, rng: np.random.Generator) -> Numbers:
+    """Divide each piece of a table by one more column: the number of the piece that each row is in, in their order."""
+    if not len(pieces):
+        return pieces
+    outside = (rng.random(len(pieces)) >= level.share).astype(np.int64)
+    if level.run is None:
+        return _numbered(pieces, outside, np.where(outside, 0, ranks))
+    runs = _runs(_numbered(pieces, outside), ranks, level.run)
+    anywhere = rng.permutation(int(runs.max()) + 1)[runs]
+    return _numbered(pieces, outside, np.where(outside, 0, anywhere))
+
+
+def _runs(pieces: Numbers, ranks: Numbers, run: int) -> Numbers:
+    """Cut the rows of each piece, in the order of their values, into runs of about so many rows; all runs numbered."""
+    order = np.lexsort((ranks, pieces))
+    counts = np.bincount(pieces)
+    starts = np.cumsum(counts) - counts
+    places = np.empty(len(pieces), np.int64)
+    places[order] = np.arange(len(pieces))
+    runs = np.maximum(np.rint(counts / run).astype(np.int64), 1)
+    within = (places - starts[pieces]) * runs[pieces] // counts[pieces]
+    return _numbered(pieces, within)
+
+
+def _numbered(*keys: Numbers) -> Numbers:
+    """The rank of each row's keys among all that are there, the first key first."""
+    order = np.lexsort(keys[::-1])
+    changes = np.zeros(len(order), bool)
+    for key in keys:
+        changes[1:] |= np.diff(key[order]) != 0
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.cumsum(changes)
+    return numbers
+
+
+def value_ranks(values: pa.Array) -> Numbers:
+    """The rank of each value among those that are there, that of NULL the last.
+
+    >>> value_ranks(pa.array(["b", None, "a", "b"])).tolist()
+    [1, 2, 0, 1]
+    """
+    encoded = values.dictionary_encode()
+    ranks = np.empty(len(encoded.dictionary) + 1, np.int64)
+    ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
+    ranks[-1] = len(encoded.dictionary)
+    places: Numbers = ranks[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)]
+    return places
+
+
+def can_be_clustered(protection: Protection, table: str) -> bool:
+    """Whether rows of a table may lie in any order: those of the entity table, unless its ids are public."""
+    return table == protection.entity and not ids_are_public(protection)
+
+
+def check_clustering(spec: Spec, protection: Protection) -> None:
+    """Refuse tables whose rows cannot lie by a column. Raises SpecError."""
+    for table in protection.schema.tables:
+        for level in spec.tables[table.name].clustered_by:
+            _check_level(protection, table, level.column)
+
+
+def _check_level(protection: Protection, table: Table, column: str) -> None:
+    where = f"{table.name}.{column}: clustered_by"
+    if table.name != protection.entity:
+        raise SpecError(
+            f"{where}: only rows of {protection.entity} lie by columns; those of {table.name} lie with their owners. "
+            "Take it out, or say in `order` how the rows lie."
+        )
+    if not can_be_clustered(protection, table.name):
+        raise SpecError(
+            f"{where}: public tables reference the ids of {table.name}, so that they stay in their order. Take it out."
+        )
+    if column not in {c.name for c in table.columns}:
+        raise SpecError(f"{where}: this column is dropped. Name another one, or take it out.")
+    if table.column(column).computed is not None:
+        raise SpecError(f"{where}: is computed when rows lie already. Name the columns that it is computed from.")
+    own = {c for key in table.foreign_keys if key.table == table.name for c in key.columns}
+    if column in {*table.primary_key, *own}:
+        raise SpecError(f"{where}: is a key, and keys are numbered as rows lie. Name another column, or take it out.")
