@@ -23,7 +23,7 @@ from privbench.errors import SchemaError, SpecError
 from privbench.fitting.draft_determined import with_determined
 from privbench.fitting.draft_found import with_bounds, with_computed, with_rules
 from privbench.fitting.draft_relative import Tell, with_relative
-from privbench.fitting.find_clustering import find_clustering
+from privbench.fitting.find_clustering import with_clustering
 from privbench.fitting.find_inside import FoundInside, find_inside
 from privbench.fitting.find_lists import FoundList, find_lists, with_lists
 from privbench.fitting.find_numbering import find_numbering
@@ -44,7 +44,6 @@ from privbench.schema.inside import with_implied, with_inside
 from privbench.schema.spec import Orphans, Spec
 from privbench.schema.table_spec import (
     LONGEST_NAME,
-    ClusterSpec,
     ColumnSpec,
     ForeignKeySpec,
     IndexSpec,
@@ -86,9 +85,9 @@ def draft(
     them with budget; "data" reads them from the data. `public` and `drop` are lists of tables, `drop_columns` columns,
     each as (table, column). `owners` names the owner key of a table by its columns, `lookups` the table whose rows
     reference those of a lookup. With domains from the data, the draft also says what else holds there, unless
-    `find` is off: columns that follow from others or lie close to them, rules, numbering, keys and lists inside the
-    entity. With `find` off, no fit looks for any of this with budget, either. `tell` hears, by table and column, how
-    many rows disagree.
+    `find` is off: columns that follow from others or lie close to them, rules, numbering, which rows lie together,
+    keys and lists inside the entity. With `find` off, no fit looks for any of this with budget, either. `tell` hears,
+    by table and column, how many rows disagree.
 
     Example::
 
@@ -152,6 +151,7 @@ def draft(
                 tables = with_rules(sql, protection, tables, tell=tell)
                 tables = with_relative(with_rows, protection, tables, entities=look.entities, tell=tell)
                 tables = with_bounds(sql, protection, tables)
+            tables = with_clustering(with_rows, protection, tables)
     return Spec(
         source=str(source),
         unit=protection.entity,
@@ -261,7 +261,6 @@ def _table(
         owner=protection.owners[table.name].columns if role is Role.OWNED else None,
         owned_by=protection.lookups[table.name][0] if role is Role.LOOKUP else None,
         numbered_by=numbered_by,
-        clustered_by=look.clustered_by(protection, kept) if private and numbered_by is None else (),
         public=role is Role.PUBLIC,
         rules=tuple(_rules(table, kept, protection.schema)),
         columns={c.name: columns[c.name] for c in table.columns if c.name in columns},
@@ -298,10 +297,6 @@ class _Private:
     def numbered_by(self, protection: Protection, table: Table) -> None:
         """Nothing: how keys are numbered stands in no schema."""
 
-    def clustered_by(self, _protection: Protection, _table: Table) -> tuple[ClusterSpec, ...]:
-        """Nothing: where rows lie stands in no schema."""
-        return ()
-
     def _column(self, table: Table, column: Column) -> ColumnSpec:
         if column.name not in table.attributes:
             return _plain(column, implied=_shaped_key(table, column))
@@ -337,9 +332,6 @@ class _Data:
 
     def numbered_by(self, protection: Protection, table: Table) -> str | None:
         return find_numbering(self._source, protection, table) if self._find else None
-
-    def clustered_by(self, protection: Protection, table: Table) -> tuple[ClusterSpec, ...]:
-        return find_clustering(self._source, protection, table) if self._find else ()
 
 
 def _needs_data(table: Table, column: Column) -> bool:

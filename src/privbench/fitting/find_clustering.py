@@ -7,7 +7,7 @@ pages as they do in the data; the column with the largest share comes next, sinc
 above what is in order here and there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from privbench.encode.grid import one_array
 from privbench.fitting.find_numbering import rank_correlation
 from privbench.io.base import Source, read_whole
-from privbench.model.clustering import can_be_clustered, divided, value_ranks
+from privbench.model.clustering import clusterable_columns, divided, value_ranks
 from privbench.schema.domain import Origin
-from privbench.schema.table_spec import ClusterSpec
+from privbench.schema.table_spec import ClusterSpec, TableSpec
 from privbench.schema.tables import Table
 from privbench.schema.unit import Protection
 
@@ -25,6 +25,8 @@ PAGE_ROWS = 100
 """About how many rows a page of a DBMS holds."""
 FEWEST_PAGES, MOST_PAGES = 20, 650
 """With fewer pages, where rows lie does not matter; of more, so many are looked at, all over the table."""
+FEWEST_ALIKE = 10
+"""Rows per value, on average: rows of a value that hardly repeats lie on one page, wherever that is."""
 MOST_VALUES = 256
 """Where there are more values, neighbouring ones are taken together: a query then asks for a range of them."""
 FEWER_PAGES = 1.15
@@ -42,15 +44,24 @@ OUT_OF_ORDER = 0.1
 Numbers = NDArray[np.int64]
 
 
-def find_clustering(source: Source, protection: Protection, table: Table) -> tuple[ClusterSpec, ...]:
-    """The columns by which rows of the entity table lie together; none if they lie anyhow, or cannot be moved."""
-    if not can_be_clustered(protection, table.name):
+def with_clustering(source: Source, protection: Protection, tables: Mapping[str, TableSpec]) -> dict[str, TableSpec]:
+    """The tables in which the spec says by which columns rows lie; none where keys are numbered by another column."""
+    entity, words = protection.schema.table(protection.entity), tables[protection.entity]
+    columns = [c for c in clusterable_columns(protection, entity) if words.columns[c].determined_by is None]
+    if words.numbered_by is not None or not columns:
+        return dict(tables)
+    found = find_clustering(source, entity, columns)
+    return {**tables, entity.name: words.model_copy(update={"clustered_by": found})}
+
+
+def find_clustering(source: Source, table: Table, columns: Sequence[str]) -> tuple[ClusterSpec, ...]:
+    """The columns by which rows of a table lie together; none if they lie anyhow, or all on a few pages."""
+    read = ((name, read_whole(source, table.name, [table.column(name)]).column(0)) for name in columns)
+    ranks = {name: value_ranks(one_array(values)) for name, values in read}
+    looked_at = {name: _sampled(r) for name, r in ranks.items() if (r.max(initial=0) + 1) * FEWEST_ALIKE <= len(r)}
+    if not looked_at or min(map(len, looked_at.values())) < FEWEST_PAGES * PAGE_ROWS:
         return ()
-    columns = [table.column(name) for name in protection.attributes(table.name)]
-    looked_at = {
-        c.name: _sampled(value_ranks(one_array(read_whole(source, table.name, [c]).column(0)))) for c in columns
-    }
-    return _Search(looked_at).levels() if any(len(r) >= FEWEST_PAGES * PAGE_ROWS for r in looked_at.values()) else ()
+    return _Search(looked_at).levels()
 
 
 def _sampled(ranks: Numbers) -> Numbers:

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from privbench.errors import SpecError
 from privbench.model.order import ids_are_public
+from privbench.schema.computed import equal_columns
 from privbench.schema.spec import Spec
 from privbench.schema.table_spec import ClusterSpec
-from privbench.schema.tables import Table
+from privbench.schema.tables import Column, Table
 from privbench.schema.unit import Protection
 
 Numbers = NDArray[np.int64]
@@ -84,33 +85,47 @@ def value_ranks(values: pa.Array) -> Numbers:
     return places
 
 
-def can_be_clustered(protection: Protection, table: str) -> bool:
-    """Whether rows of a table may lie in any order: those of the entity table, unless its ids are public."""
-    return table == protection.entity and not ids_are_public(protection)
+def clusterable_columns(protection: Protection, table: Table) -> tuple[str, ...]:
+    """The columns by which rows of a table can lie: those whose values are known before rows are numbered."""
+    if table.name != protection.entity or ids_are_public(protection):
+        return ()
+    return tuple(
+        c.name for c in table.columns if not (_is_own_key(table, c.name) or _comes_later(protection, table, c))
+    )
+
+
+def _is_own_key(table: Table, column: str) -> bool:
+    """Whether a column holds numbers of the table's rows."""
+    own = [key.columns for key in table.foreign_keys if key.table == table.name]
+    return any(column in columns for columns in (table.primary_key, *own))
+
+
+def _comes_later(protection: Protection, table: Table, column: Column) -> bool:
+    """Whether a column is computed when rows have their places; numbers of child rows are drawn before."""
+    computed = column.computed is not None and column.name not in equal_columns(protection, table.name)
+    return computed or column.determined_by is not None
 
 
 def check_clustering(spec: Spec, protection: Protection) -> None:
-    """Refuse tables whose rows cannot lie by a column. Raises SpecError."""
+    """Refuse rows that cannot lie by a column. Raises SpecError."""
     for table in protection.schema.tables:
         for level in spec.tables[table.name].clustered_by:
-            _check_level(protection, table, level.column)
+            if level.column not in clusterable_columns(protection, table):
+                raise SpecError(
+                    f"{table.name}.{level.column}: clustered_by: {_why_not(protection, table, level.column)}"
+                )
 
 
-def _check_level(protection: Protection, table: Table, column: str) -> None:
-    where = f"{table.name}.{column}: clustered_by"
+def _why_not(protection: Protection, table: Table, column: str) -> str:
     if table.name != protection.entity:
-        raise SpecError(
-            f"{where}: only rows of {protection.entity} lie by columns; those of {table.name} lie with their owners. "
-            "Take it out, or say in `order` how the rows lie."
+        return (
+            f"only rows of {protection.entity} lie by columns, those of {table.name} lie with their owners. Take it "
+            "out, or say in `order` how the rows lie."
         )
-    if not can_be_clustered(protection, table.name):
-        raise SpecError(
-            f"{where}: public tables reference the ids of {table.name}, so that they stay in their order. Take it out."
-        )
+    if ids_are_public(protection):
+        return f"public tables reference the ids of {table.name}, so that they stay in their order. Take it out."
     if column not in {c.name for c in table.columns}:
-        raise SpecError(f"{where}: this column is dropped. Name another one, or take it out.")
-    if table.column(column).computed is not None:
-        raise SpecError(f"{where}: is computed when rows lie already. Name the columns that it is computed from.")
-    own = {c for key in table.foreign_keys if key.table == table.name for c in key.columns}
-    if column in {*table.primary_key, *own}:
-        raise SpecError(f"{where}: is a key, and keys are numbered as rows lie. Name another column, or take it out.")
+        return "this column is dropped. Name another one, or take it out."
+    if _is_own_key(table, column):
+        return "is a key, and keys are numbered as rows lie. Name another column, or take it out."
+    return "is computed when rows have their places. Name the columns that it follows from."
