@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from privbench.errors import SpecError
 from privbench.generation import blocks, rows
+from privbench.generation.carried import Spools
 from privbench.generation.generate import generate
 from privbench.model.clustering import check_clustering, clustered_order, value_ranks
 from privbench.schema.spec import Spec
@@ -156,6 +157,20 @@ def test_children_keep_to_what_their_owner_is_like(tmp_path: Path) -> None:
     generate(made(clustered({"column": "age", "run": 30})), tmp_path / "out", scale=4, seed=1)
     plain, moved = (dict(tables(tmp_path / name).execute(by_age).fetchall()) for name in ("plain", "out"))
     assert moved == pytest.approx(plain, abs=0.25)
+
+
+def test_rows_stand_in_the_order_of_entities_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys inside the entity look for its rows by bisection."""
+    carried, carry = [], Spools.carry
+
+    def noted(spools: Spools, table: str, **parts: Any) -> None:
+        carried.append(parts["entities"])
+        carry(spools, table, **parts)
+
+    monkeypatch.setattr(Spools, "carry", noted)
+    generate(made(clustered("age")), tmp_path / "out", seed=1)
+    assert len(carried) >= 5
+    assert all((np.diff(entities) >= 0).all() for entities in carried)
 
 
 def test_the_same_seed_gives_the_same_rows(tmp_path: Path) -> None:
