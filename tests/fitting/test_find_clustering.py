@@ -108,3 +108,22 @@ def test_rows_lie_by_keys_to_public_tables(tmp_path: Path) -> None:
     generate(model, tmp_path / "out", seed=1)
     areas = duckdb.execute(f"SELECT area FROM '{tmp_path}/out/data/client.parquet'").fetchall()
     assert areas == sorted(areas)
+
+
+def test_an_index_that_a_table_is_stored_by_needs_no_data(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    duckdb.execute(f"COPY (SELECT 1 AS id, 2 AS area, true AS kept) TO '{tmp_path}/d/customer.parquet'")
+    (tmp_path / "d" / "schema.sql").write_text(
+        "CREATE TABLE customer (id INTEGER PRIMARY KEY, area INTEGER NOT NULL, kept BOOLEAN NOT NULL);"
+        "CREATE INDEX by_area ON customer (kept, area, id); CREATE INDEX by_id ON customer (area);"
+        "ALTER TABLE ONLY public.customer CLUSTER ON by_area;"
+    )
+    spec = draft(tmp_path / "d", unit="customer", domains="private")
+    levels = spec.tables["customer"].clustered_by
+    assert levels == (
+        ClusterSpec(column="kept", origin=Origin.SCHEMA),
+        ClusterSpec(column="area", origin=Origin.SCHEMA),
+    )
+    assert spec.origins(spec.protection())["customer", "area"] is Origin.PRIVATE
+    write_spec(spec, tmp_path / "spec.yaml")
+    assert read_spec(tmp_path / "spec.yaml") == spec

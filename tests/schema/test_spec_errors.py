@@ -66,7 +66,7 @@ def refused(tmp_path: Path, text: str | bytes) -> str:
         ),
         (
             HEAD + "    clustered_by: [{column: a, from: private}]\n    columns: {a: {type: DATE}}",
-            "line 4, tables.t.clustered_by.0: `clustered_by` is `from: declared` or `from: data`",
+            "line 4, tables.t.clustered_by.0: `from` can be `declared`, `schema` or `data` here",
         ),
         (
             HEAD + "    clustered_by: a\n    columns: {a: {type: DATE}}",

@@ -23,7 +23,7 @@ from privbench.errors import SchemaError, SpecError
 from privbench.fitting.draft_determined import with_determined
 from privbench.fitting.draft_found import with_bounds, with_computed, with_rules
 from privbench.fitting.draft_relative import Tell, with_relative
-from privbench.fitting.find_clustering import with_clustering
+from privbench.fitting.find_clustering import clustered_as_stored, with_clustering
 from privbench.fitting.find_inside import FoundInside, find_inside
 from privbench.fitting.find_lists import FoundList, find_lists, with_lists
 from privbench.fitting.find_numbering import find_numbering
@@ -261,6 +261,7 @@ def _table(
         owner=protection.owners[table.name].columns if role is Role.OWNED else None,
         owned_by=protection.lookups[table.name][0] if role is Role.LOOKUP else None,
         numbered_by=numbered_by,
+        clustered_by=clustered_as_stored(protection, kept),
         public=role is Role.PUBLIC,
         rules=tuple(_rules(table, kept, protection.schema)),
         columns={c.name: columns[c.name] for c in table.columns if c.name in columns},

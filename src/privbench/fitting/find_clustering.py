@@ -1,13 +1,14 @@
-"""Which rows of the entity table lie together, as the data say: for drafts that read domains from the data.
+"""Which rows of the entity table lie together: as the schema says, or as the data say where drafts read them.
 
-What counts is on how many pages the rows of a value lie: an index leads a query to them. A column by whose values rows
-lie on clearly fewer pages than rows in a random order is a candidate. Levels are added one after another. Each time,
-for every candidate, the share of rows that must be in its order is found by bisection, so that values lie on as many
-pages as they do in the data; the column with the largest share comes next, since what is in order as a whole stands
-above what is in order here and there.
+In the data, what counts is on how many pages the rows of a value lie: an index leads a query to them. A column by whose
+values rows lie on clearly fewer pages than rows in a random order is a candidate. Levels are added one after another.
+Each time, for every candidate, the share of rows that must be in its order is found by bisection, so that values lie on
+as many pages as they do in the data; the column with the largest share comes next, since what is in order as a whole
+stands above what is in order here and there.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,13 @@ OUT_OF_ORDER = 0.1
 """By how much the correlation of values with places may fall short of that of rows without runs."""
 
 Numbers = NDArray[np.int64]
+
+
+def clustered_as_stored(protection: Protection, table: Table) -> tuple[ClusterSpec, ...]:
+    """The columns of the index that the source stores a table by, as far as rows can lie by them."""
+    possible = clusterable_columns(protection, table)
+    stored = next((index.columns for index in table.indexes if index.clustered), ())
+    return tuple(ClusterSpec(column=c, origin=Origin.SCHEMA) for c in takewhile(possible.__contains__, stored))
 
 
 def with_clustering(source: Source, protection: Protection, tables: Mapping[str, TableSpec]) -> dict[str, TableSpec]:

@@ -17,6 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from privbench.errors import SchemaError, first_line
 from privbench.io.catalogue import RawTable, build_schema
+from privbench.io.clustered import with_clustered
 from privbench.io.names import Names, find_name
 from privbench.schema.domain import MAX_CELLS, Domain, Values, implied_by_type
 from privbench.schema.tables import Column, ForeignKey, Index, Schema
@@ -63,7 +64,7 @@ def parse_ddl(text: str, *, where: str) -> Schema:
         script.take(tree)
     if not script.tables:
         raise SchemaError(f"{where}: has no CREATE TABLE statement.")
-    return build_schema(script.tables)
+    return with_clustered(build_schema(script.tables), text)
 
 
 def parse_checks(create_table: str, *, dialect: str) -> list[exp.Expr]:

@@ -253,8 +253,8 @@ class ClusterSpec(Words):
 
     @model_validator(mode="after")
     def _known_origin(self) -> "ClusterSpec":
-        if self.origin not in (Origin.DECLARED, Origin.DATA):
-            raise ValueError("`clustered_by` is `from: declared` or `from: data`")
+        if self.origin not in (Origin.DECLARED, Origin.SCHEMA, Origin.DATA):
+            raise ValueError("`from` can be `declared`, `schema` or `data` here")
         return self
 
     @model_serializer(mode="wrap")
