@@ -33,6 +33,8 @@ MOST_VALUES = 256
 FEWER_PAGES = 1.15
 """Values lie together if a random order spreads them over so many times as many pages."""
 MOST_LEVELS = 4
+MOST_FITTED = 8
+"""Of so many columns, those that lie together most, shares are found for each level."""
 BISECTIONS = 7
 WHOLE = 0.97
 """From this share on, all rows are in order."""
@@ -64,9 +66,11 @@ def with_clustering(source: Source, protection: Protection, tables: Mapping[str,
 
 def find_clustering(source: Source, table: Table, columns: Sequence[str]) -> tuple[ClusterSpec, ...]:
     """The columns by which rows of a table lie together; none if they lie anyhow, or all on a few pages."""
-    read = ((name, read_whole(source, table.name, [table.column(name)]).column(0)) for name in columns)
-    ranks = {name: value_ranks(one_array(values)) for name, values in read}
-    looked_at = {name: _sampled(r) for name, r in ranks.items() if (r.max(initial=0) + 1) * FEWEST_ALIKE <= len(r)}
+    looked_at: dict[str, Numbers] = {}
+    for name in columns:  # of one column after the other, only what is looked at is kept
+        ranks = value_ranks(one_array(read_whole(source, table.name, [table.column(name)]).column(0)))
+        if (ranks.max(initial=0) + 1) * FEWEST_ALIKE <= len(ranks):
+            looked_at[name] = _sampled(ranks)
     if not looked_at or min(map(len, looked_at.values())) < FEWEST_PAGES * PAGE_ROWS:
         return ()
     return _Search(looked_at).levels()
@@ -103,18 +107,16 @@ class _Search:
     def levels(self) -> tuple[ClusterSpec, ...]:
         found: list[ClusterSpec] = []
         while len(found) < MOST_LEVELS:
-            left = [c for c in self._columns if c not in {level.column for level in found} and self._lies_together(c)]
-            fitted = [level for level in map(self._fitted, left) if level.share >= LEAST_SHARE]
+            names = [c for c in self._columns if c not in {level.column for level in found}]
+            spread = {c: self._pages(self._pieces, c) / _pages(self._real[c]) for c in names}
+            worst = sorted((c for c in names if spread[c] > FEWER_PAGES), key=lambda c: -spread[c])[:MOST_FITTED]
+            fitted = [level for level in map(self._fitted, worst) if level.share >= LEAST_SHARE]
             if not fitted:
                 break
             best = self._in_runs(max(fitted, key=lambda level: level.share))
             found.append(best)
             self._pieces = self._divided(best)
         return tuple(found)
-
-    def _lies_together(self, column: str) -> bool:
-        """Whether values of a column lie on fewer pages than with the levels so far."""
-        return self._pages(self._pieces, column) > FEWER_PAGES * _pages(self._real[column])
 
     def _fitted(self, column: str) -> ClusterSpec:
         """A level by a column, with the share of rows that makes its values lie on as many pages as in the data."""
