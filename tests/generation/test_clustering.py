@@ -193,8 +193,8 @@ def checked(spec: dict[str, Any]) -> None:
     ("table", "column", "message"),
     [
         ("visit", "cost", r"visit\.cost: clustered_by: only rows of person lie by columns, those of visit lie with"),
-        ("person", "id", r"person\.id: clustered_by: is a key"),
-        ("person", "boss_id", r"person\.boss_id: clustered_by: is a key"),
+        ("person", "id", r"person\.id: clustered_by: holds keys"),
+        ("person", "boss_id", r"person\.boss_id: clustered_by: holds keys"),
     ],
 )
 def test_rows_that_cannot_lie_by_a_column_are_refused(table: str, column: str, message: str) -> None:
@@ -210,13 +210,31 @@ def test_columns_that_are_known_before_rows_lie_are_taken() -> None:
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [({"computed": "2 * age"}, "is computed"), ({"determined_by": "age"}, "is computed"), ({"drop": True}, "dropped")],
+    [
+        ({"computed": "2 * id"}, "computed from them"),
+        ({"computed": "SUM(visit.cost)"}, "adds up rows below"),
+        ({"drop": True}, "this column is dropped"),
+    ],
 )
 def test_columns_that_come_later_are_refused(words: dict[str, Any], message: str) -> None:
     spec = clustered("twice")
     spec["tables"]["person"]["columns"]["twice"] = {"type": "INTEGER", **words}
     with pytest.raises(SpecError, match=rf"person\.twice: clustered_by: .*{message}"):
         checked(spec)
+
+
+def test_rows_lie_by_columns_that_follow_from_others(tmp_path: Path) -> None:
+    spec = clustered("less", {"column": "even", "run": 10})
+    computed = {"even": "age % 2 = 0", "less": "-later", "later": "age + 10", "own": "10 * id"}
+    types = {"even": "BOOLEAN"}
+    spec["tables"]["person"]["columns"] |= {
+        name: {"type": types.get(name, "INTEGER"), "computed": sql} for name, sql in computed.items()
+    }
+    checked(spec)
+    generate(made(spec), tmp_path / "out", seed=1)
+    people = tables(tmp_path / "out").execute("SELECT id, age, less, own FROM person ORDER BY place").fetchall()
+    assert [less for _, _, less, _ in people] == sorted(-age - 10 for _, age, _, _ in people)
+    assert all(own == 10 * id_ and less == -age - 10 for id_, age, less, own in people)
 
 
 def test_rows_whose_ids_public_tables_reference_stay() -> None:

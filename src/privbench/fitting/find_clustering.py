@@ -57,7 +57,7 @@ def clustered_as_stored(protection: Protection, table: Table) -> tuple[ClusterSp
 def with_clustering(source: Source, protection: Protection, tables: Mapping[str, TableSpec]) -> dict[str, TableSpec]:
     """The tables in which the spec says by which columns rows lie; none where keys are numbered by another column."""
     entity, words = protection.schema.table(protection.entity), tables[protection.entity]
-    columns = [c for c in clusterable_columns(protection, entity) if words.columns[c].determined_by is None]
+    columns = clusterable_columns(protection, entity)
     if words.numbered_by is not None or not columns:
         return dict(tables)
     found = find_clustering(source, entity, columns)

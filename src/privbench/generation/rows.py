@@ -30,7 +30,7 @@ from privbench.generation.sizes import Sizes
 from privbench.generation.unique import ROUNDS, Uniqueness, deduplicated
 from privbench.io.base import arrow_schema
 from privbench.methods.method import TableModel
-from privbench.model.clustering import clustered_order, value_ranks
+from privbench.model.clustering import clustered_order, computed_first, value_ranks
 from privbench.model.key_rules import split_rules
 from privbench.model.model import Model
 from privbench.model.order import colliding_keys, is_numbered, redrawn_links, references_entity
@@ -79,6 +79,8 @@ class PrivateRows:
         ]
         self._numbered = {c for c in self._codecs if never_repeats(model.spec.column(name, c).domain)}
         self._clusters = model.spec.tables[name].clustered_by
+        first = computed_first(model.protection, name, [level.column for level in self._clusters])
+        self._computed_first = ComputedRows(model.protection, name, first)
         self._key_rules, early = split_rules(self._table)
         drawn = [c for c in self._codecs if not self._relative.is_sequence(c)]
         self._rules = KeptRules(self._table, model.protection.schema, rules=early, drawn=drawn) if early else None
@@ -108,7 +110,7 @@ class PrivateRows:
     def _batches(self) -> Iterator[Made]:
         written = 0
         schema = arrow_schema(self._table)
-        with self._computed:
+        with self._computed, self._computed_first:
             for block in self._draws.blocks():
                 values, owners = self._block(block, written)
                 count = len(next(iter(values.values())))
@@ -136,7 +138,7 @@ class PrivateRows:
         if self._rules is not None:
             self._rules.counts.left_out += int((broken & keep).sum())
         values, keep = deduplicated(values, keep & ~broken, self._unique)
-        values, kept = self._clustered(values, np.flatnonzero(keep), block.rng)
+        values, kept = self._clustered(block, values, np.flatnonzero(keep))
         numbers = np.arange(written, written + len(kept))  # each row's number in the table
         values |= self._within(block, kept, numbers)
         if is_numbered(self._table, self._table.primary_key):
@@ -147,16 +149,17 @@ class PrivateRows:
         self._carry(block, kept)
         return values, None if self._owner is None else self._owners(block)[kept]
 
-    def _clustered(
-        self, values: dict[str, pa.Array], kept: Places, rng: np.random.Generator
-    ) -> tuple[dict[str, pa.Array], Places]:
+    def _clustered(self, block: Block, values: dict[str, pa.Array], kept: Places) -> tuple[dict[str, pa.Array], Places]:
         """The values of a block's rows in the order in which they lie, and their places in the block.
 
         Numbers that ascend with the rows do so still, unless a rule names them.
         """
         if not self._clusters:
             return values, kept
-        order = clustered_order([value_ranks(values[c.column]) for c in self._clusters], self._clusters, rng)
+        elsewhere = partial(self._elsewhere, block, kept)
+        known = values | self._computed_first.values(values, elsewhere, count=len(kept))
+        ranks = [value_ranks(known[level.column]) for level in self._clusters]
+        order = clustered_order(ranks, self._clusters, block.rng)
         stay = {name for name in self._serial if not values[name].null_count}
         moved = {name: array if name in stay else array.take(pa.array(order)) for name, array in values.items()}
         return moved, kept[order]

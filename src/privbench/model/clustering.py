@@ -6,7 +6,7 @@ the rows is in order, and how long a run of them is. Rows are rearranged inside 
 before they get their numbers, so that keys are numbered as rows lie, and rows of other tables follow their owners.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from privbench.errors import SpecError
 from privbench.model.order import ids_are_public
-from privbench.schema.computed import equal_columns
+from privbench.schema.computed import computed_from, equal_columns, late_columns, row_columns
 from privbench.schema.spec import Spec
 from privbench.schema.table_spec import ClusterSpec
-from privbench.schema.tables import Column, Table
+from privbench.schema.tables import Table
 from privbench.schema.unit import Protection
 
 Numbers = NDArray[np.int64]
@@ -86,24 +86,30 @@ def value_ranks(values: pa.Array) -> Numbers:
 
 
 def clusterable_columns(protection: Protection, table: Table) -> tuple[str, ...]:
-    """The columns by which rows of a table can lie: those whose values are known before rows are numbered."""
+    """The columns by which rows of a table can lie: those whose values do not depend on the numbers of rows."""
     if table.name != protection.entity or ids_are_public(protection):
         return ()
-    return tuple(
-        c.name for c in table.columns if not (_is_own_key(table, c.name) or _comes_later(protection, table, c))
-    )
+    late = {column for name, column in late_columns(protection) if name == table.name}
+    last = {*table.primary_key, *(c for key in table.foreign_keys if key.table == table.name for c in key.columns)}
+    return tuple(c.name for c in table.columns if _needs(protection, table.name, {c.name}).isdisjoint(late | last))
 
 
-def _is_own_key(table: Table, column: str) -> bool:
-    """Whether a column holds numbers of the table's rows."""
-    own = [key.columns for key in table.foreign_keys if key.table == table.name]
-    return any(column in columns for columns in (table.primary_key, *own))
+def computed_first(protection: Protection, table: str, columns: Collection[str]) -> tuple[str, ...]:
+    """The columns that must be computed to know some columns of a row, in a fitting order."""
+    needed = _needs(protection, table, columns)
+    return tuple(name for name in row_columns(protection, table) if name in needed)
 
 
-def _comes_later(protection: Protection, table: Table, column: Column) -> bool:
-    """Whether a column is computed when rows have their places; numbers of child rows are drawn before."""
-    computed = column.computed is not None and column.name not in equal_columns(protection, table.name)
-    return computed or column.determined_by is not None
+def _needs(protection: Protection, table: str, columns: Collection[str]) -> set[str]:
+    """Some columns of a table, and all of its columns that these are computed from; counted rows are drawn before."""
+    sources = computed_from(protection)
+    counted = equal_columns(protection, table)
+    needed, before = set(columns), set[str]()
+    while needed != before:
+        before = set(needed)
+        for name in before - counted.keys():
+            needed |= {column for owner, column in sources.get((table, name), ()) if owner == table}
+    return needed
 
 
 def check_clustering(spec: Spec, protection: Protection) -> None:
@@ -126,6 +132,6 @@ def _why_not(protection: Protection, table: Table, column: str) -> str:
         return f"public tables reference the ids of {table.name}, so that they stay in their order. Take it out."
     if column not in {c.name for c in table.columns}:
         return "this column is dropped. Name another one, or take it out."
-    if _is_own_key(table, column):
-        return "is a key, and keys are numbered as rows lie. Name another column, or take it out."
-    return "is computed when rows have their places. Name the columns that it follows from."
+    return (
+        "holds keys, is computed from them or adds up rows below: not known when rows are laid out. Name another one."
+    )
