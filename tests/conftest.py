@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from privbench.privacy.noise import OsEntropy
 
 from .seeded import SeededEntropy
+from .servers.mariadb import mariadb, mariadb_server  # noqa: F401  fixtures of any test
 from .servers.postgres import postgres, postgres_server  # noqa: F401  fixtures of any test
 
 settings.register_profile("privbench", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

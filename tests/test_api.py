@@ -38,7 +38,7 @@ def test_the_examples_run(shop: Path) -> None:
     text = PAGE.read_text("utf-8")
     test = doctest.DocTestParser().get_doctest(text.replace("```", ""), {}, "api.md", str(PAGE), 0)
     report: list[str] = []
-    result = doctest.DocTestRunner().run(test, out=report.append)
+    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=report.append)
     assert result.failed == 0, "".join(report)
     assert result.attempted > 15
 
@@ -84,3 +84,11 @@ def test_a_source_beside_its_spec(shop: Path, tmp_path: Path, monkeypatch: pytes
     (elsewhere / "shop").mkdir()
     with pytest.raises(privbench.PrivBenchError, match=r"no \.parquet or \.csv file"):
         privbench.fit("../spec.yaml", epsilon=3)
+
+
+def test_choices_by_the_words_of_the_command_line(shop: Path) -> None:
+    words = {"unit": "customer", "domains": "data", "public": ["product"], "drop": ["log"]}
+    spec = privbench.draft(shop, neighbours="add-remove", orphans="null", **words)  # type: ignore[arg-type]
+    assert (spec.neighbours, spec.orphans) == (privbench.Neighbours.ADD_REMOVE, privbench.Orphans.NULL)
+    with pytest.raises(privbench.PrivBenchError, match=r"orphans 'nul'.*Did you mean null\?"):
+        privbench.draft(shop, orphans="nul", **words)  # type: ignore[arg-type]

@@ -1,19 +1,24 @@
-"""Draft, fit and generate in one go; the model is kept beside the bundle."""
+"""Write a bundle from a model; or draft, fit and generate in one go, with the model kept beside the bundle."""
 
 import os
 from collections.abc import Collection, Mapping
+from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
+from privbench.bundle import Bundle, model_beside
 from privbench.errors import SpecError
 from privbench.fitting.draft import PRIVATE, draft
 from privbench.fitting.fit import fit
 from privbench.fitting.promise import parse_delta, parse_epsilon
-from privbench.generation.generate import check_request, generate
+from privbench.generation.generate import check_request
+from privbench.generation.generate import generate as write_bundle
 from privbench.io.base import Format
-from privbench.io.staging import check_target
+from privbench.io.given import Given, source_of
+from privbench.io.staging import check_target, private_folder
 from privbench.methods.method import Progress, silent
-from privbench.model.arguments import format_of
+from privbench.model.arguments import format_of, model_of
 from privbench.model.file import save_model
 from privbench.model.model import Model
 from privbench.schema.spec import Orphans
@@ -21,22 +26,62 @@ from privbench.schema.tables import Place
 from privbench.schema.unit import Neighbours
 
 
+def generate(
+    model: Model | Path | str,
+    out: Path | str | None = None,
+    *,
+    scale: float = 1.0,
+    seed: int | None = None,
+    format: str = Format.PARQUET,  # noqa: A002
+    force: bool = False,
+    progress: Progress = silent,
+) -> Bundle:
+    """Write a bundle from a model or a model file; returns it with the rows of each table. Costs no privacy.
+
+    `scale` multiplies the rows of private tables; public tables do not scale. Without a seed one is chosen. Without
+    `out` the bundle lies in a temporary folder as long as the value that is returned: `.tables()` gives its tables in
+    memory, `.save(path)` keeps it.
+
+    Example::
+
+        tables = privbench.generate("shop.model", scale=10, seed=7).tables()
+        privbench.generate("shop.model", "bundle", format="duckdb")
+    """
+    return _written(
+        model_of(model), out, scale=scale, seed=seed, format=format, force=force, progress=progress, keep_model=False
+    )
+
+
+def _written(model: Model, out: Path | str | None, *, keep_model: bool, **request: Any) -> Bundle:
+    """Write a bundle to its place, or to a temporary one that goes with the value."""
+    if out is not None:
+        rows = write_bundle(model, out, **request)
+        return Bundle(path=Path(out), model=model, rows=rows, keep_model=keep_model)
+    with ExitStack() as held:
+        path = held.enter_context(private_folder()) / "bundle"
+        rows = write_bundle(model, path, **request)
+        return Bundle(path=path, model=model, rows=rows, keep_model=keep_model, held=held.pop_all())
+
+
 def synth(
-    source: Path | str,
-    out: Path | str,
+    source: Given,
+    out: Path | str | None = None,
     *,
     unit: str | None = None,
+    schema: str | os.PathLike[str] | None = None,
+    null: Collection[str] = (),
+    delimiter: str | None = None,
     epsilon: Fraction | float | str,
     delta: Fraction | float | str = 0,
     domains: str = PRIVATE,
     method: str | None = None,
-    neighbours: Neighbours = Neighbours.REPLACE,
+    neighbours: Neighbours | str = Neighbours.REPLACE,
     public: Collection[str] = (),
     drop: Collection[str] = (),
     drop_columns: Collection[Place] = (),
     owners: Mapping[str, tuple[str, ...]] | None = None,
     lookups: Mapping[str, str] | None = None,
-    orphans: Orphans = Orphans.ERROR,
+    orphans: Orphans | str = Orphans.ERROR,
     scale: float = 1.0,
     seed: int | None = None,
     format: str = Format.PARQUET,  # noqa: A002
@@ -45,27 +90,31 @@ def synth(
     find: bool = True,
     budget_limit: Fraction | float | str | None = None,
     progress: Progress = silent,
-) -> tuple[Model, dict[str, int]]:
-    """Make a bundle from a database; returns the model and the rows of each table.
+) -> Bundle:
+    """Make a bundle from a database; returns it with its model and the rows of each table.
 
     Takes what `draft`, `fit` and `generate` take. The model is kept in a file beside the bundle (OUT.model, or the path
     `model`), so that other scales and formats can be generated without spending budget again. What could fail at the
-    end is checked first: no budget is spent on a bundle or a model that cannot be written.
+    end is checked first: no budget is spent on a bundle or a model that cannot be written. Without `out` the bundle
+    lies in a temporary folder as long as the value that is returned: `.tables()` gives its tables in memory, and
+    `.save(path)` keeps it, with its model.
 
     Example::
 
-        fitted, rows = privbench.synth("shop", "bundle", unit="customer", epsilon="3.2")
+        made = privbench.synth({"customer": df}, unit="customer", schema="schema.sql", epsilon="3.2")
+        made.tables()["customer"].to_pandas()
     """
     budget, chance = parse_epsilon(epsilon), parse_delta(delta)
     format = format_of(format)  # noqa: A001
     check_request(scale, seed)
-    kept = model_beside(out) if model is None else Path(model)
-    if os.path.abspath(kept) == os.path.abspath(out):
-        raise SpecError(f"{out}: is the place of the bundle and of its model. Give `--model` another path.")
-    check_target(Path(out), force=force)
-    check_target(kept, force=force, is_file=True)
+    kept = _model_path(out, model)
+    if out is not None:
+        check_target(Path(out), force=force)
+    if kept is not None:
+        check_target(kept, force=force, is_file=True)
+    located = source_of(source, schema=schema, null=null, delimiter=delimiter)
     spec = draft(
-        source,
+        located,
         unit=unit,
         domains=domains,
         neighbours=neighbours,
@@ -79,18 +128,25 @@ def synth(
         progress=progress,
     )
     fitted = fit(
-        spec, epsilon=budget, delta=chance, method=method, budget_limit=budget_limit, out=kept, progress=progress
+        spec,
+        source=located,
+        epsilon=budget,
+        delta=chance,
+        method=method,
+        budget_limit=budget_limit,
+        out=kept,
+        progress=progress,
     )
-    save_model(fitted, kept, force=force)
-    rows = generate(fitted, out, scale=scale, seed=seed, format=format, force=force, progress=progress)
-    return fitted, rows
+    if kept is not None:
+        save_model(fitted, kept, force=force)
+    request = {"scale": scale, "seed": seed, "format": format, "force": force, "progress": progress}
+    return _written(fitted, out, keep_model=True, **request)
 
 
-def model_beside(out: Path | str) -> Path:
-    """Where `synth` keeps the model of a bundle, if nothing else is said.
-
-    >>> model_beside("new/bundle/").as_posix()
-    'new/bundle.model'
-    """
-    path = os.path.normpath(out)
-    return Path(f"{os.path.abspath(path) if os.path.basename(path) in ('.', '..') else path}.model")
+def _model_path(out: Path | str | None, model: Path | str | None) -> Path | None:
+    """Where the model goes; nowhere if neither it nor the bundle has a place."""
+    if model is None:
+        return None if out is None else model_beside(out)
+    if out is not None and os.path.abspath(model) == os.path.abspath(out):
+        raise SpecError(f"{out}: is the place of the bundle and of its model. Give `--model` another path.")
+    return Path(model)

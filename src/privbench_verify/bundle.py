@@ -104,7 +104,8 @@ def verify_bundle(folder: Path | str, data_checks: Mapping[str, DataCheck] | Non
     except (ReceiptError, OSError) as error:
         return _failed(verdict, [*problems, str(error)])
     if check is None:
-        uncounted = f"The rows in the {manifest.format} files are those that {MANIFEST} says: they were not counted."
+        there = "files" if any(table.files for table in manifest.tables.values()) else "database, not in this folder,"
+        uncounted = f"The rows in the {manifest.format} {there} are those that {MANIFEST} says: they were not counted."
         verdict = replace(verdict, assumptions=(*verdict.assumptions, uncounted))
     return _failed(verdict, problems)
 
@@ -123,7 +124,8 @@ def read_manifest(folder: Path | str) -> Manifest:
         raise ReceiptError(unreadable)
     check_values(value)
     names = ("version", "software", "scale", "seed", "format", "tables", "model", "receipt")
-    manifest = fields_of(value, MANIFEST, names)
+    manifest = fields_of(value, MANIFEST, names, optional=("left_out",))
+    names_of(manifest.get("left_out", []), f"{MANIFEST}: left_out")
     if type(manifest["version"]) is not int or manifest["version"] != 1:
         raise ReceiptError(f"{MANIFEST}: version is {brief(manifest['version'])}, not 1")
     text_of(manifest["software"], f"{MANIFEST}: software")
@@ -190,7 +192,7 @@ def _table(value: object, where: str) -> ManifestTable:
         role=one_of(table["role"], f"{where}.role", _ROLES),
         rows=integer_of(table["rows"], f"{where}.rows"),
         columns=tuple(columns),
-        files=names_of(table["files"], f"{where}.files", least=1),
+        files=names_of(table["files"], f"{where}.files"),
     )
 
 
@@ -232,6 +234,8 @@ def _file_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
     """Every file is that of a table, and every table has its files."""
     present = {p.relative_to(folder).as_posix() for p in (folder / DATA_FOLDER).rglob("*") if not p.is_dir()}
     users = [file for table in manifest.tables.values() for file in table.files]
+    if users:
+        yield from (f"{shown(name)}: has no file" for name, table in manifest.tables.items() if not table.files)
     for file in sorted(present ^ set(users)):
         where = "is listed, but is no file" if file not in present else "is not listed"
         yield f"{shown(file)}: {where} under {DATA_FOLDER}/ ({MANIFEST})"

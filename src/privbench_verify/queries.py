@@ -363,6 +363,17 @@ def _of_null_key(asked: _Asked) -> Feature:
     return Feature(kind=asked.value["kind"])
 
 
+def _of_own_key(asked: _Asked) -> Feature:
+    """Whether a key that the row holds references the row above, to which owner keys lead: of the same entity."""
+    link, facts = _held_key(asked), asked.facts
+    owner = facts.owner_link(asked.table)
+    for _ in facts.tables:
+        if owner is not None and owner.target == link.target:
+            return Feature(kind="own key")
+        owner = None if owner is None else facts.owner_link(owner.target)
+    raise ReceiptError(f"{asked.where}: {link} leads to no table above {shown(asked.table)}")
+
+
 def _of_key_block(asked: _Asked) -> Feature:
     """A block of rows by position, which only public rows have for all to know."""
     if (link := _held_key(asked)).target not in asked.facts.public_tables:
@@ -452,6 +463,7 @@ _FEATURES: dict[str, tuple[tuple[str, ...], Callable[[_Asked], Feature]]] = {
     "agreement": (("column", "equals"), _of_agreement),
     "nearness": (("column", "base", "days"), _of_nearness),
     "null key": (("link",), _of_null_key),
+    "own key": (("link",), _of_own_key),
     "key block": (("link",), _of_key_block),
     "key slot": (("link",), _of_key_slot),
     "fanout": (("link",), _of_fanout),

@@ -1,7 +1,8 @@
 """Pairs of forums that differ in one entity: users with a hub, chains of owned tables, and references of every kind.
 
 Users own posts and badges, posts own comments; posts have an editor and may follow another post, comments mention users
-and answer comments. So users and posts are owners and referenced, by keys of others and of their own table.
+and answer comments; many edits and mentions are of the post's author. So users and posts are owners and referenced, by
+keys of others and of their own table.
 """
 
 import random
@@ -87,9 +88,13 @@ def _post(
 ) -> None:
     """A post and its comments; `posts` are those that it may follow, and it is one more of them."""
     kind = rng.randint(0, 1)
-    editor = rng.choice([None, rng.choice(everyone)]) if kind else None
+    anyone = [
+        *everyone,
+        *[author] * (author is not None) * (len(everyone) // 2),
+    ]  # a third of the keys is to the author
+    editor = rng.choice([None, rng.choice(anyone)]) if kind else None
     rows["post"].append((number, author, kind, editor, rng.choice([None, *rng.sample(posts, min(len(posts), 2))])))
     posts.append(number)
     for at in range(rng.choice([0, 0, 1, 3])):
         answers = rng.choice([None, rows["comment"][-1][0]]) if rows["comment"] else None
-        rows["comment"].append((number + at, number, rng.randint(0, 2), rng.choice(everyone), answers))
+        rows["comment"].append((number + at, number, rng.randint(0, 2), rng.choice(anyone), answers))

@@ -58,7 +58,13 @@ def assert_all_in_play(run: Run) -> None:
         assert ["activity", "fanout"] in kinds
         assert kinds.count(["activity", "in-degree"]) == keys
     votes = [query for query in asked if query["counts"] == "votes"]
-    assert all(kinds_of(query) == ["null key"] for query in votes)
+    assert {(query["table"], *kinds_of(query)) for query in votes} == {
+        ("users", "null key"),
+        ("post", "null key"),
+        ("post", "own key"),
+        ("comment", "own key"),
+    }
+    assert ["own key"] in [kinds_of(query) for query in asked if query["table"] == "comment"]
     keys = {(query["table"], *query["axes"][0]["feature"]["link"]["columns"]) for query in votes}
     assert keys == {("users", "friend"), ("post", "editor"), ("comment", "mentions"), ("post", "follows")}
     assert any(not query["axes"] and query.get("full_rows", 1) > 1 for query in asked)
@@ -148,10 +154,21 @@ def in_degrees_of_all_keys(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(exact, "one_key_each", lambda targets, _: targets)
 
 
+def own_keys_are_the_most_common(patch: pytest.MonkeyPatch) -> None:
+    """Keys to the row that most keys reference count as those to the row above."""
+
+    def most_common(self: FeatureCodes, link: LinkFacts, _above: Sequence[LinkFacts]) -> Any:
+        key = self._key(link)
+        return key == np.bincount(key[key >= 0], minlength=1).argmax()
+
+    patch.setattr(FeatureCodes, "_is_own", most_common)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "mutant",
     [
+        own_keys_are_the_most_common,
         votes_of_rows,
         activity_of_references,
         numbers_of_rows_without_limit,

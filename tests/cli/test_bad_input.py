@@ -39,9 +39,9 @@ def test_a_column_of_mixed_types(shop: Path, refused: Refused, tmp_path: Path) -
 
 
 def test_a_key_of_a_type_without_codec(shop: Path, refused: Refused, tmp_path: Path) -> None:
-    (shop / "schema.sql").write_text(DDL.replace("id INTEGER PRIMARY KEY, city", "id JSON PRIMARY KEY, city"))
+    (shop / "schema.sql").write_text(DDL.replace("id INTEGER PRIMARY KEY, city", "id SHAPE PRIMARY KEY, city"))
     message = refused("draft", shop, *DRAFT, "-o", tmp_path / "s")
-    assert "person.id: is in a key, but type JSON has no codec" in message
+    assert "person.id: is in a key, but type shape has no codec" in message
 
 
 # -- the data --------------------------------------------------------------------------------------------------

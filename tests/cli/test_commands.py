@@ -118,13 +118,13 @@ def test_as_published_is_not_verified(spec: Path, run: Run, tmp_path: Path) -> N
 
 def test_draft_leaves_out_what_it_cannot_code(shop: Path, run: Run, tmp_path: Path) -> None:
     (shop / "schema.sql").write_text(
-        "CREATE TABLE person (id INTEGER PRIMARY KEY, city VARCHAR, age JSON);"
+        "CREATE TABLE person (id INTEGER PRIMARY KEY, city VARCHAR, age SHAPE);"
         "CREATE TABLE visit (id INTEGER PRIMARY KEY, person_id INTEGER REFERENCES person (id), cost SMALLINT);"
     )
     out = tmp_path / "s.yaml"
     drop = ("--drop", "visit.cost")
     result = run("draft", shop, "--unit", "person", "--domains", "data", *drop, "-o", out)
-    assert "Left out, as `drop: true` in the spec: person.age (JSON), visit.cost (SMALLINT)." in result.out
+    assert "Left out, as `drop: true` in the spec: person.age (shape), visit.cost (SMALLINT)." in result.out
     spec = read_spec(out)
     assert spec.column("person", "age").drop
     assert [c.name for c in spec.schema().table("person").columns] == ["id", "city"]
@@ -227,7 +227,7 @@ def test_synth_keeps_the_model(shop: Path, run: Run, refused: Refused, tmp_path:
     assert made["model"] == str(tmp_path / "out.model")
     assert run("generate", made["model"], "-o", tmp_path / "again", "--seed", "1").code == 0
     names = [p.relative_to(tmp_path / "out") for p in (tmp_path / "out").rglob("*") if p.is_file()]
-    assert len(names) == 8
+    assert len(names) == 12
     for name in names:
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
     assert run(*common, "-o", tmp_path / "b", "--model", tmp_path / "kept").code == 0
@@ -248,18 +248,24 @@ def test_synth_looks_first_where_the_model_goes(
     assert "out.model" in refused(*common, *(["--force"] if what == "folder" else []))
 
 
+MADE_UP = "made up here in its syntax, as often NULL and about as long"
+
+
 def test_columns_that_are_not_as_in_the_source_are_listed(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "db"
     folder.mkdir()
     (folder / "schema.sql").write_text(
-        "CREATE TABLE person (id INTEGER PRIMARY KEY, code UUID, age SMALLINT, tags JSON, plain TEXT, born UBIGINT);"
+        "CREATE TABLE person (id INTEGER PRIMARY KEY, code UUID, age SMALLINT, tags SHAPE, doc JSON, plain TEXT, "
+        "born UBIGINT);"
     )
-    rows = "".join(f"{i},{'abcd' * 9},{i % 9},x,y,{1990 + i % 5}\n" for i in range(60))
-    (folder / "person.csv").write_text(f"id,code,age,tags,plain,born\n{rows}")
+    key = "0000-4000-8000-000000000000"
+    rows = "".join(f"{i},{i:08x}-{key},{i % 9},x,[{i}],y,{1990 + i % 5}\n" for i in range(60))
+    (folder / "person.csv").write_text(f"id,code,age,tags,doc,plain,born\n{rows}")
     common = ("synth", folder, "--domains", "data", "--drop", "person.plain", "--epsilon", "3", "-o", tmp_path / "b")
     lines = [
-        "UUID in the source, CHAR(36) here: person.code",
-        "JSON in the source, left out, since no type here holds its values: person.tags",
+        f"UUID in the source, {MADE_UP}: person.code",
+        "shape in the source, left out, since no type here holds its values: person.tags",
+        f"JSON in the source, {MADE_UP} (a short one is {{}}): person.doc",
         "UBIGINT in the source, DECIMAL(38,0) here: person.born",
     ]
     made = run(*common)
@@ -270,8 +276,9 @@ def test_columns_that_are_not_as_in_the_source_are_listed(run: Run, tmp_path: Pa
     assert "plain" not in readme
     changed = json.loads(run(*common, "--force", "--json").out)["changed"]
     assert [(c["column"], c["source"], c["here"]) for c in changed] == [
-        ("code", "UUID", "CHAR(36) here"),
-        ("tags", "JSON", None),
+        ("code", "UUID", MADE_UP),
+        ("tags", "shape", None),
+        ("doc", "JSON", f"{MADE_UP} (a short one is {{}})"),
         ("born", "UBIGINT", "DECIMAL(38,0) here"),
     ]
     drafted = run("draft", folder, "--domains", "data", "-o", tmp_path / "s")

@@ -76,7 +76,7 @@ def _with_list(source: Path) -> Spec:
 
 def test_rows_of_tables_with_a_common_list_are_of_the_same_seasons(seasons: Path, tmp_path: Path) -> None:
     model = privbench.fit(_with_list(seasons), source=seasons, epsilon="8")
-    rows = privbench.generate(model, tmp_path / "b", seed=1)
+    rows = privbench.generate(model, tmp_path / "b", seed=1).rows
     assert set(rows) == {"player", "bat", "pitch"}, "a list is not published"
     assert "season" not in (tmp_path / "b" / "schema.sql").read_text()
     assert privbench.verify(tmp_path / "b").status == "conditional"
@@ -144,7 +144,7 @@ def test_events_of_one_day_have_a_list_of_days(tmp_path: Path, capsys: pytest.Ca
     assert days.list_of == ("lab",)
     assert set(days.columns) == {"patient", "taken", "ward"}, "the ward is that of the day"
     model = privbench.fit(spec, epsilon="8")
-    rows = privbench.generate(model, tmp_path / "b", seed=1)
+    rows = privbench.generate(model, tmp_path / "b", seed=1).rows
     real, made = (duckdb.sql(_DAYS.format(f)).fetchall()[0][0] for f in (tmp_path / "one", tmp_path / "b" / "data"))
     assert real == 3
     assert made == pytest.approx(3, rel=0.15)
@@ -320,7 +320,7 @@ def test_a_list_may_own_a_list(seasons: Path, tmp_path: Path) -> None:
     spec = Spec.model_validate(data)
     model = privbench.fit(spec, source=seasons, epsilon="8")
     assert model.receipt["unit"]["lists"] == ["stay", "season"]
-    assert set(privbench.generate(model, tmp_path / "b", seed=1)) == {"player", "bat", "pitch"}
+    assert set(privbench.generate(model, tmp_path / "b", seed=1).rows) == {"player", "bat", "pitch"}
     assert privbench.verify(tmp_path / "b").status == "conditional"
     joined = "SELECT count(*) FROM '{0}/bat.parquet' JOIN '{0}/pitch.parquet' USING (player, year, team)"
     real, made = (duckdb.sql(joined.format(d)).fetchall()[0][0] for d in (seasons, tmp_path / "b" / "data"))

@@ -47,7 +47,8 @@ def test_the_last_word_of_a_name_says_it(name, shape) -> None:
 
 
 def test_types_and_tables_say_it_too() -> None:
-    assert guess_shape("id", parse_type("CHAR(36)"), source_type="UUID", unique=True) == "uuid"
+    assert guess_shape("id", parse_type("UUID"), unique=True) == "uuid"
+    assert guess_shape("email", parse_type("JSONB")) == "json"
     assert guess_shape("name", parse_type("VARCHAR"), table="Authors") == "person"
     assert guess_shape("phone", parse_type("INTEGER")) is None
     assert guess_shape("hash", parse_type("CHAR(64)")) == "hex"

@@ -37,6 +37,20 @@ LOOKS = {
     "sentence": r"([A-Z][a-z]*( [a-z]+)*)?\.?",
     "AA-99a9": r"[A-Z]{2}-[0-9]{2}[a-z][0-9]",
 }
+SYNTAXES = {
+    "cidr": r"10(\.[0-9]{1,3}){2}\.(0/24|[0-9]{1,3}/32)",
+    "mac": r"02(:[0-9a-f]{2}){5}",
+    "mac8": r"02(:[0-9a-f]{2}){7}",
+    "json": r'\{("value": "[a-z]+")?\}',
+    "xml": r"<value>[a-z]+</value>|<value/>",
+    "bytes": r"\\x([0-9a-f]{2})*",
+    "bits": r"[01]+",
+    "lexeme": r"'[a-z]*'",
+    "text_array": r"\{([a-z]{1,7}(,[a-z]{1,7})*)?\}",
+    "number_array": r"\{([0-9]{1,5}(,[0-9]{1,5})*)?\}",
+    "empty_array": r"\{\}",
+}
+"""Shapes of types that travel as text, of which there are few short strings."""
 EDGES = st.sampled_from([(0, 8, 16, 40), (8, 12, 24), (1, 60), (30, 50)])
 
 
@@ -50,7 +64,27 @@ def made(shape: str, *, edges: tuple[int, ...], kind: str, codes: np.ndarray, fi
 
 
 def test_every_shape_is_looked_at() -> None:
-    assert {*SHAPES} == {*LOOKS} - {"AA-99a9"}
+    assert {*SHAPES} == ({*LOOKS} | {*SYNTAXES}) - {"AA-99a9"}
+
+
+@pytest.mark.parametrize("shape", SYNTAXES)
+@pytest.mark.parametrize("distinct", [None, 1, 30])
+def test_strings_of_a_syntax_are_valid_at_any_length(shape, distinct) -> None:
+    codes = np.random.default_rng(0).integers(0, 4, 400).astype(np.uint8)
+    if shape == "empty_array" and distinct != 1:
+        return
+    strings = made(shape, edges=(1, 2, 12, 30, 80), kind="VARCHAR", codes=codes, distinct=distinct)
+    assert all(re.fullmatch(SYNTAXES[shape], text) for text in strings), strings[:5]
+    assert distinct is not None or len(set(strings)) == 400
+
+
+@pytest.mark.parametrize("shape", ["json", "xml", "bytes", "bits", "text_array", "number_array"])
+def test_strings_of_a_syntax_are_about_as_long_as_their_cell(shape) -> None:
+    codes = np.repeat(np.array([0, 1], np.uint8), 500)
+    strings = made(shape, edges=(30, 40, 81), kind="VARCHAR", codes=codes)
+    lengths = np.array([len(text) for text in strings])
+    assert set(lengths[codes == 0]) <= set(range(29, 41))
+    assert set(lengths[codes == 1]) <= set(range(39, 82))
 
 
 @pytest.mark.parametrize("shape", LOOKS)

@@ -103,7 +103,7 @@ def test_queries_are_answered_on_both_sides_or_say_why_not(make: Make, workload:
 def test_what_is_missing_or_different_is_shown(make: Make) -> None:
     real = make(
         "real",
-        REAL + "CREATE TABLE lost (a INTEGER); CREATE TABLE odd (a INTEGER, l INTEGER[], n DOUBLE);"
+        REAL + "CREATE TABLE lost (a INTEGER); CREATE TABLE odd (a INTEGER, l INTEGER[][], n DOUBLE);"
         "INSERT INTO odd VALUES (1, NULL, NULL), (2, NULL, NULL);",
     )
     synthetic = make(

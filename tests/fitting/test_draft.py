@@ -25,14 +25,14 @@ def _database(path: Path, *statements: str) -> Path:
 def test_columns_of_unknown_types_are_left_out_and_named(tmp_path: Path) -> None:
     source = _database(
         tmp_path / "d",
-        "CREATE TABLE t (id INTEGER PRIMARY KEY, photo BLOB, tags VARCHAR[], a INTEGER, "
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, photo MAP(VARCHAR, INTEGER), tags VARCHAR[][], a INTEGER, "
         "s STRUCT(x INTEGER, y VARCHAR), UNIQUE (a))",
-        "INSERT INTO t VALUES (1, 'x'::BLOB, ['a'], 3, {'x': 1, 'y': 'z'})",
+        "INSERT INTO t VALUES (1, MAP {'x': 1}, [['a']], 3, {'x': 1, 'y': 'z'})",
     )
     spec = draft(source, domains="data")
     assert {n: c.type for n, c in spec.tables["t"].columns.items() if c.drop} == {
-        "photo": "BLOB",
-        "tags": "VARCHAR[]",
+        "photo": "MAP(VARCHAR, INTEGER)",
+        "tags": "VARCHAR[][]",
         "s": "STRUCT(x INTEGER, y VARCHAR)",
     }
     assert list(spec.tables["t"].columns) == ["id", "photo", "tags", "a", "s"]
@@ -44,17 +44,17 @@ def test_columns_of_unknown_types_are_left_out_and_named(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "statements",
     [
-        ("CREATE TABLE t (id BLOB PRIMARY KEY, a INTEGER)",),
-        ("CREATE TABLE t (id INTEGER PRIMARY KEY, b BLOB UNIQUE)", "CREATE TABLE u (b BLOB REFERENCES t (b))"),
+        ("CREATE TABLE t (id UHUGEINT PRIMARY KEY, a INTEGER)",),
+        ("CREATE TABLE t (id INTEGER PRIMARY KEY, b UHUGEINT UNIQUE)", "CREATE TABLE u (b UHUGEINT REFERENCES t (b))"),
     ],
 )
 def test_a_key_of_an_unknown_type_is_refused(statements: tuple[str, ...], tmp_path: Path) -> None:
-    with pytest.raises(SchemaError, match=r"is in a key, but type BLOB has no codec.*--drop"):
+    with pytest.raises(SchemaError, match=r"is in a key, but type UHUGEINT has no codec.*--drop"):
         draft(_database(tmp_path / "d", *statements), unit="t", domains="data")
 
 
 def test_a_table_with_nothing_else_must_be_dropped(tmp_path: Path) -> None:
-    source = _database(tmp_path / "d", "CREATE TABLE t (a INTEGER)", "CREATE TABLE u (b BLOB)")
+    source = _database(tmp_path / "d", "CREATE TABLE t (a INTEGER)", "CREATE TABLE u (b VARCHAR[][])")
     with pytest.raises(SchemaError, match=r"u: no column is left.*--drop u"):
         draft(source, unit="t", domains="data")
     assert draft(source, unit="t", domains="data", drop=["u"]).tables["u"].drop

@@ -47,7 +47,7 @@ def test_rows_without_their_owner_are_kept(
     assert [(r.levelname, "visit.person_id: 1,800 rows" in r.message) for r in caplog.records] == [("WARNING", True)]
     assert "1,800" not in str(model.receipt)
     privbench.save_model(model, tmp_path / "m")
-    rows = privbench.generate(tmp_path / "m", tmp_path / "bundle", seed=1, format="duckdb")
+    rows = privbench.generate(tmp_path / "m", tmp_path / "bundle", seed=1, format="duckdb").rows
     with duckdb.connect(str(tmp_path / "bundle" / "data" / "database.duckdb"), read_only=True) as base:
         [(nulls,)] = base.execute("SELECT count(*) FROM visit WHERE person_id IS NULL").fetchall()
     assert abs(rows["visit"] - VISITS) < 0.1 * VISITS

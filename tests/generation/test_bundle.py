@@ -26,7 +26,8 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     stems = file_stems(names)
     quoted = [f'"{name.replace(chr(34), chr(34) * 2)}"' for name in names]
     (source / "schema.sql").write_bytes(
-        f'CREATE TABLE {quoted[0]} (id INTEGER PRIMARY KEY, "{BOSS}" INTEGER REFERENCES {quoted[0]} (id), "j|\n" JSON);'
+        f'CREATE TABLE {quoted[0]} (id INTEGER PRIMARY KEY, "{BOSS}" INTEGER REFERENCES {quoted[0]} (id), '
+        '"j|\n" INT4MULTIRANGE);'
         f"CREATE TABLE {quoted[1]} (id INTEGER PRIMARY KEY, who INTEGER REFERENCES {quoted[0]} (id));".encode()
     )
     rows = "".join(f"{i},{i // 2 or ''},x\n" for i in range(1, 50))

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from privbench.errors import SchemaError
+from privbench.errors import ModelError, SchemaError
 from privbench.generation import blocks
 from privbench.methods.method import TableModel
 from privbench.model.check import check_model
@@ -22,6 +22,7 @@ from privbench.spn.feature_names import (
     COMPONENT,
     in_degree_column,
     null_column,
+    own_column,
     owner_column,
     public_column,
     rows_column,
@@ -215,3 +216,56 @@ def test_a_reference_from_a_table_of_another_owner(tmp_path: Path) -> None:
     base = opened(model, tmp_path / "out")
     assert number(base, "SELECT count(*) FROM note WHERE author_id NOT IN (SELECT id FROM person)") == 0
     assert number(base, "SELECT count(DISTINCT author_id) FROM note") > 50
+
+
+@pytest.mark.parametrize("nullable", [True, False])
+@pytest.mark.parametrize("unowned", [0.0, 60.0])
+def test_keys_to_the_row_above_follow_owners(*, nullable: bool, unowned: float, tmp_path: Path) -> None:
+    """Through two tables; rows without a row above reference any."""
+    required = {"type": "INTEGER", "null": False}
+    visit = table(["id"], [("person_id", "person")], id=INTEGER, person_id=INTEGER)
+    note = table(["id"], [("visit_id", "visit"), ("author_id", "person")], id=INTEGER, visit_id=required)
+    note["columns"]["author_id"] = {"type": "INTEGER", "null": nullable}
+    note["owner"] = ["visit_id"]
+    spec = {"unit": "person", "tables": {"person": table(["id"], [], id=INTEGER), "visit": visit, "note": note}}
+    visits = FanoutLink(column=rows_column("visit.person_id"), edges=EDGES, exponent=1.0, unowned=unowned)
+    notes = FanoutLink(column=rows_column("note.visit_id"), edges=EDGES, exponent=1.0, unowned=0.0)
+    column, own, bins = in_degree_column("note.author_id"), own_column("note.author_id"), len(EDGES) - 1
+    author = ReferenceLink(column=column, edges=EDGES, exponent=1.0, null=None, own=own)
+    model = made(
+        spec,
+        {
+            "person": TableModel(
+                network=network([(rows_column("visit.person_id"), bins, None), (column, bins, None)]), rows=200
+            ),
+            "visit": TableModel(
+                network=network([(rows_column("note.visit_id"), bins, None)]),
+                rows=500,
+                links={"visit.person_id": visits},
+            ),
+            "note": TableModel(
+                network=Leaf(column=own, counts=np.array([30.0, 60.0, 10.0][: 2 + nullable])),
+                rows=900,
+                links={"note.visit_id": notes, "note.author_id": author},
+            ),
+        },
+    )
+    check_model(model)
+    base = opened(model, tmp_path / "out")
+    joined = "FROM note JOIN visit ON visit_id = visit.id"
+    above = number(base, f"SELECT count(*) {joined} WHERE author_id = person_id")
+    owned = number(base, f"SELECT count(*) {joined} WHERE person_id IS NOT NULL")
+    assert 0.55 < above / owned < 0.75
+    assert number(base, f"SELECT count(*) {joined} WHERE person_id IS NULL AND author_id IS NULL") <= 20
+    nulls = number(base, "SELECT count(*) FROM note WHERE author_id IS NULL")
+    assert nulls > 0 if nullable else nulls == 0
+    assert number(base, f"SELECT count(*) {joined} WHERE person_id IS NULL") > 0 or not unowned
+
+
+def test_a_row_above_that_is_not_there_is_refused() -> None:
+    spec = {"unit": "person", "tables": {"person": table(["id"], [("best_id", "person")], id=INTEGER, best_id=INTEGER)}}
+    best = ReferenceLink(column=None, null=None, own=own_column("person.best_id"))
+    people = network([(own_column("person.best_id"), 3, None)])
+    model = made(spec, {"person": TableModel(network=people, rows=10, links={"person.best_id": best})})
+    with pytest.raises(ModelError, match="row above that there is not"):
+        check_model(model)

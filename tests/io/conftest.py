@@ -1,7 +1,9 @@
 """A made database with the awkward shapes: composite and self references, a cycle, every type, odd names."""
 
 import datetime as dt
-from collections.abc import Callable
+import gzip
+import zipfile
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
 
@@ -10,10 +12,13 @@ import pytest
 
 from privbench.io.base import Format, Source, arrow_schema
 from privbench.io.ddl import parse_ddl
+from privbench.io.memory import Tables
 from privbench.io.open import open_source
 from privbench.io.render import Dialect, render_ddl
-from privbench.io.sinks import open_sink
+from privbench.io.sinks import open_server, open_sink
 from privbench.schema.tables import Schema
+
+from .own_ddl import own_database
 
 DDL = '''
 CREATE TABLE "shop ""A""" (region SMALLINT, code VARCHAR(8), boss BIGINT NOT NULL, PRIMARY KEY (region, code),
@@ -88,11 +93,60 @@ def write_bundle(schema: Schema, rows: Rows, tmp_path: Path) -> Callable[[Format
     return write
 
 
-@pytest.fixture(params=[f.value for f in Format])
-def source(request: pytest.FixtureRequest, write_bundle: Callable[[Format], Path]) -> Source:
+PACKED = ("csv.gz", "csv.zip")
+IN_MEMORY = ("arrow", "pandas", "polars")
+SERVERS = ("mariadb", "postgres")
+"""The fixtures that give the URL of an empty database on a server."""
+
+
+def write_server(url: str, schema: Schema, rows: Rows) -> None:
+    """Load the made database, children before parents to make it harder."""
+    with open_server(url, schema=schema, replace=False) as sink:
+        for name in reversed(rows):
+            for batch in rows[name].to_batches():
+                sink.write(name, batch)
+
+
+@pytest.fixture(params=[*(f.value for f in Format), *PACKED, *IN_MEMORY, *SERVERS])
+def source(
+    request: pytest.FixtureRequest, write_bundle: Callable[[Format], Path], schema: Schema, rows: Rows
+) -> Source:
     """Every kind of source, over the same rows."""
+    if request.param in SERVERS:
+        url = request.getfixturevalue(request.param)
+        write_server(url, schema, rows)
+        return open_source(url)
+    if request.param in IN_MEMORY:
+        return open_source(Tables({name: _frame(table, request.param) for name, table in rows.items()}, schema=DDL))
+    if request.param in PACKED:
+        return open_source(_packed(write_bundle(Format.CSV), request.param))
     to = Format(request.param)
     bundle = write_bundle(to)
     if to in (Format.DUCKDB, Format.SQLITE):
         return open_source(bundle / "data" / to.database)
     return open_source(bundle)
+
+
+def _frame(table: pa.Table, library: str) -> object:
+    if library == "pandas":
+        return table.to_pandas(types_mapper=pytest.importorskip("pandas").ArrowDtype)
+    return pytest.importorskip("polars").from_arrow(table) if library == "polars" else table
+
+
+def _packed(bundle: Path, suffix: str) -> Path:
+    """The bundle with each of its CSV files packed."""
+    for path in (bundle / "data").iterdir():
+        packed = path.with_name(f"{path.stem}.{suffix}")
+        if suffix == "csv.gz":
+            packed.write_bytes(gzip.compress(path.read_bytes()))
+        else:
+            with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.write(path, path.name)
+        path.unlink()
+    return bundle
+
+
+@pytest.fixture
+def own() -> tuple[Schema, Mapping[str, pa.Table]]:
+    """A database with the DDL of its source."""
+    return own_database()

@@ -76,11 +76,11 @@ def test_duckdb_types(tmp_path: Path) -> None:
         table = source.schema().table("t")
         [row] = [r for b in source.read(table) for r in b.to_pylist()]
     kinds = [
-        "VARCHAR",
+        "ENUM('sad', 'o''k')",
         *["DECIMAL(38,0)"] * 2,
         "DECIMAL(10,2)",
         "BOOLEAN",
-        "CHAR(36)",
+        "UUID",
         "REAL",
         "TIMESTAMP",
         "TIMESTAMPTZ",
@@ -92,7 +92,7 @@ def test_duckdb_types(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "kind"), [(_duckdb, "INTEGER[]"), (_duckdb, "BLOB"), (_sqlite, "BLOB"), (_sqlite, "")]
+    ("make", "kind"), [(_duckdb, "INTEGER[][]"), (_duckdb, "STRUCT(x INTEGER)"), (_sqlite, "THING"), (_sqlite, "")]
 )
 def test_a_type_without_codec_is_other(make: object, kind: str, tmp_path: Path) -> None:
     assert callable(make)

@@ -28,7 +28,7 @@ def test_the_walk(tmp_path: Path) -> None:
     assert spec.source == LOCATION
     privbench.write_spec(spec, tmp_path / "spec.yaml")
     model = privbench.fit(tmp_path / "spec.yaml", epsilon=3)
-    rows = privbench.generate(model, tmp_path / "out", seed=1, format="jsonl")
+    rows = privbench.generate(model, tmp_path / "out", seed=1, format="jsonl").rows
     lines = [json.loads(line) for line in (tmp_path / "out/data/rows.jsonl").read_text().splitlines()]
     assert Counter(line["table"] for line in lines) == rows
     assert rows["person"] == 300

@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 
 from privbench.errors import DataError, SourceError
-from privbench.io import csv_file, duckdb_file, files, sqlite_file
+from privbench.io import csv_file, duckdb_file, files, memory, sqlite_file
 from privbench.io.base import Format, Source, arrow_schema
+from privbench.io.mysql import source as mysql_source
 from privbench.io.open import open_source
+from privbench.io.postgres import source as postgres_source
 from privbench.schema.tables import Schema
 from privbench.schema.types import parse_type
 
@@ -96,7 +98,7 @@ def test_a_table_or_column_that_is_not_there(source: Source, schema: Schema) -> 
 
 
 def test_batches_stay_small(source: Source, schema: Schema, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (csv_file, duckdb_file, files, sqlite_file):
+    for module in (csv_file, duckdb_file, files, memory, mysql_source, postgres_source, sqlite_file):
         monkeypatch.setattr(module, "BATCH_ROWS", 2)
     with source:
         sizes = [b.num_rows for b in source.read(schema.table("lonely"))]

@@ -88,7 +88,7 @@ def test_a_method_of_another_package_walks_the_whole_way(
     privbench.save_model(fitted, tmp_path / "model")
     model = privbench.load_model(tmp_path / "model")
     assert model.spec.method["name"] == "clone"
-    rows = privbench.generate(model, tmp_path / "bundle", seed=1)
+    rows = privbench.generate(model, tmp_path / "bundle", seed=1).rows
     assert (rows["person"], rows["town"]) == (400, 5)
     assert rows["visit"] == pytest.approx(1200, rel=0.2)
     for path in ("model", "bundle"):

@@ -22,6 +22,7 @@ from privbench.spn.feature_names import (
     in_degree_column,
     key_column,
     null_column,
+    own_column,
     owner_column,
     rows_column,
 )
@@ -70,6 +71,7 @@ EXPECTED: dict[tuple[str, str], list[int]] = {
     ("visit", owner_column(ACTIVITY)): [4, 1, 6, 4],
     ("visit", rows_column("note.visit")): [2, 0, 1, 0],
     ("visit", null_column("visit.person")): [0, 0, 1, 0],
+    ("visit", own_column("visit.guest")): [0, 2, 2, 0],
     ("visit", key_column("visit.town")): [1, 2, 0, 2],
     ("visit", owner_column("age")): [0, 1, 2, 0],
     ("visit", owner_column(rows_column("visit.person"))): [2, 1, 3, 2],

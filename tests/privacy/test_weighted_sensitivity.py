@@ -10,10 +10,10 @@ import pytest
 from privbench.methods.tree.weighed import key_holders
 from privbench.privacy import agreement, engine, exact, features
 from privbench.privacy.engine import NumpyEngine
-from privbench.privacy.exact import Integers
+from privbench.privacy.exact import NULL, Integers
 from privbench.privacy.facts import LinkFacts
 from privbench.privacy.feature_codes import FeatureCodes
-from privbench.privacy.features import Base, Feature, NullKey, whole_axis
+from privbench.privacy.features import Base, Feature, InDegree, NullKey, OwnKey, whole_axis
 from privbench.privacy.queries import (
     ENTITY_WEIGHT,
     Counts,
@@ -44,6 +44,10 @@ from .weighted_tiny import (
     NOTE_OWNER,
     OF_TABLE,
     OTHERS,
+    OTHERS_HOLDERS,
+    OWN_ABOUT,
+    OWN_BY,
+    OWN_GUEST,
     OWNER,
     PAIRS,
     RAW_FEATURES,
@@ -55,6 +59,7 @@ from .weighted_tiny import (
     all_databases,
     bundles,
     coded,
+    codes_of,
     engine_of,
     families,
     own,
@@ -75,6 +80,7 @@ def _is_below(feature: Feature) -> bool:
     return feature.in_degree is not None and feature.source is not feature.in_degree
 
 
+IN_DEGREES = singles({t: [f for f in found if isinstance(f.source, InDegree)] for t, found in OF_TABLE.items()})
 AGREEING, NEARING, RAW = singles(AGREEMENTS), singles(NEAR), singles(RAW_FEATURES)
 
 
@@ -114,8 +120,9 @@ def test_columns_without_codes_move_by_an_entity_and_votes_by_one(step: int) -> 
 
 @steps(23, 5)
 def test_who_has_a_key_moves_by_one_vote(step: int) -> None:
-    assert_as_claimed(KEY_HOLDERS, step)
-    assert {(query.sensitivity, query.unit) for query in KEY_HOLDERS.values()} == {(1, 1)}
+    holders = {**KEY_HOLDERS, **OTHERS_HOLDERS}
+    assert_as_claimed(holders, step)
+    assert {(query.sensitivity, query.unit) for query in holders.values()} == {(1, 1)}
 
 
 def test_an_entity_votes_once_however_many_of_its_keys_are_there() -> None:
@@ -128,9 +135,55 @@ def test_an_entity_votes_once_however_many_of_its_keys_are_there() -> None:
         Row(table="visit", name="4", entity="f", keys={"guest": "nobody"}),
         Row(table="visit", name="5", entity="g"),
     ]
-    assert key_holders(LINKS["visit.guest"]).to_json() == KEY_HOLDERS["visit.guest: key holders"].to_json()
-    (votes,) = engine_of(rows).count([key_holders(LINKS["visit.guest"])])
-    assert np.asarray(votes).tolist() == [2]
+    guests = InDegree(LINKS["visit.guest"], EDGES)
+    assert key_holders(guests).to_json() == KEY_HOLDERS["visit.guest: key holders"].to_json()
+    votes = engine_of(rows).count([key_holders(guests), key_holders(replace(guests, above=(OWNER,)))])
+    assert np.concatenate(votes).tolist() == [2, 1], (
+        "keys to the row above are left out where in-degrees leave them out"
+    )
+
+
+def test_keys_to_the_row_above_are_told_from_others() -> None:
+    """A key to a row that is not there, and any key of a row without owner, is one to another row."""
+    rows = [
+        Row(table="person", name="e", entity="e"),
+        Row(table="person", name="f", entity="f"),
+        Row(table="visit", name="1", entity="e", keys={"person": "e", "guest": "e"}),
+        Row(table="visit", name="2", entity="e", keys={"person": "e", "guest": "f"}),
+        Row(table="visit", name="3", entity="e", keys={"person": "e"}),
+        Row(table="visit", name="4", entity="e", keys={"person": "e", "guest": "nobody"}),
+        Row(table="visit", name="5", entity="5", keys={"guest": "e"}),
+        Row(table="visit", name="6", entity="lost", keys={"person": "nobody", "guest": "nobody"}),
+        Row(table="note", name="a", entity="e", keys={"visit": "2", "about": "2", "by": "e"}),
+        Row(table="note", name="b", entity="e", keys={"visit": "2", "about": "1", "by": "f"}),
+        Row(table="note", name="c", entity="5", keys={"visit": "5", "about": "5", "by": "e"}),
+    ]
+    assert codes_of(rows, "visit", OWN_GUEST) == [1, 0, 2, 0, 0, 0]
+    assert codes_of(rows, "note", OWN_ABOUT) == [1, 0, 1]
+    assert codes_of(rows, "note", OWN_BY) == [1, 0, 0]
+    needed = features.own_key(replace(LINKS["visit.guest"], nullable=False), (OWNER,))
+    assert (needed.size, codes_of(rows, "visit", needed)) == (2, [1, 0, 0, 0, 0, 0])
+
+
+def test_in_degrees_leave_out_keys_to_the_row_above() -> None:
+    rows = [
+        Row(table="person", name="e", entity="e"),
+        Row(table="person", name="f", entity="f"),
+        *(Row(table="visit", name=f"{n}", entity="e", keys={"person": "e", "guest": "e"}) for n in range(5)),
+        Row(table="visit", name="5", entity="e", keys={"person": "e", "guest": "f"}),
+        Row(table="visit", name="6", entity="f", keys={"person": "f", "guest": "f"}),
+    ]
+    guests = features.in_degree(LINKS["visit.guest"], EDGES, above=(OWNER,))
+    assert codes_of(rows, "person", guests) == [0, 1], "of e the one key to f counts, of f none"
+
+
+@pytest.mark.parametrize("path", [(), (NOTE_OWNER,), (OWNER, NOTE_OWNER), (LINKS["visit.guest"],)])
+def test_only_owner_keys_to_the_table_of_the_key_say_which_row_is_above(path: tuple[LinkFacts, ...]) -> None:
+    with pytest.raises(ValueError, match=r"visit\.guest: .*(owner key)"):
+        features.own_key(LINKS["visit.guest"], path)
+    if path:
+        with pytest.raises(ValueError, match=r"visit\.guest: .*(owner key)"):
+            features.in_degree(LINKS["visit.guest"], EDGES, above=path)
 
 
 # -- entities of few rows in proportion ----------------------------------------------------------------------------
@@ -308,10 +361,10 @@ def test_what_an_entity_could_move_farther_is_refused(name: str) -> None:
 # -- leaks built in on purpose -------------------------------------------------------------------------------------
 
 
-def caught(queries: Mapping[str, Query] = SINGLES) -> bool:
+def caught(queries: Mapping[str, Query] = SINGLES, *, step: int = 11) -> bool:
     """Whether brute force finds more than is claimed."""
     try:
-        worst_moves(families(all_databases(11)), queries)
+        worst_moves(families(all_databases(step)), queries)
     except AssertionError:
         return True
     return False
@@ -419,7 +472,7 @@ def test_a_key_chosen_among_those_whose_row_is_there_is_caught(monkeypatch: pyte
         return targets[held][exact.keep_rows(entities[held], {}, 1)]
 
     monkeypatch.setattr(exact, "one_key_each", there)
-    assert caught()
+    assert caught(IN_DEGREES, step=5)
 
 
 def test_ranks_among_the_rows_of_all_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -519,6 +572,51 @@ def test_keys_to_missing_rows_that_count_as_null_are_caught(monkeypatch: pytest.
 
     monkeypatch.setattr(FeatureCodes, "_key_codes", leaky)
     assert caught()
+
+
+@pytest.mark.parametrize("code", [1, 2])
+def test_keys_to_missing_rows_that_count_as_own_or_null_are_caught(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    find = FeatureCodes._key_codes
+
+    def leaky(self: FeatureCodes, source: Any, table: str, size: int) -> Any:
+        codes = find(self, source, table, size)
+        return np.where(self._key(source.link) < NULL, code, codes) if isinstance(source, OwnKey) else codes
+
+    monkeypatch.setattr(FeatureCodes, "_key_codes", leaky)
+    assert caught(singles({"visit": (OWN_GUEST,)}))
+    assert caught(singles({"note": (OWN_ABOUT, OWN_BY)}))
+    assert caught(OTHERS_HOLDERS)
+
+
+def test_a_counted_key_among_those_to_rows_that_are_there_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then an entity that references e and others (f or h, by the hash) would count another key when e is gone."""
+    guests = {"e": "f", "f": "eg", "h": "ge"}
+    rows = [Row(table="person", name=name, entity=name) for name in "efgh"]
+    rows += [
+        Row(table="visit", name=f"{host} {guest}", entity=host, keys={"person": host, "guest": guest})
+        for host, named in guests.items()
+        for guest in named
+    ]
+    worst_moves(families([rows]), IN_DEGREES)
+
+    def leaky(self: FeatureCodes, link: LinkFacts, above: Sequence[LinkFacts]) -> Any:
+        key = self._key(link)
+        return (key < NULL) | (key == self._rows_above(link.table, above))
+
+    monkeypatch.setattr(FeatureCodes, "_is_own", leaky)
+    with pytest.raises(AssertionError):
+        worst_moves(families([rows]), IN_DEGREES)
+
+
+def test_a_row_above_that_a_reference_leads_to_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guest of a note's visit is another entity."""
+    key = FeatureCodes._key
+
+    def guests(self: FeatureCodes, link: LinkFacts) -> Integers:
+        return key(self, LINKS["visit.guest"] if link is OWNER else link)
+
+    monkeypatch.setattr(FeatureCodes, "_key", guests)
+    assert caught(singles({"note": (OWN_BY,)}))
 
 
 def test_a_derived_count_of_keys_of_others_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

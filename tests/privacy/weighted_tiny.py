@@ -2,7 +2,8 @@
 
 Persons (the entities) own visits, visits own notes. A person references a boss and an address, which is a lookup: it
 belongs to the person that references it. A visit references a guest, an earlier visit, the address of anybody and a
-public town; a note may be about any visit. Rows may lack an owner, and two visits may name the same missing one.
+public town; a note may be about any visit, its own too, and by any person. Rows may lack an owner, and two visits may
+name the same missing one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from privbench.encode.keys import MISSING, NULL
 from privbench.privacy import features
 from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, TableFacts
-from privbench.privacy.features import Agreement, Axis, Base, Feature, whole_axis
+from privbench.privacy.features import Agreement, Axis, Base, Feature, OwnKey, whole_axis
 from privbench.privacy.noise import TestEntropy
 from privbench.privacy.queries import (
     ENTITY_WEIGHT,
@@ -55,7 +56,11 @@ KEYS: dict[str, dict[str, tuple[str, LinkKind]]] = {
         "at": ("address", LinkKind.REFERENCE),
         "town": ("town", LinkKind.CATEGORY),
     },
-    "note": {"visit": ("visit", LinkKind.OWNER), "about": ("visit", LinkKind.REFERENCE)},
+    "note": {
+        "visit": ("visit", LinkKind.OWNER),
+        "about": ("visit", LinkKind.REFERENCE),
+        "by": ("person", LinkKind.REFERENCE),
+    },
     "address": {},
 }
 FACTS = Facts(
@@ -194,6 +199,10 @@ EDGES = fanout_edges(2)
 OWNER, NOTE_OWNER = LINKS["visit.person"], LINKS["note.visit"]
 ACTIVITY = features.activity((OWNER, NOTE_OWNER), fanout_edges(5))
 """The visits of a person and their notes."""
+OWN_GUEST = features.own_key(LINKS["visit.guest"], (OWNER,))
+OWN_ABOUT = features.own_key(LINKS["note.about"], (NOTE_OWNER,))
+OWN_BY = features.own_key(LINKS["note.by"], (NOTE_OWNER, OWNER))
+"""Whether keys reference the row above: guests that are the host, notes about their visit or by its person."""
 NUMBER = parse_type("INTEGER")
 GRID = Grid(type=NUMBER, step=Fraction(1))
 OF_TABLE: dict[str, tuple[Feature, ...]] = {
@@ -203,7 +212,8 @@ OF_TABLE: dict[str, tuple[Feature, ...]] = {
         features.null_key(LINKS["person.boss"]),
         features.null_key(LINKS["person.address"]),
         features.in_degree(LINKS["person.boss"], EDGES),
-        features.in_degree(LINKS["visit.guest"], EDGES),
+        features.in_degree(LINKS["visit.guest"], EDGES, above=(OWNER,)),
+        features.in_degree(LINKS["note.by"], EDGES, above=(NOTE_OWNER, OWNER)),
         ACTIVITY,
     ),
     "visit": (
@@ -211,6 +221,7 @@ OF_TABLE: dict[str, tuple[Feature, ...]] = {
         features.fanout(NOTE_OWNER, EDGES),
         features.null_key(OWNER),
         features.null_key(LINKS["visit.guest"]),
+        OWN_GUEST,
         features.null_key(LINKS["visit.previous"]),
         features.key_block(LINKS["visit.town"], 2),
         features.of_owner(own("person"), OWNER),
@@ -218,12 +229,15 @@ OF_TABLE: dict[str, tuple[Feature, ...]] = {
         features.rank(OWNER),
         features.entity_rows(size_edges()),
         features.in_degree(LINKS["visit.previous"], EDGES),
-        features.in_degree(LINKS["note.about"], EDGES),
+        features.in_degree(LINKS["note.about"], EDGES, above=(NOTE_OWNER,)),
         features.of_owner(ACTIVITY, OWNER),
     ),
     "note": (
         own("note"),
         features.null_key(LINKS["note.about"]),
+        OWN_ABOUT,
+        OWN_BY,
+        features.of_owner(OWN_GUEST, NOTE_OWNER),
         features.of_owner(own("visit"), NOTE_OWNER),
         features.of_owner(features.key_block(LINKS["visit.town"], 2), NOTE_OWNER),
         features.of_owner(features.of_owner(own("person"), OWNER), NOTE_OWNER),
@@ -322,6 +336,14 @@ KEY_HOLDERS: dict[str, Query] = {
     for name, link in LINKS.items()
 }
 """How many entities have a key that is not NULL."""
+OTHERS_HOLDERS: dict[str, Query] = {
+    f"{f.name}: holders of keys to others": Histogram(
+        table=f.source.link.table, axes=(Axis(f, np.array([0, -1, -1])),), counts=Counts.VOTES
+    )
+    for f in (OWN_GUEST, OWN_ABOUT, OWN_BY)
+    if isinstance(f.source, OwnKey)
+}
+"""How many entities have a key to another row than the one above."""
 HEAVY: dict[str, Query] = {
     f"{table}: heavy hitters": HeavyHitters(table=table, column="amount", grid=GRID, low=-200, high=99, false=1.0)
     for table in TABLES
@@ -388,7 +410,7 @@ OTHERS: dict[str, Database] = {
         Row(table="address", name="home of f", entity="f", code=1),
         Row(table="visit", name="of f", entity="f", code=1, keys={"person": "f", "previous": "of e 0", "at": "home"}),
         Row(table="visit", name="of g", entity="g", keys={"person": "g", "guest": "e", "town": "1"}),
-        Row(table="note", name="f1", entity="f", keys={"visit": "of f", "about": "of e 0"}),
+        Row(table="note", name="f1", entity="f", keys={"visit": "of f", "about": "of e 0", "by": "e"}),
     ),
     "many visits": (
         Row(table="person", name="f", entity="f"),
@@ -397,8 +419,8 @@ OTHERS: dict[str, Database] = {
         Row(table="visit", name="alone", entity="alone", keys={"previous": "of e 0", "at": "home"}),
         Row(table="visit", name="lost 1", entity="lost", keys={"previous": "of g"}),
         Row(table="visit", name="lost 2", entity="lost", code=1, keys={"previous": "of e 1", "guest": "f"}),
-        Row(table="note", name="f1", entity="f", keys={"visit": "of f", "about": "of g"}),
-        Row(table="note", name="f2", entity="f", code=1, keys={"visit": "of g", "about": "of e 1"}),
+        Row(table="note", name="f1", entity="f", keys={"visit": "of f", "about": "of g", "by": "f"}),
+        Row(table="note", name="f2", entity="f", code=1, keys={"visit": "of g", "about": "of e 1", "by": "e"}),
         Row(table="note", name="nobody's", entity="note", keys={"about": "of e 0"}),
         Row(table="note", name="alone's", entity="alone", keys={"visit": "alone", "about": "of f"}),
     ),
@@ -407,7 +429,7 @@ OTHERS: dict[str, Database] = {
 
 def _visits() -> list[dict[str, str]]:
     """What the keys of a visit can hold."""
-    named = product((None, "of f", "of g", "of e 0"), (None, "f", "g"), (None, "0", "1"))
+    named = product((None, "of f", "of g", "of e 0"), (None, "f", "g", "e"), (None, "0", "1"))
     found = [{"previous": p, "guest": g, "town": t} for p, g, t in named]
     return [{key: name for key, name in keys.items() if name is not None} for keys in found]
 
@@ -418,7 +440,8 @@ def bundles() -> Iterator[list[Row]]:
     homes: tuple[dict[str, str], ...] = ({}, {"address": "home"})
     choices = [(), *((k,) for k in kinds), *((a, kinds[(7 * at) % len(kinds)]) for at, a in enumerate(kinds))]
     choices += [(a, kinds[(5 * at + 1) % len(kinds)], kinds[(11 * at) % len(kinds)]) for at, a in enumerate(kinds)]
-    for at, (keys, about, home) in enumerate(product(choices, (None, "of f", "of g"), homes)):
+    for at, (keys, about, home) in enumerate(product(choices, (None, "of f", "of g", "of e 0"), homes)):
+        by: dict[str, str] = ({}, {"by": "e"}, {"by": "f"}, {"by": "g"}, {"by": "f"})[at % 5]
         boss = ({}, {"boss": "f"}, {"boss": "e"}, {"boss": "g"})[at % 4]
         rows = [Row(table="person", name="e", entity="e", code=at % 2, keys={**boss, **home})]
         rows += [Row(table="address", name="home", entity="e")] * bool(home)
@@ -426,7 +449,7 @@ def bundles() -> Iterator[list[Row]]:
             mine = {"person": "e", **held, **({"at": "home of f"} if place == at % 3 else {})}
             rows.append(Row(table="visit", name=f"of e {place}", entity="e", code=(at + place) % 2, keys=mine))
             for note in range((at + place) % 3):
-                said = {"visit": f"of e {place}", **({"about": about} if about else {})}
+                said = {"visit": f"of e {place}", **({"about": about} if about else {}), **by}
                 rows.append(Row(table="note", name=f"e{place}{note}", entity="e", code=note, keys=said))
         yield rows
 

@@ -1,13 +1,12 @@
 """A real headless Chromium: a page after its script and some more script of the test have run."""
 
-import os
 import re
 import shutil
 import subprocess
 from html import unescape
 from pathlib import Path
 
-import pytest
+from ..required import missing
 
 FLAGS = (
     "--headless",
@@ -46,10 +45,7 @@ def find_browser() -> str:
     """The browser; without one the test is skipped, or fails where PRIVBENCH_REQUIRE names `browser`."""
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
     if found is None:
-        reason = f"no browser: none of {', '.join(NAMES)} is on the PATH"
-        if "browser" in os.environ.get("PRIVBENCH_REQUIRE", "").split(","):
-            pytest.fail(reason)
-        pytest.skip(reason)
+        missing("browser", f"no browser: none of {', '.join(NAMES)} is on the PATH")
     return found
 
 

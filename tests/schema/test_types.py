@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privbench.errors import SchemaError
-from privbench.schema.types import Kind, SqlType, parse_type, type_of_arrow
+from privbench.schema.domain import Values, implied_by_type
+from privbench.schema.types import Kind, SqlType, enum_type, parse_type, type_of_arrow
 
 
 @pytest.mark.parametrize(
@@ -39,7 +40,9 @@ def test_spellings(text: str, sql: str) -> None:
     assert parse_type(text).sql == sql
 
 
-@pytest.mark.parametrize("text", ["", "JSONB", "INTEGER[]", "INTEGER; DROP TABLE x", "DATE UNSIGNED", "BLOB", "9INT"])
+@pytest.mark.parametrize(
+    "text", ["", "INT4MULTIRANGE", "THING[]", "INTEGER; DROP TABLE x", "DATE UNSIGNED", "ENUM()", "9INT"]
+)
 def test_what_has_no_codec_is_refused(text: str) -> None:
     with pytest.raises(SchemaError):
         parse_type(text)
@@ -60,7 +63,7 @@ def test_a_strangers_type_costs_nothing(text: str) -> None:
 
 def test_unsupported_type_names_the_way_out() -> None:
     with pytest.raises(SchemaError, match="drop: true"):
-        parse_type("geometry")
+        parse_type("int4multirange")
 
 
 @given(st.text(max_size=40))
@@ -70,6 +73,33 @@ def test_any_text_is_a_type_or_a_schema_error(text: str) -> None:
     except SchemaError:
         return
     assert parse_type(found.sql) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "sql", "syntax"),
+    [
+        ("uuid", "UUID", "uuid"),
+        ("bytea", "BLOB", "bytes"),
+        ("varbinary(16)", "VARBINARY(16)", "bytes"),
+        ("bit varying(5)", "VARBIT(5)", "bits"),
+        ("bit", "BIT(1)", "bits"),
+        ("character varying(20)[]", "VARCHAR(20)[]", "text_array"),
+        ("int4[][]", "INTEGER[]", "number_array"),
+        ("boolean[]", "BOOLEAN[]", "empty_array"),
+        ("enum ( 'a' ,'it''s' )", "ENUM('a', 'it''s')", None),
+    ],
+)
+def test_types_that_travel_as_text(text: str, sql: str, syntax: str | None) -> None:
+    found = parse_type(text)
+    assert (found.sql, found.syntax, found.arrow) == (sql, syntax, pa.string())
+    assert parse_type(found.sql) == found
+
+
+def test_an_enum_lists_its_values_in_its_order_unless_they_are_too_long() -> None:
+    assert implied_by_type(parse_type("ENUM('sad', 'ok')")) == Values(values=("sad", "ok"))
+    assert implied_by_type(parse_type("BIT(2)")) == Values(values=("00", "01", "10", "11"))
+    assert implied_by_type(parse_type("BIT(9)")) is None
+    assert enum_type([f"label {n}" for n in range(200)]).sql == "VARCHAR"
 
 
 ALL = ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "REAL", "DOUBLE", "BOOLEAN"]
@@ -101,13 +131,17 @@ def test_bounds_are_those_of_the_arrow_type(sql: str) -> None:
         (pa.date64(), "DATE"),
         (pa.time32("s"), "TIME"),
         (pa.timestamp("ns", tz="Europe/Paris"), "TIMESTAMPTZ"),
+        (pa.uuid(), "UUID"),
+        (pa.binary(), "BLOB"),
+        (pa.duration("s"), "INTERVAL"),
+        (pa.list_(pa.int32()), "INTEGER[]"),
     ],
 )
 def test_arrow_types_without_a_twin(arrow: pa.DataType, sql: str) -> None:
     assert type_of_arrow(arrow).sql == sql
 
 
-@pytest.mark.parametrize("arrow", [pa.binary(), pa.list_(pa.int8()), pa.decimal128(5, -2), pa.duration("s")])
+@pytest.mark.parametrize("arrow", [pa.struct({"a": pa.int8()}), pa.decimal128(5, -2), pa.month_day_nano_interval()])
 def test_arrow_types_without_a_codec(arrow: pa.DataType) -> None:
     assert type_of_arrow(arrow) == SqlType(kind=Kind.OTHER, sql=str(arrow))
 

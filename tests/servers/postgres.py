@@ -5,13 +5,15 @@ server or its client the test is skipped, or fails where PRIVBENCH_REQUIRE names
 """
 
 import itertools
-import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from privbench.errors import ServerError
 from privbench.servers.postgres import PostgresServer, start_postgres
+
+from ..required import missing
 
 _numbers = itertools.count()
 
@@ -23,12 +25,12 @@ def postgres_server() -> Iterator[PostgresServer]:
         import adbc_driver_postgresql  # noqa: F401
         import psycopg  # noqa: F401
     except ImportError as error:
-        missing(f"no PostgreSQL client: {error}")
+        missing("postgres", f"no PostgreSQL client: {error}")
     running = start_postgres()
     try:
         server = running.__enter__()
     except ServerError as error:
-        missing(f"no PostgreSQL server: {error}")
+        missing("postgres", f"no PostgreSQL server: {error}")
     yield server
     running.__exit__(None, None, None)
 
@@ -45,8 +47,18 @@ def postgres(postgres_server: PostgresServer) -> Iterator[str]:
         connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
 
 
-def missing(reason: str) -> None:
-    """Skip a test that needs PostgreSQL, or fail it where that is required."""
-    if "postgres" in os.environ.get("PRIVBENCH_REQUIRE", "").split(","):
-        pytest.fail(reason)
-    pytest.skip(reason)
+def run(url: str, *statements: str) -> None:
+    """Run statements, each in a transaction of its own."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement.encode())
+
+
+def ask(url: str, sql: str) -> list[tuple[Any, ...]]:
+    """The rows of a query."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        return connection.execute(sql.encode()).fetchall()

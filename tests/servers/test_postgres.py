@@ -15,8 +15,6 @@ from privbench.errors import ServerError
 from privbench.servers.binaries import CHOICE, all_binaries, find_binaries
 from privbench.servers.postgres import PostgresServer, start_postgres
 
-from .postgres import missing
-
 HOLD = """
 import signal, sys, time
 from privbench.servers.postgres import start_postgres
@@ -174,12 +172,3 @@ def test_no_server_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_root_runs_it_as_another_user(postgres_server: PostgresServer) -> None:
     assert postgres_server.folder.stat().st_uid != 0
     assert Path(f"/proc/{_process(postgres_server.folder)}").stat().st_uid != 0
-
-
-def test_a_missing_server_fails_where_it_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PRIVBENCH_REQUIRE", "browser,postgres")
-    with pytest.raises(pytest.fail.Exception, match="gone"):
-        missing("gone")
-    monkeypatch.setenv("PRIVBENCH_REQUIRE", "")
-    with pytest.raises(pytest.skip.Exception):
-        missing("gone")

@@ -14,7 +14,7 @@ from privbench.schema.unit import Link, LinkKind
 from privbench.spn.block_link import BlockLink
 from privbench.spn.count_links import DegreeLink, SlotLink
 from privbench.spn.fanout_link import FanoutLink
-from privbench.spn.feature_names import in_degree_column, key_column, null_column, rows_column, shown
+from privbench.spn.feature_names import in_degree_column, key_column, null_column, own_column, rows_column, shown
 from privbench.spn.inside_link import InsideLink
 from privbench.spn.link import LinkModel
 from privbench.spn.links import KINDS, pack_link, read_link
@@ -33,6 +33,7 @@ LINKS: list[LinkModel] = [
     ReferenceLink(column=in_degree_column("a.b"), edges=EDGES, exponent=-1.0, null=None),
     ReferenceLink(column=in_degree_column("a.b"), edges=EDGES, null=None, uncounted=Rates(shape=0.3, more=7.5)),
     ReferenceLink(column=None, null=null_column("a.b")),
+    ReferenceLink(column=in_degree_column("a.b"), edges=EDGES, null=None, own=own_column("a.b")),
     InsideLink(column=in_degree_column("a.b"), edges=EDGES, exponent=1.0, null=null_column("a.b")),
     BlockLink(column=key_column("a.b"), blocks=3, slots=7),
     SlotLink(counts=np.array([[1.0, 2.0]])),
@@ -80,6 +81,11 @@ def test_wrong_rows_without_an_owner(unowned: float) -> None:
 def test_wrong_rates(shape: float, more: float) -> None:
     with pytest.raises(ModelError, match="rates"):
         Rates(shape=shape, more=more)
+
+
+def test_two_columns_that_say_which_keys_are_null() -> None:
+    with pytest.raises(ModelError, match="two columns"):
+        ReferenceLink(column=None, null=null_column("a.b"), own=own_column("a.b"))
 
 
 @pytest.mark.parametrize(("blocks", "slots"), [(-1, 4), (5, 4), (0, 4)])
@@ -132,14 +138,15 @@ def test_what_each_kind_can_do() -> None:
     assert {kind for kind, (owner, _, _) in can.items() if owner is not None} == {"fanouts"}
     assert [link.kind for link in LINKS if link.within_entity] == ["inside"]
     assert {kind for kind, (_, _, shares) in can.items() if shares is not None} == {"slots", "degrees"}
-    assert [link.carries is not None for link in LINKS] == [True, True, True, False, True, False, False, False]
+    assert [link.carries is not None for link in LINKS] == [True, True, True, False, True, True, False, False, False]
+    assert [link for link in LINKS if link.knows_above] == [LINKS[4]]
 
 
 @pytest.mark.parametrize("link", LINKS, ids=lambda link: type(link).__name__)
 def test_columns_by_network(link: LinkModel) -> None:
     wanted = {
         "fanouts": [("rows", 3, True)],
-        "in-degrees": [("in-degree", 3, True), ("null", 2, False)],
+        "in-degrees": [("in-degree", 3, True), ("null", 2, False), ("own", 3, False)],
         "inside": [("in-degree", 3, True), ("null", 2, False)],
         "blocks": [("key", 4, False)],
         "slots": [("part", 1, False)],

@@ -166,7 +166,7 @@ MANIFESTS: dict[str, tuple[Callable[[Json], Any], str]] = {
     "a file that is not there": (table("visit", files=["data/visits.csv"]), "is listed, but is no file"),
     "a file outside": (table("visit", files=["../receipt.json"]), "is listed, but is no file"),
     "a file that is no data": (table("visit", files=["receipt.json"]), "is listed, but is no file"),
-    "no file": (table("visit", files=[]), "distinct names"),
+    "no file": (table("visit", files=[]), "has no file"),
     "a file of two tables": (table("visit", files=["data/item.csv"]), "listed for two tables"),
     "columns in another order": (
         lambda m: m["tables"]["visit"]["columns"].reverse(),

@@ -92,6 +92,9 @@ QUERIES: dict[str, Asked] = {
         "visit", first(axis("in-degree", link=PREVIOUS)), sensitivity=3 * W, additive=False
     ),
     "null key": by("visit", axis("null key", 2, link=GUEST)),
+    "own key": by("visit", axis("own key", 3, link=GUEST)),
+    "own key of the owner": by("item", owner(axis("own key", 3, link=GUEST))),
+    "votes of who has a key to others": by("visit", axis("own key", 1, link=GUEST), counts="votes", sensitivity=1),
     "null owner key": by("visit", axis("null key", 2, link=OWNER)),
     "null key into a lookup": by("person", axis("null key", 2, link=JOB)),
     "key block": by("person", axis("key block", link=TOWN)),
@@ -260,6 +263,12 @@ NONSENSE: dict[str, tuple[Json, str]] = {
         one_axis("item", {"kind": "first", "feature": {"kind": "activity"}}),
         "no rows are owned by rows of item",
     ),
+    "own key to no table above": (
+        one_axis("visit", {"kind": "own key", "link": PREVIOUS}),
+        "leads to no table above visit",
+    ),
+    "own key of a lookup": (one_axis("person", {"kind": "own key", "link": JOB}), "leads to no table above person"),
+    "own key of another table": (one_axis("person", {"kind": "own key", "link": GUEST}), "is no key of person"),
     "activity by a key": (one_axis("person", {"kind": "activity", "link": GUEST}), "unknown field link"),
     "votes on activity": (votes(("person", {"kind": "activity"})), "no vote on a feature"),
     **{

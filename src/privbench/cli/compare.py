@@ -44,40 +44,24 @@ def compare(source: str, methods: str, epsilons: str, out: Path, force: bool, as
     """
     from privbench.cli.progress import progress_line
     from privbench.evaluation.compare import compare as compare_methods
-    from privbench.fitting.budget_record import check_planned
     from privbench.io.staging import check_target
+    from privbench.report.write import write_comparison
 
     check_target(out, force=force)
-    options = {name: flags.pop(name) for name in ("unit", "domains", "delta", "runs", "workload", "seed")}
+    taken = ("unit", "domains", "delta", "runs", "workload", "seed", "budget_limit")
+    options = {name: flags.pop(name) for name in taken}
     names, budgets = _listed(methods), _listed(epsilons)
     if not names or not budgets:
         raise click.UsageError("--methods and --epsilon each need at least one.")
-    limit = flags.pop("budget_limit")
     choices = draft_choices(source, **flags)
-    check_planned(source, budgets, times=len(names) * options["runs"], neighbours=choices["neighbours"], limit=limit)
     with progress_line(quiet=as_json) as progress:
         comparison = compare_methods(source, methods=names, epsilons=budgets, progress=progress, **options, **choices)
-    _write(comparison, out, force=force)
+    write_comparison(comparison, out, force=force)
     _show(comparison, out, as_json=as_json)
 
 
 def _listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _write(comparison: "Comparison", folder: Path, *, force: bool) -> None:
-    import json
-
-    from privbench.evaluation.compare import comparison_csv, comparison_json
-    from privbench.io.staging import staged
-    from privbench.report.compare_page import render_comparison
-
-    with staged(folder, force=force) as temp:
-        temp.mkdir(mode=0o700)  # exact facts of the private data
-        text = json.dumps(comparison_json(comparison), indent=1, ensure_ascii=False, allow_nan=False)
-        (temp / "compare.json").write_text(text + "\n", encoding="utf-8")
-        (temp / "compare.csv").write_text(comparison_csv(comparison), encoding="utf-8")
-        (temp / "compare.html").write_text(render_comparison(comparison), encoding="utf-8")
 
 
 def _show(comparison: "Comparison", folder: Path, *, as_json: bool) -> None:

@@ -76,8 +76,8 @@ def _run(out: Path, *, force: bool, progress: "Progress") -> str:
     check_target(out, force=force)
     with private_folder() as folder:
         real = _unpack(folder)
-        model, rows = synth(folder, out, unit="People", epsilon=EPSILON, domains="data", force=force, progress=progress)
-    return "\n".join(_story(out, real, rows, verify(out), fit_warnings(model)))
+        made = synth(folder, out, unit="People", epsilon=EPSILON, domains="data", force=force, progress=progress)
+    return "\n".join(_story(out, real, made.rows, verify(out), fit_warnings(made.model)))
 
 
 def _unpack(folder: Path) -> dict[str, int]:
@@ -106,7 +106,7 @@ def _unpack(folder: Path) -> dict[str, int]:
 def _story(
     out: Path, real: Mapping[str, int], rows: Mapping[str, int], verdict: "Verdict", warnings: Sequence[str]
 ) -> list[str]:
-    from privbench.synthesis import model_beside
+    from privbench.bundle import model_beside
 
     late, outside = _odd_rows(out / "data")
     return [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from privbench.cli.flags import force_flag, json_flag, out_flag
+from privbench.cli.flags import csv_flags, force_flag, json_flag, out_flag
 from privbench.cli.output import echo, print_json, print_table
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Only a report.html of the model and the synthetic data, which may be published.",
 )
+@csv_flags
 @out_flag("A folder for report.html and result.json.")
 @force_flag
 @json_flag
@@ -56,6 +57,8 @@ def evaluate(
     cache: Path,
     seed: int,
     publishable: bool,
+    null: tuple[str, ...],
+    delimiter: str | None,
     out: Path,
     force: bool,
     as_json: bool,
@@ -71,6 +74,7 @@ def evaluate(
     from privbench.evaluation.evaluate import evaluate as evaluate_pair
     from privbench.io.staging import check_target
     from privbench.model.file import load_model
+    from privbench.report.write import write_report
 
     check_target(out, force=force)
     model = None if model_path is None else load_model(model_path)
@@ -93,37 +97,19 @@ def evaluate(
             runtime=runtime,
             cache=cache,
             seed=seed,
+            null=null,
+            delimiter=delimiter,
             progress=progress,
         )
-    _write_result(result, out, model=model, force=force)
+    write_report(result, out, model=model, force=force)
     _show_result(result, out, as_json=as_json)
 
 
-def _write_result(result: "Result", folder: Path, *, model: "Model | None", force: bool) -> None:
-    """Write report.html and result.json into a new folder, whole or not at all."""
-    import json
-
-    from privbench.evaluation.result import result_json
-    from privbench.io.staging import staged
-    from privbench.report.report import render_report
-
-    with staged(folder, force=force) as temp:
-        temp.mkdir(mode=0o700)  # exact facts of the private data
-        text = json.dumps(result_json(result), indent=1, ensure_ascii=False, allow_nan=False)
-        (temp / "result.json").write_text(text + "\n", encoding="utf-8")
-        (temp / "report.html").write_text(render_report(result, model=model), encoding="utf-8")
-
-
 def _write_public(synthetic: str, model: "Model", folder: Path, *, seed: int, force: bool, as_json: bool) -> None:
-    """Write report.html of a bundle and its model into a new folder."""
-    from privbench.io.staging import staged
-    from privbench.report.public import read_public
-    from privbench.report.report import render_public
+    """Write report.html of a bundle and its model into a new folder, and say where."""
+    from privbench.report.write import write_public_report
 
-    html = render_public(read_public(synthetic, model=model, seed=seed), model=model)
-    with staged(folder, force=force) as temp:
-        temp.mkdir()
-        (temp / "report.html").write_text(html, encoding="utf-8")
+    write_public_report(synthetic, folder, model=model, seed=seed, force=force)
     written = str(folder / "report.html")
     if as_json:
         print_json({"report": written})
@@ -164,25 +150,8 @@ def _show_runtime(runtime: "Runtime") -> None:
 
 
 def _rows(result: "Result") -> Iterator[tuple[str, str, str]]:
-    from privbench.evaluation.metrics import distance_metrics, query_metrics
-    from privbench.evaluation.result import Measure
-
-    distances = distance_metrics()
-    for ways, of_ways in result.marginals.items():
-        for metric in distances:
-            yield _row(f"{ways}-way {metric.label}, on codes", of_ways[metric.name].codes)
-    for metric in distances:
-        yield _row(f"parent-child {metric.label}, on codes", result.cross[metric.name].codes)
-    for metric in distances:
-        yield _row(f"fanout {metric.label}", result.fanouts[metric.name])
-    for query_metric in query_metrics():
-        summary = result.workload.get(query_metric.name)
-        if summary is None or summary.all is None:
-            continue
-        errors, floor = summary.all.errors, summary.all.floor
-        for name in ("mean", "median", "p95", "max"):
-            best = None if floor is None else getattr(floor, name)
-            yield _row(f"{query_metric.label} {name}", Measure(value=getattr(errors, name), floor=best))
+    for name, measure in result.figures():
+        yield _row(name, measure)
 
 
 def _row(name: str, measure: "Measure") -> tuple[str, str, str]:

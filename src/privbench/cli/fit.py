@@ -58,6 +58,7 @@ def draft(source: str, unit: str | None, domains: str, out: Path, force: bool, a
 
     \b
     Example: privbench draft shop/ --unit customer --public product -o spec.yaml
+    CSV:     privbench draft export/ --unit customer --null NA --delimiter ';' -o spec.yaml
     """
     from privbench.cli.progress import progress_line
 
@@ -162,13 +163,13 @@ def synth(
     names = ("unit", "domains", "delta", "method", "budget_limit", "scale", "seed")
     options = {name: flags.pop(name) for name in names}
     with _if_stopped(_what_is_left(out, model)):
+        from privbench.bundle import model_beside
         from privbench.cli.progress import progress_line
-        from privbench.synthesis import model_beside
 
         kept = model or model_beside(out)
         choices = draft_choices(source, **flags)
         with progress_line(quiet=as_json) as progress:
-            fitted, rows = privbench.synth(
+            made = privbench.synth(
                 source,
                 out,
                 epsilon=epsilon,
@@ -179,7 +180,7 @@ def synth(
                 **options,
                 **choices,
             )
-    show_bundle(out, fitted, rows, scale=options["scale"], model_path=kept, as_json=as_json)
+    show_bundle(out, made.model, made.rows, scale=options["scale"], model_path=kept, as_json=as_json)
 
 
 def _what_is_left(out: Path, model: Path | None) -> str:
@@ -291,9 +292,10 @@ def _left_out(spec: "Spec") -> dict[str, str]:
 
 def _lost_keys(spec: "Spec", source: str) -> list[str]:
     """The columns of tables that are kept which the spec does not have."""
+    from privbench.io.given import with_options
     from privbench.io.open import open_source
 
-    with open_source(source) as opened:
+    with open_source(with_options(source, spec.csv)) as opened:
         tables = opened.schema().tables
     return [
         f"{table.name}.{column.name}"

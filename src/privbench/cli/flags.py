@@ -3,7 +3,7 @@
 The choices of a flag are written out here, though enumerations have them, since `--help` loads no such module.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +13,11 @@ from privbench.errors import SpecError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-SOURCE_HELP = "SOURCE is a folder with one Parquet or CSV file per table (and schema.sql), a DuckDB or a SQLite file."
+SOURCE_HELP = (
+    "SOURCE is a folder with one Parquet or CSV file (also .csv.gz, .csv.zip) per table (and schema.sql), a DuckDB or "
+    "a SQLite file, or the URL of a server: postgresql://user@host/database, mysql://user@host/database. Names of "
+    "tables and columns match without regard to case, if only one does."
+)
 
 json_flag = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 force_flag = click.option("--force", is_flag=True, help="Replace what is there.")
@@ -42,6 +46,16 @@ to_flag = click.option(
     default="parquet",
     show_default=True,
     help="What to write the tables as.",
+)
+to_server_flag = click.option(
+    "--to",
+    "format_",
+    metavar=f"[{'|'.join(FORMATS)}|URL]",
+    default="parquet",
+    show_default=True,
+    help="What to write the tables as; or the server to load them into: postgresql://user@host:port/database "
+    "or mysql://user@host:port/database. Passwords come from the usual places (~/.pgpass, ~/.my.cnf, PGPASSWORD, "
+    "MYSQL_PWD).",
 )
 
 
@@ -76,8 +90,28 @@ def guessed_rows(arguments: Iterable[str]) -> dict[str, int]:
     return rows
 
 
+def csv_flags(command: Command) -> Command:
+    """How the CSV files of a folder are written."""
+    for flag in (
+        click.option(
+            "--delimiter",
+            metavar="C",
+            help="What stands between the columns of CSV files, such as ';' or tab.  [default: a comma]",
+        ),
+        click.option(
+            "--null",
+            multiple=True,
+            metavar="TEXT",
+            help="A text that means NULL in CSV files, such as NA, beside the empty field. Repeat for several.",
+        ),
+    ):
+        command = flag(command)
+    return command
+
+
 def draft_flags(command: Command) -> Command:
-    """Who is protected and what is public, as `draft` and `synth` take it."""
+    """Who is protected, what is public and how CSV files are written, as `draft` and `synth` take it."""
+    command = csv_flags(command)
     for flag in (
         click.option(
             "--orphans",
@@ -147,6 +181,8 @@ def draft_choices(
     neighbours: str,
     orphans: str,
     no_find: bool,
+    null: tuple[str, ...],
+    delimiter: str | None,
 ) -> dict[str, Any]:
     """The values of `draft_flags` as the API takes them. Several tables may be given to a flag, with commas."""
     from privbench.schema.spec import Orphans
@@ -154,47 +190,56 @@ def draft_choices(
 
     public, drop, owners = tuple(public), tuple(drop), tuple(owners)
     plain = not owners and not any(sign in text for text in (*public, *drop) for sign in ",.")
-    names = [] if plain else _table_names(source)
+    names = {} if plain else {name.casefold(): name for name in _table_names(source, null, delimiter)}
     dropped = _listed(drop, names)
-    places = [place for text in dropped if text not in names and (place := _place(text, names))]
+    places = [place for text in dropped if text.casefold() not in names and (place := _place(text, names))]
     return {
         "public": _listed(public, names),
-        "drop": tuple(text for text in dropped if text in names or not _place(text, names)),
+        "drop": tuple(text for text in dropped if text.casefold() in names or not _place(text, names)),
         "drop_columns": tuple(places),
         "owners": dict(_owner_key(text, names) for text in owners),
         "lookups": dict(_lookup(text) for text in lookups),
         "neighbours": Neighbours(neighbours),
         "orphans": Orphans(orphans),
         "find": not no_find,
+        "null": null,
+        "delimiter": delimiter,
     }
 
 
-def _listed(arguments: Iterable[str], names: list[str]) -> tuple[str, ...]:
+KnownTables = Mapping[str, str]
+"""Tables of a source by their name without case."""
+
+
+def _listed(arguments: Iterable[str], names: KnownTables) -> tuple[str, ...]:
     """Split at commas, unless a table has that name."""
-    return tuple(part.strip() for text in arguments for part in ([text] if text in names else text.split(",")))
+    return tuple(
+        part.strip() for text in arguments for part in ([text] if text.casefold() in names else text.split(","))
+    )
 
 
-def _table_names(source: str) -> list[str]:
+def _table_names(source: str, null: tuple[str, ...], delimiter: str | None) -> list[str]:
+    from privbench.io.given import source_of
     from privbench.io.open import open_source
 
-    with open_source(source) as opened:
+    with open_source(source_of(source, null=null, delimiter=delimiter)) as opened:
         return [t.name for t in opened.schema().tables]
 
 
-def _place(text: str, names: list[str]) -> tuple[str, str] | None:
+def _place(text: str, names: KnownTables) -> tuple[str, str] | None:
     """Split T.COLUMN where T is a table; names may hold dots."""
     dots = (i for i, c in enumerate(text) if c == ".")
-    return next(((text[:at], text[at + 1 :]) for at in dots if text[:at] in names), None)
+    return next(((text[:at], text[at + 1 :]) for at in dots if text[:at].casefold() in names), None)
 
 
-def _owner_key(text: str, names: list[str]) -> tuple[str, tuple[str, ...]]:
+def _owner_key(text: str, names: KnownTables) -> tuple[str, tuple[str, ...]]:
     """Split T.COLUMN[,COLUMN]."""
     place = _place(text, names)
     if place is None:
         from privbench.schema.choices import closest
 
         table = text.partition(".")[0]
-        raise SpecError(f"--owner {text}: write T.COLUMN, with T a table. {closest(table, names)}")
+        raise SpecError(f"--owner {text}: write T.COLUMN, with T a table. {closest(table, names.values())}")
     return place[0], tuple(place[1].split(","))
 
 

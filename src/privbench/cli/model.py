@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import privbench
-from privbench.cli.flags import force_flag, json_flag, out_flag, scale_flag, seed_flag, to_flag
+from privbench.cli.flags import force_flag, json_flag, out_flag, scale_flag, seed_flag, to_server_flag
 from privbench.cli.output import (
     REPLACING,
     decimal,
@@ -27,6 +27,7 @@ from privbench.cli.output import (
 from privbench.io.staging import check_target
 
 if TYPE_CHECKING:
+    from privbench.generation.generate import LoadedDatabase
     from privbench.model.model import Model
     from privbench_verify.receipt import Verdict
 
@@ -36,25 +37,55 @@ NODES = ("sums", "leaves", "in_cliques")
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
-@out_flag("The bundle's folder.")
+@out_flag("The bundle's folder. With `--to URL` it holds no data, and can be left out.", required=False)
 @scale_flag
 @seed_flag
-@to_flag
+@to_server_flag
+@click.option(
+    "--replace", is_flag=True, help="With `--to URL`: drop the tables, views and types of the same names first."
+)
 @force_flag
 @json_flag
-def generate(model: Path, out: Path, scale: float, seed: int | None, format_: str, force: bool, as_json: bool) -> None:
+def generate(
+    model: Path,
+    out: Path | None,
+    scale: float,
+    seed: int | None,
+    format_: str,
+    replace: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
     """Write a synthetic database from MODEL; costs no privacy.
+
+    With a URL it is loaded into a server in one transaction, with keys, indexes, views and what else the source has.
 
     \b
     Example: privbench generate shop.model -o bundle --scale 10 --seed 7 --to duckdb
+    Example: privbench generate shop.model --to postgresql://ann@localhost/shop --replace
     """
     from privbench.cli.progress import progress_line
+    from privbench.io.urls import scheme_of
 
-    check_target(out, force=force)
+    if out is not None:
+        check_target(out, force=force)
     loaded = privbench.load_model(model)
+    if scheme_of(format_) is not None:
+        from privbench.generation.generate import load_database
+
+        with progress_line(quiet=as_json) as progress:
+            database = load_database(
+                loaded, format_, out, scale=scale, seed=seed, force=force, replace=replace, progress=progress
+            )
+        _show_database(database, loaded, scale=scale, model_path=model, out=out, as_json=as_json)
+        return
+    if out is None or replace:
+        raise click.UsageError(
+            "`--replace` is for databases on a server." if replace else "`-o PATH` is missing: where the bundle goes."
+        )
     with progress_line(quiet=as_json) as progress:
-        rows = privbench.generate(loaded, out, scale=scale, seed=seed, format=format_, force=force, progress=progress)
-    show_bundle(out, loaded, rows, scale=scale, as_json=as_json)
+        made = privbench.generate(loaded, out, scale=scale, seed=seed, format=format_, force=force, progress=progress)
+    show_bundle(out, loaded, made.rows, scale=scale, as_json=as_json)
 
 
 @click.command()
@@ -97,6 +128,53 @@ def verify(path: Path, as_json: bool) -> None:
     _show_verdict(verdict, as_json=as_json)
     if verdict.status in ("unverified", "failed"):
         sys.exit(1)
+
+
+def _show_database(
+    database: "LoadedDatabase", model: "Model", *, scale: float, model_path: Path, out: Path | None, as_json: bool
+) -> None:
+    """Print what was loaded into a server, what it goes without, and where its receipt is."""
+    from dataclasses import asdict
+
+    from privbench.generation.bundle import redrawn_keys, rule_lines
+    from privbench.generation.sizes import lost_rows, planned_rows
+    from privbench.schema.original import left_out_lines
+
+    rules = {name: asdict(counts) for name, counts in database.rules.items()}
+    lost = {name: counts["left_out"] for name, counts in rules.items()}
+    warnings = lost_rows(model, planned_rows(model, scale), database.rows, lost)
+    redrawn = redrawn_keys(model, scale)
+    left_out = left_out_lines(database.loaded.left_out)
+    if as_json:
+        print_json(
+            {
+                "database": database.location,
+                "bundle": None if out is None else str(out),
+                "rows": database.rows,
+                "seed": database.seed,
+                "model": database.model,
+                "replaced": list(database.loaded.replaced),
+                "left_out": left_out,
+                "public_keys_drawn_again": list(redrawn),
+                "rules": rules,
+                "warnings": warnings,
+            }
+        )
+        return
+    echo(f"Loaded {database.location}" + (f" and wrote {out}" if out is not None else ""))
+    print_table(("table", "rows"), database.rows.items())
+    for name in database.loaded.replaced:
+        echo(f"Replaced: {listed([name])}.")
+    for line in left_out:
+        echo(f"Left out: {listed([line])}.")
+    if redrawn:
+        echo(f"Public tables are copied, but for these keys, which are drawn again: {listed(redrawn)}.")
+    for line in rule_lines(rules):
+        echo(f"Rules of {listed([line])}.")
+    warn(warnings)
+    if out is None:
+        echo(f"Its receipt is in the model (SHA-256 {database.model}): publish {model_path} with it, or give `-o`.")
+    echo(f"The same rows again: --seed {database.seed}. Next: {program()} verify {shell(out or model_path)}")
 
 
 def show_bundle(
@@ -201,10 +279,11 @@ def _show_spec(model: "Model", *, as_json: bool) -> None:
 def _show_tree(model: "Model", table: str, *, as_json: bool) -> None:
     """Print the network of a table."""
     from privbench.errors import SpecError
-    from privbench.schema.choices import closest
+    from privbench.schema.choices import closest, spelled_like
     from privbench.spn.draw import tree_text
     from privbench.spn.feature_names import COMPONENT, shown
 
+    table = spelled_like(table, model.tables, option="--tree")
     if table not in model.tables:
         raise SpecError(f"--tree {table}: the model has no network of it. {closest(table, model.tables)}")
     labels = {column: codec.labels() for column, codec in model.codecs[table].items()}

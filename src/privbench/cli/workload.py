@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from privbench.cli.flags import force_flag, json_flag, out_flag
+from privbench.cli.flags import csv_flags, force_flag, json_flag, out_flag
 from privbench.cli.output import echo, print_json, printable, warn
 
 if TYPE_CHECKING:
@@ -57,10 +57,21 @@ def workload() -> None:
     help="sam: one table, literals of one row; mscn: up to 4 joins along foreign keys.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same queries.")
+@csv_flags
 @out_flag("Where to write the queries, such as q.sql.")
 @force_flag
 @json_flag
-def generate(source: str, count: int, style: str, seed: int, out: Path, force: bool, as_json: bool) -> None:
+def generate(
+    source: str,
+    count: int,
+    style: str,
+    seed: int,
+    null: tuple[str, ...],
+    delimiter: str | None,
+    out: Path,
+    force: bool,
+    as_json: bool,
+) -> None:
     """Make COUNT(*) queries with literals from SOURCE.
 
     From a model or a bundle no private data are read. From a private database the file is private, too: its first
@@ -72,11 +83,11 @@ def generate(source: str, count: int, style: str, seed: int, out: Path, force: b
     Private:  privbench workload generate shop/ -n 400 -o private.sql
     """
     from privbench.io.staging import check_target
-    from privbench.workload.generate import Style, generate_workload
+    from privbench.workload.generate import generate_workload
     from privbench.workload.sql import write_workload
 
     check_target(out, force=force)
-    made = generate_workload(source, n=count, seed=seed, style=Style(style))
+    made = generate_workload(source, n=count, seed=seed, style=style, null=null, delimiter=delimiter)
     write_workload(made, out, force=force)
     _show_generated(made, out, as_json=as_json)
 

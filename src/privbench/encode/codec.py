@@ -81,7 +81,7 @@ def compile_codec(where: str, type: SqlType, *, nullable: bool, domain: Domain) 
             codec: Codec = text_list(where, type, domain, nullable=nullable)
         case Values():
             codec = ordered_list(where, type, domain, nullable=nullable)
-        case Text() if is_text:
+        case Text() if is_text and not type.labels:
             codec = length_codec(where, type, domain, nullable=nullable)
         case Serial():
             codec = serial_codec(where, type, nullable=nullable)

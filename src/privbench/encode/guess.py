@@ -90,9 +90,7 @@ _LONGEST_PATTERN = 40
 _CLASSES = (("A", "A", "Z"), ("a", "a", "z"), ("9", "0", "9"))
 
 
-def guess_shape(
-    column: str, kind: SqlType, *, table: str = "", source_type: str | None = None, unique: bool = False
-) -> str | None:
+def guess_shape(column: str, kind: SqlType, *, table: str = "", unique: bool = False) -> str | None:
     """Guess the shape of a column from public facts; None if nothing says it, or there is too little room.
 
     >>> from privbench.schema.types import parse_type
@@ -104,8 +102,9 @@ def guess_shape(
     """
     if kind.kind is not Kind.TEXT:
         return None
-    by_type = "uuid" if (source_type or "").upper() in ("UUID", "UNIQUEIDENTIFIER") else None
-    shape = by_type or _by_name(column, table)
+    if kind.syntax is not None or kind.labels:
+        return kind.syntax
+    shape = _by_name(column, table)
     if shape is None or not _suits(shape, column, kind):
         return None
     rows = _SHARED_ROOM if shape in SHARED and not unique else _ROOM
@@ -123,6 +122,8 @@ def fits(shape: str, kind: SqlType, *, rows: int) -> bool:
 
 def shape_of_values(guess: str | None, kind: SqlType, values: pa.Array, *, unique: bool) -> str | None:
     """Choose a shape that agrees with different values: the guess, one that they all have, or a pattern of theirs."""
+    if kind.syntax is not None or kind.labels:
+        return kind.syntax
     rows = 100 * len(values) if unique else len(values)
     if guess is not None and _agrees(guess, values) and fits(guess, kind, rows=rows):
         return guess

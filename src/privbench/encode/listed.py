@@ -143,12 +143,14 @@ def text_list(where: str, kind: SqlType, domain: Values, *, nullable: bool) -> T
 
 def _others(where: str, kind: SqlType, domain: Values, listed: list[str]) -> list[str]:
     """Make up the strings that OTHER stands for."""
-    if domain.others is None and domain.shape is None:
+    if domain.others is None and domain.shape is None and kind.syntax is None:
         return unlisted(kind, set(listed))
     count = _OTHERS if domain.others is None else domain.others
     shape, tries = shaping(where, domain.shape, kind), count + len(listed)
     lengths = [max(len(text), 1) for text in listed]
-    if domain.shape is None:  # as long as the listed ones, or longer if there are not enough strings of that length
+    if (
+        domain.shape is None and kind.syntax is None
+    ):  # as long as the listed ones, or longer if there are not enough strings of that length
         shape = SYLLABLES if SYLLABLES.room(min(kind.length or ROOMY, ROOMY)) >= tries else LETTERS
     room = shape.room(kind.length or ROOMY)
     numbers = np.arange(min(tries, room), dtype=np.int64)
@@ -179,6 +181,8 @@ def _string(where: str, kind: SqlType, value: Scalar) -> str:
         value.encode()
     except UnicodeEncodeError as error:
         raise SpecError(f"{where}: {value!r} is not valid Unicode; leave it out of the list.") from error
+    if kind.labels and value not in kind.labels:
+        raise SpecError(f"{where}: {value!r} is not a label of {kind.sql}; list only its labels.")
     if kind.length is not None and len(value) > kind.length:
         raise SpecError(f"{where}: {value!r} is longer than {kind.sql} allows; list only values that fit.")
     return value
@@ -214,6 +218,10 @@ def _cuts(points: _Numbers) -> _Numbers:
 
 def unlisted(kind: SqlType, listed: set[str]) -> list[str]:
     """Make up strings that OTHER can stand for; none if the list holds all that we would write."""
+    if kind.labels:
+        return []
+    if kind.syntax is not None:
+        return _others("", kind, Values(values=tuple(sorted(listed)) or ("",), other=True), sorted(listed) or [""])
     length = _OTHER_LENGTH if kind.length is None else min(_OTHER_LENGTH, kind.length)
     tries = np.arange(min(LETTERS.room(length), len(listed) + _OTHERS), dtype=np.int64)
     made: list[str] = key_strings(tries, length).to_pylist()

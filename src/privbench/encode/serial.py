@@ -76,7 +76,7 @@ def numbered(of: SqlType, rows: NDArray[np.int64], *, length: int = TEXT_LENGTH,
     >>> numbered(parse_type("INTEGER"), np.arange(3)).to_pylist()
     [1, 2, 3]
     """
-    if of.kind is Kind.TEXT and shape is not None:
+    if of.kind is Kind.TEXT and (shape or of.syntax) is not None:
         lengths = np.full(len(rows), length, dtype=np.int64)
         return shaping("a text key", shape, of).unique(rows, lengths, lengths, salt=0)
     if of.kind is Kind.TEXT:
@@ -104,7 +104,8 @@ def most_values(of: SqlType, *, length: int = TEXT_LENGTH, shape: str | None = N
     32767
     """
     if of.kind is Kind.TEXT:
-        return capacity(length) if shape is None else shaping("a text key", shape, of).room(of.length or ROOMY)
+        plain = shape is None and of.syntax is None
+        return capacity(length) if plain else shaping("a text key", shape, of).room(of.length or ROOMY)
     first, grid = _numbering(of)
     return grid.high - first + 1
 

@@ -21,7 +21,21 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.encode import wordlists
-from privbench.encode.spelling import HEXADECIMAL, LETTERS, NAME, SENTENCE, SYLLABLES, TITLE, Spelling, mixed
+from privbench.encode.spelling import (
+    BITS,
+    DIGITS,
+    HEXADECIMAL,
+    LETTERS,
+    NAME,
+    SENTENCE,
+    SYLLABLES,
+    TITLE,
+    Spelling,
+    enclosed,
+    in_groups,
+    in_pairs,
+    mixed,
+)
 from privbench.errors import SpecError
 from privbench.schema.types import SqlType
 
@@ -101,6 +115,19 @@ def _ip() -> _Levels:
     return [[(("10.",), octets, (".",), octets, (".",), hosts)]]
 
 
+def _cidr() -> _Levels:
+    octets = tuple(map(str, range(256)))
+    return [
+        [(("10.",), octets, (".",), octets, (".0/24",))],
+        [(("10.",), octets, (".",), octets, (".",), octets, ("/32",))],
+    ]
+
+
+def _mac(pairs: int) -> Callable[[], _Levels]:
+    """Addresses that a network gives out itself, by their second bit."""
+    return lambda: [[(("02",), *(part for _ in range(pairs - 1) for part in ((":",), _hex(2))))]]
+
+
 def _places(names: Sequence[str]) -> Callable[[], _Levels]:
     joined, directions = (names, ("-",), names), (wordlists.DIRECTIONS, (" ",))
     return lambda: [
@@ -140,6 +167,10 @@ _COMPOSED: dict[str, Callable[[], _Levels]] = {
     "url": _url,
     "uuid": _uuid,
     "ip": _ip,
+    "cidr": _cidr,
+    "mac": _mac(6),
+    "mac8": _mac(8),
+    "empty_array": lambda: [[(("{}",),)]],
     "person": _person,
     "first_name": _hyphened(wordlists.FIRST_NAMES),
     "last_name": _hyphened(wordlists.LAST_NAMES),
@@ -150,7 +181,20 @@ _COMPOSED: dict[str, Callable[[], _Levels]] = {
     "address": _address,
     "company": _company,
 }
-_SPELLED = {"hex": HEXADECIMAL, "word": SYLLABLES, "name": NAME, "title": TITLE, "sentence": SENTENCE}
+_SPELLED = {
+    "hex": HEXADECIMAL,
+    "word": SYLLABLES,
+    "name": NAME,
+    "title": TITLE,
+    "sentence": SENTENCE,
+    "json": enclosed('{"value": "', SYLLABLES, '"}', shortest="{}"),
+    "xml": enclosed("<value>", SYLLABLES, "</value>", shortest="<value/>"),
+    "bytes": enclosed("\\x", in_pairs(HEXADECIMAL), "", shortest="\\x"),
+    "bits": BITS,
+    "lexeme": enclosed("'", SYLLABLES, "'", shortest="''"),
+    "text_array": enclosed("{", in_groups(SYLLABLES, 7), "}", shortest="{}"),
+    "number_array": enclosed("{", in_groups(DIGITS, 5), "}", shortest="{}"),
+}
 SHAPES = (*_COMPOSED, *_SPELLED)
 """The names of all shapes; any other one is a pattern."""
 SHARED = ("first_name", "last_name", "city", "region", "country", "postcode", "ip")
@@ -181,7 +225,7 @@ class _Group:
 
     def strings(self) -> pa.Array:
         taken = [
-            part.strings[0] if len(part) == 1 else part.strings.take(pa.array(pick))
+            part.strings[0] if len(part) == 1 < len(self.parts) else part.strings.take(pa.array(pick))
             for part, pick in zip(self.parts, self.picks, strict=True)
         ]
         return pc.binary_join_element_wise(*taken, "") if len(taken) > 1 else taken[0]
@@ -328,8 +372,12 @@ Shaping = Spelling | Composed
 def shaping(where: str, shape: str | None, kind: SqlType) -> Shaping:
     """Return what makes strings of a shape that fit a type; SpecError if none does, or there is no such shape.
 
-    Without a shape, strings are syllables, or letters and digits where there is little room.
+    Without a shape, strings have the syntax of the type, or are syllables, or letters and digits where there is little
+    room.
     """
+    if kind.syntax is not None and shape not in (None, kind.syntax):
+        raise SpecError(f"{where}: values of {kind.sql} have the shape {kind.syntax!r}, not {shape!r}. Leave it out.")
+    shape = shape or kind.syntax
     if shape is None:
         return SYLLABLES if kind.length is None or kind.length >= ROOMY else LETTERS
     if shape in _SPELLED:

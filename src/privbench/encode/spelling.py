@@ -1,4 +1,4 @@
-"""Numbers spelled as strings of exact lengths: letters and digits, hexadecimal digits, syllables, or English words.
+"""Numbers spelled as strings of exact lengths: letters, digits, bits, syllables, or English words.
 
 A string is a function of a number, its length and a salt. The digits of the number are written from the lowest up, in
 blocks of letters, each block shifted by a hash of those before it. That map can be undone block by block, so two
@@ -20,6 +20,8 @@ from privbench.errors import SchemaError
 
 _BASE36 = (b"0123456789abcdefghijklmnopqrstuvwxyz",) * 2
 _HEX = (b"0123456789abcdef",) * 2
+_DECIMAL = (b"0123456789",) * 2
+_BINARY = (b"01",) * 2
 _SYLLABLES = (b"bcdfghjklmnpqrstvwxyz", b"aeiou")
 _KNUTH = np.uint64(6364136223846793005)
 _STRIDE = np.uint64(1_234_577)  # a prime, so that it shares no factor with the number of blocks
@@ -127,6 +129,14 @@ def _hexadecimal(numbers: NDArray[np.int64], lengths: NDArray[np.int64], salt: i
     return _spell(numbers, lengths, blocks=_blocks(_HEX), salt=salt)
 
 
+def _bits(numbers: NDArray[np.int64], lengths: NDArray[np.int64], salt: int) -> pa.Array:
+    return _spell(numbers, lengths, blocks=_blocks(_BINARY), salt=salt)
+
+
+def _digits(numbers: NDArray[np.int64], lengths: NDArray[np.int64], salt: int) -> pa.Array:
+    return _spell(numbers, lengths, blocks=_blocks(_DECIMAL), salt=salt)
+
+
 def _name(numbers: NDArray[np.int64], lengths: NDArray[np.int64], salt: int) -> pa.Array:
     return pc.utf8_capitalize(words(numbers, lengths, salt))
 
@@ -147,6 +157,49 @@ HEXADECIMAL = Spelling(write=_hexadecimal, capacity=_hex_capacity)
 NAME = Spelling(write=_name, capacity=word_capacity)
 TITLE = Spelling(write=_title, capacity=_title_capacity)
 SENTENCE = Spelling(write=_sentence, capacity=_sentence_capacity)
+
+
+BITS = Spelling(write=_bits, capacity=lambda length: int(2 ** min(length, _LONGEST)))
+DIGITS = Spelling(write=_digits, capacity=lambda length: int(10 ** min(length, _LONGEST)))
+
+
+def enclosed(before: str, spelling: Spelling, after: str, *, shortest: str) -> Spelling:
+    """Spell between two texts, as a syntax wants it; where there is no room for both, `shortest` stands alone.
+
+    >>> wrapped = enclosed('{"value": "', SYLLABLES, '"}', shortest="{}")
+    >>> wrapped.write(np.array([7, 7]), np.array([20, 3]), 0).to_pylist()[1], wrapped.capacity(12)
+    ('{}', 0)
+    """
+    around = len(before) + len(after)
+
+    def write(numbers: NDArray[np.int64], lengths: NDArray[np.int64], salt: int) -> pa.Array:
+        inner = spelling.write(numbers, np.maximum(lengths - around, 0), salt)
+        whole = pc.binary_join_element_wise(before, inner, after, "")
+        return pc.if_else(pa.array(lengths > around), whole, shortest)
+
+    return Spelling(write=write, capacity=lambda length: spelling.capacity(length - around) if length > around else 0)
+
+
+def in_groups(spelling: Spelling, size: int) -> Spelling:
+    """Spell with a comma after each `size` letters; a string is shorter by one where it would end with a comma."""
+
+    def letters(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+        return lengths - lengths // (size + 1)
+
+    def write(numbers: NDArray[np.int64], lengths: NDArray[np.int64], salt: int) -> pa.Array:
+        plain = spelling.write(numbers, letters(lengths), salt)
+        cut = pc.replace_substring_regex(plain, pattern=f"(.{{{size}}})", replacement=r"\1,")
+        return pc.utf8_rtrim(cut, ",")
+
+    return Spelling(write=write, capacity=lambda length: spelling.capacity(length - length // (size + 1)))
+
+
+def in_pairs(spelling: Spelling) -> Spelling:
+    """Spell an even number of letters."""
+    return Spelling(
+        write=lambda numbers, lengths, salt: spelling.write(numbers, lengths // 2 * 2, salt),
+        capacity=lambda length: spelling.capacity(length // 2 * 2),
+    )
 
 
 def key_strings(row_numbers: NDArray[np.int64], length: int) -> pa.Array:

@@ -23,7 +23,7 @@ from privbench.encode.interval import bins_codec
 from privbench.encode.pool import fit_skew
 from privbench.encode.scalar import MICROSECONDS, counts_microseconds, family_of
 from privbench.encode.shapes import ROOMY, shaping
-from privbench.encode.text import fixed_edges
+from privbench.encode.text import fixed_edges, made_up_domain
 from privbench.schema.domain import MOST_OTHERS, Bins, Domain, Serial, Text, Values, implied_by_type
 from privbench.schema.types import Kind, SqlType
 
@@ -78,7 +78,7 @@ def suggest_domain(
     """
     holders = len(values) if entities is None else entities
     listable = min(MAX_LISTED, holders // ENTITIES_PER_LISTED)
-    domain = implied_by_type(type.kind)
+    domain = implied_by_type(type)
     if domain is not None:
         return domain
     if type.kind is Kind.TEXT:
@@ -149,6 +149,8 @@ def _stand_in(kind: SqlType) -> pa.Array:
 
 def _text(kind: SqlType, values: pa.Array, *, unique: bool, listable: int, least: float, guess: str | None) -> Domain:
     """Suggest a domain of strings; `least` rows have to have one for it to be kept beside OTHER."""
+    if len(values) == 0 and kind.syntax is not None:  # a rare value that is not NULL must be one of the type
+        return made_up_domain(kind, shape=guess, unique=unique)
     if len(values) == 0:
         return Text(text=_NO_TEXT, distinct=None if unique else 1)
     counted = pc.value_counts(values)

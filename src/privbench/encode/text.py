@@ -23,10 +23,12 @@ from privbench.encode.predicate import All, OfValues, Predicate, conjunction
 from privbench.encode.shapes import SHARED, Composed, Shaping, shaping
 from privbench.encode.spelling import LETTERS, SYLLABLES, salt_of
 from privbench.errors import SchemaError, SpecError
-from privbench.schema.domain import Domain, Serial, Text
+from privbench.schema.domain import Domain, Serial, Text, Values
 from privbench.schema.types import Kind, SqlType
 
 _SAMPLE = 256
+_MANY = 10_000_000
+"""Of fewer strings than this, rows may share one."""
 _LENGTHS = (0, 8, 16, 32, 64, 128)
 
 
@@ -163,11 +165,13 @@ def made_up_domain(kind: SqlType, *, shape: str | None = None, unique: bool = Tr
     """
     if kind.kind is not Kind.TEXT:
         return Serial()
+    if kind.labels:
+        return Values(values=kind.labels)
     if shape is not None:
         return _shaped_domain(kind, shape, unique=unique)
     if kind.length is None:
         return Text(text=_LENGTHS)
-    if kind.sql.startswith("CHAR"):
+    if kind.fixed:
         return Text(text=(kind.length, kind.length + 1))
     return Text(text=(*(edge for edge in _LENGTHS if edge < kind.length), kind.length))
 
@@ -182,10 +186,12 @@ def fixed_edges(shape: str | None, kind: SqlType) -> tuple[int, ...] | None:
 
 def _shaped_domain(kind: SqlType, shape: str, *, unique: bool) -> Domain:
     made = shaping("a made-up text", shape, kind)
+    room = made.room(kind.length or _LENGTHS[-1])
+    few = room if not unique and room < _MANY else None
     if not isinstance(made, Composed):
         plain = made_up_domain(kind)
-        return Text(text=plain.text, shape=shape) if isinstance(plain, Text) else plain
+        return Text(text=plain.text, shape=shape, distinct=few) if isinstance(plain, Text) else plain
     shortest, longest = made.reach
     edges = (shortest, *(edge for edge in _LENGTHS if shortest < edge < longest), longest)
-    shared = not unique and shape in SHARED
-    return Text(text=fixed_edges(shape, kind) or edges, shape=shape, distinct=made.usual if shared else None)
+    shared = made.usual if not unique and shape in SHARED else few
+    return Text(text=fixed_edges(shape, kind) or edges, shape=shape, distinct=shared)

@@ -14,6 +14,7 @@ from privbench.estimation.join import JoinWeights, Place, join_tree
 from privbench.estimation.values import asks_for_values
 from privbench.io.names import find_name
 from privbench.model.model import Model
+from privbench.schema.choices import spelled_like
 from privbench.spn.infer import probability
 
 SAMPLES = 4
@@ -27,13 +28,16 @@ def selectivity(model: Model, table: str, predicates: Mapping[str, Predicate]) -
 
         privbench.selectivity(model, "customer", {"born": privbench.Between(low=1990)})
     """
+    table = spelled_like(table, model.codecs, option="table")
     if table not in model.codecs:
         raise SpecError(f"{table}: the model has no network of it. Tables: {', '.join(model.codecs)}.")
     codecs = model.codecs[table]
     computed = [c.name for c in model.protection.schema.table(table).columns if c.computed is not None]
+    names = (*codecs, *computed)
+    predicates = {spelled_like(name, names, option=f"{table}."): p for name, p in predicates.items()}
     for column in predicates:
-        if column not in (*codecs, *computed):
-            raise SpecError(f"{table}.{column}: is not modelled. Columns: {', '.join((*codecs, *computed))}.")
+        if column not in names:
+            raise SpecError(f"{table}.{column}: is not modelled. Columns: {', '.join(names)}.")
     sampled = asks_for_values(model, [((table, column), (p,)) for column, p in predicates.items()])
     if sampled or set(computed) & set(predicates):
         rows = cardinality(model, tables={table: table}, filters=[((table, c), p) for c, p in predicates.items()])

@@ -85,7 +85,8 @@ def _table(name: str, draws: Draws, spools: Spools) -> SampledTable:
     blocks: list[Block] = []
     for block in draws.blocks():
         codes = block.features(spools.features(name))
-        spools.carry(name, codes=codes, counts=block.counts, entities=block.entities, rng=block.rng)
+        owners = None if draws.owner is None else block.targets[draws.owner.name]
+        spools.carry(name, codes=codes, counts=block.counts, entities=block.entities, owners=owners, rng=block.rng)
         blocks.append(block)
     spools.finish(name)
     return SampledTable(

@@ -6,7 +6,8 @@ JSON and CSV (docs/compare.md has the keys).
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from itertools import product
@@ -19,15 +20,21 @@ from privbench.evaluation.evaluate import evaluate
 from privbench.evaluation.measured_run import OwnMethod, Synthesizer
 from privbench.evaluation.metrics import distance_metrics, query_metrics
 from privbench.evaluation.result import Measure, QuerySummary, Result
+from privbench.fitting.budget_record import check_planned
 from privbench.fitting.domains import check_wanted
 from privbench.fitting.draft import draft
 from privbench.fitting.promise import Number, parse_delta, parse_epsilon
+from privbench.io.given import Given, Located, name_of, source_of
 from privbench.io.staging import private_folder
 from privbench.methods.method import Progress, silent
 from privbench.methods.registry import BUILT_IN, method_names
+from privbench.model.arguments import member_of
 from privbench.schema.choices import closest
+from privbench.schema.notebook import page
 from privbench.schema.spec import Spec
-from privbench.workload.sql import read_workload
+from privbench.schema.unit import Neighbours
+from privbench.workload.query import Workload
+from privbench.workload.sql import workload_of
 
 VERSION = 1
 WARNING = "This comparison holds exact facts of the private data: it is for the publisher and not for publishing."
@@ -155,33 +162,63 @@ class Comparison:
             grouped.setdefault((run.method, run.epsilon), []).append(run)
         return tuple(_setting(method, epsilon, runs) for (method, epsilon), runs in grouped.items())
 
+    def __repr__(self) -> str:
+        tried = ", ".join(f"{s.method} at epsilon {s.epsilon}" for s in self.settings())
+        return f"<Comparison: {len(self.runs)} runs: {tried}>"
+
+    def _repr_html_(self) -> str:
+        figures, settings = self.shown(), self.settings()
+        rows = [("floor", "", self.floor), *((s.method, s.epsilon, s.figures) for s in settings)]
+        head = ["method", "epsilon", *(figure.head for figure in figures)]
+        cells = [
+            (m, e, *(None if (v := of.get(f.name)) is None else v / f.scale for f in figures)) for m, e, of in rows
+        ]
+        failed = [f"Failed: {s.method}, epsilon {s.epsilon}: {error}" for s in settings for error in s.errors]
+        return page(f"Methods on {self.source}", head, cells, notes=[WARNING, SPENDING, *failed])
+
 
 def compare(
-    source: Path | str,
+    source: Given,
     *,
     methods: Sequence[str | Synthesizer] = tuple(BUILT_IN),
     epsilons: Sequence[Number],
     delta: Number = 0,
     runs: int = 3,
-    workload: Path | None = None,
+    workload: Workload | Path | str | None = None,
     seed: int = 0,
+    schema: str | os.PathLike[str] | None = None,
+    null: Collection[str] = (),
+    delimiter: str | None = None,
+    neighbours: Neighbours | str = Neighbours.REPLACE,
+    budget_limit: Number | None = None,
     progress: Progress = silent,
     **choices: Any,
 ) -> Comparison:
     """Run each method `runs` times at each epsilon, with one delta for all; `choices` are those of `draft`.
 
-    Raises for arguments that cannot be used. What goes wrong in a run is part of the comparison.
+    Every run spends its own epsilon; with a `budget_limit` none is spent if all together go beyond it. Raises for
+    arguments that cannot be used. What goes wrong in a run is part of the comparison. The figures are for the
+    publisher alone; `write_comparison` writes them to a folder.
+
+    Example::
+
+        privbench.compare("shop", unit="customer", methods=["tree", "paper"], epsilons=[0.4, 3.2])
     """
+    if not methods or not epsilons:
+        raise SpecError("methods and epsilons: each needs at least one.")
     if runs < 1:
         raise SpecError(f"runs is {runs}: it must be at least 1.")
     synthesizers = [_synthesizer(method) for method in methods]
     budgets = [(str(epsilon), parse_epsilon(epsilon)) for epsilon in epsilons]
     exact_delta = parse_delta(delta)
     if workload is not None:
-        read_workload(workload)
-    spec = draft(source, progress=progress, **choices)
+        workload_of(workload)
+    located = source_of(source, schema=schema, null=null, delimiter=delimiter)
+    times, relation = len(synthesizers) * runs, member_of(Neighbours, neighbours)
+    check_planned(located, [e for _, e in budgets], times=times, neighbours=relation, limit=budget_limit)
+    spec = draft(located, neighbours=relation, progress=progress, **choices)
     check_wanted(spec, spec.protection(), exact_delta)
-    scorer = _Scorer(spec=spec, source=str(source), delta=exact_delta, workload=workload, seed=seed)
+    scorer = _Scorer(spec=spec, source=located, delta=exact_delta, workload=workload, seed=seed)
     plan = list(product(synthesizers, budgets, range(1, runs + 1)))
     scored = []
     for done, (synthesizer, (written, epsilon), number) in enumerate(plan):
@@ -189,13 +226,19 @@ def compare(
         figures, error = scorer.score(synthesizer, epsilon, number)
         scored.append(Run(method=synthesizer.name, epsilon=written, number=number, figures=figures, error=error))
     return Comparison(
-        source=str(source),
+        source=name_of(located),
         delta=str(delta),
-        workload=None if workload is None else str(workload),
+        workload=_workload_name(workload),
         seed=seed,
         runs=tuple(scored),
         floor=scorer.floor,
     )
+
+
+def _workload_name(workload: Workload | Path | str | None) -> str | None:
+    if isinstance(workload, Workload):
+        return f"{len(workload.statements)} queries"
+    return None if workload is None else str(workload)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -203,9 +246,9 @@ class _Scorer:
     """Scores bundles of one database; keeps the floor of the first that could be scored."""
 
     spec: Spec
-    source: str
+    source: Located
     delta: Fraction
-    workload: Path | None
+    workload: Workload | Path | str | None
     seed: int
     floor: dict[str, float | None] = field(default_factory=dict)
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from privbench.errors import PrivBenchError, first_line
 from privbench.evaluation.result import Skip
 from privbench.io.base import Source, arrow_schema
+from privbench.io.given import Given
 from privbench.io.names import find_name, quote_sql
 from privbench.io.open import open_source
 from privbench.io.staging import private_folder
@@ -130,7 +131,7 @@ class Database:
 
 
 @contextmanager
-def open_pair(real: Path | str, synthetic: Path | str, progress: Progress) -> Iterator[Database]:
+def open_pair(real: Given, synthetic: Given, progress: Progress) -> Iterator[Database]:
     """Load both databases; what is kept on disk is removed at the end."""
     with (
         private_folder() as folder,

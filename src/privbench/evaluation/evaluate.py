@@ -4,8 +4,9 @@ Both are loaded, compared columns are coded once, and distances, links and queri
 synthetic database, then (the floor) against a resample of the real one. The result is for the publisher only.
 """
 
+import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,24 +33,30 @@ from privbench.evaluation.scoring import (
     score_synthetic,
     table_results,
 )
+from privbench.io.given import Given, Located, name_of, path_of, source_of
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
+from privbench.model.arguments import model_of
 from privbench.model.model import Model
 from privbench.runtime.result import Runtime
 from privbench.runtime.session import System
 from privbench.runtime.systems import find_system
 from privbench.schema.tables import Schema
-from privbench.workload.sql import read_workload
+from privbench.workload.query import Workload
+from privbench.workload.sql import workload_of
 
 MAX_WAYS = 8
 
 
 def evaluate(
-    real: Path | str,
-    synthetic: Path | str,
+    real: Given,
+    synthetic: Given,
     *,
-    workload: Path | None = None,
-    model: Model | None = None,
+    workload: Workload | Path | str | None = None,
+    model: Model | Path | str | None = None,
+    schema: str | os.PathLike[str] | None = None,
+    null: Collection[str] = (),
+    delimiter: str | None = None,
     lambdas: Sequence[int] = (1, 2, 3, 4),
     sample: Sample | None = None,
     floor: bool = True,
@@ -61,25 +68,34 @@ def evaluate(
 ) -> Result:
     """Compare two databases on `lambdas`-way marginals, keys and the queries of a workload.
 
+    Both are places, or tables in memory as `draft` takes them; `schema`, `null` and `delimiter` are for the real one.
     `model` (else the receipt beside the synthetic data) says which tables are public and whose row is whose.
     `runtime` says where the queries of the workload are measured as well: `auto` on a PostgreSQL server of our own,
     the URL of one, or `duckdb`.
     Floors are kept in the folder `cache`. A query may take `timeout` seconds. Raises for a location, workload, server
-    or argument that cannot be used; whatever else goes wrong is in the result.
+    or argument that cannot be used; whatever else goes wrong is in the result. The result holds exact facts of the real
+    data: keep it private. `write_report` writes it to a folder, with a page to look at.
+
+    Example::
+
+        result = privbench.evaluate("shop", "bundle", workload="q.sql")
+        privbench.write_report(result, "report")
     """
     if not all(1 <= ways <= MAX_WAYS for ways in lambdas):
         raise SpecError(f"lambdas {tuple(lambdas)}: marginals have 1 to {MAX_WAYS} columns.")
     system = None if runtime is None else _find_system(runtime, workload)
-    statements = () if workload is None else read_workload(workload, schema=_schema(real)).statements
+    located, other = source_of(real, schema=schema, null=null, delimiter=delimiter), source_of(synthetic)
+    known = None if model is None else model_of(model)
+    statements = () if workload is None else workload_of(workload, schema=_schema(located)).statements
     ways = {1, 2, *lambdas}
     seconds: dict[str, float] = {}
-    with _timed(seconds, "total"), open_pair(real, synthetic, progress) as database:
-        ownership = find_ownership(database.schemas[Side.REAL], database.schemas[Side.SYNTHETIC], synthetic, model)
+    with _timed(seconds, "total"), open_pair(located, other, progress) as database:
+        ownership = find_ownership(database.schemas[Side.REAL], database.schemas[Side.SYNTHETIC], path_of(other), known)
         with _timed(seconds, "code"):
             tables = code_tables(database, ownership.schema, progress, seed=seed)
             keys = link_keys(database, ownership.schema)
             if not tables:
-                raise SpecError(_nothing_shared(real, synthetic, database))
+                raise SpecError(_nothing_shared(located, other, database))
             plan = make_plan(tables, keys, ways=ways, sample=sample or Sample(), seed=seed)
             compared = Compared(tables=tables, keys=keys, plan=plan)
         with _timed(seconds, "compare"):
@@ -99,7 +115,7 @@ def evaluate(
         table_parts = table_results(database, ownership, compared, scores, floors)
         key_parts = key_results(ownership, compared, scores, floors)
         queries = query_results(statements, answers, others, floors)
-        rules = rule_results(database, ownership, model)
+        rules = rule_results(database, ownership, known)
         measured: Runtime | None = None
         if system is not None:
             with _timed(seconds, "runtime"):
@@ -112,8 +128,8 @@ def evaluate(
     private = [table for table in table_parts if table.private]
     linking = [key for key in key_parts if key.private]
     return Result(
-        real=str(real),
-        synthetic=str(synthetic),
+        real=name_of(located),
+        synthetic=name_of(other),
         seed=seed,
         tables=table_parts,
         keys=key_parts,
@@ -132,7 +148,7 @@ def evaluate(
     )
 
 
-def _find_system(name: str, workload: Path | None) -> System:
+def _find_system(name: str, workload: Workload | Path | str | None) -> System:
     """Find where to measure, and that it can be used, before anything else is done."""
     if workload is None:
         raise SpecError(
@@ -144,12 +160,13 @@ def _find_system(name: str, workload: Path | None) -> System:
     return system
 
 
-def _nothing_shared(real: Path | str, synthetic: Path | str, database: Database) -> str:
+def _nothing_shared(real: Located, synthetic: Located, database: Database) -> str:
     why = "".join(f"\n  {skip.what}: {skip.reason}" for skip in database.skips)
-    return f"{real} and {synthetic} share no table that can be read, so that there is nothing to compare.{why}"
+    names = f"{name_of(real)} and {name_of(synthetic)}"
+    return f"{names} share no table that can be read, so that there is nothing to compare.{why}"
 
 
-def _schema(location: Path | str) -> Schema:
+def _schema(location: Located) -> Schema:
     with open_source(location) as source:
         return source.schema()
 

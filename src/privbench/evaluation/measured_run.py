@@ -4,6 +4,8 @@ Our methods run in a process of their own, so that CPU and memory are those of o
 is this module, which prints its cost as JSON; loading the package is not part of the CPU time, but of the memory.
 
     python -m privbench.evaluation.measured_run SPEC SOURCE METHOD EPSILON DELTA OUT SEED
+
+Tables in memory are handed over in a private folder, SOURCE is then `memory:FOLDER`.
 """
 
 import json
@@ -16,15 +18,20 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
 
+import pyarrow as pa
+
 from privbench.errors import PrivBenchError
 from privbench.fitting.fit import fit
 from privbench.generation.generate import generate
+from privbench.io.given import Located, path_of
+from privbench.io.memory import Tables
 from privbench.io.staging import private_folder
 from privbench.methods.registry import find_method
 from privbench.schema.spec import Spec, write_spec
 
 PURE = Fraction(0)
 """The delta of pure epsilon."""
+MEMORY, _SUFFIX = "memory:", ".arrows"
 RUN = "privbench.evaluation.measured_run"
 
 
@@ -44,7 +51,7 @@ class Synthesizer(Protocol):
         """What the comparison calls it."""
 
     def __call__(
-        self, spec: Spec, *, source: str, epsilon: Fraction, delta: Fraction = PURE, out: Path, seed: int
+        self, spec: Spec, *, source: Located, epsilon: Fraction, delta: Fraction = PURE, out: Path, seed: int
     ) -> Cost:
         """Write a database that `evaluate` can open to `out`; the seed is for sampling, never for noise."""
 
@@ -56,7 +63,7 @@ class OwnMethod:
     name: str
 
     def __call__(
-        self, spec: Spec, *, source: str, epsilon: Fraction, delta: Fraction = PURE, out: Path, seed: int
+        self, spec: Spec, *, source: Located, epsilon: Fraction, delta: Fraction = PURE, out: Path, seed: int
     ) -> Cost:
         """Fit and generate in a process of its own; raises PrivBenchError with the message of that process.
 
@@ -66,7 +73,15 @@ class OwnMethod:
         with private_folder() as folder:
             path = folder / "spec.yaml"
             write_spec(spec, path)
-            arguments = [str(path), source, self.name, str(epsilon), str(own_delta), str(out), str(seed)]
+            arguments = [
+                str(path),
+                _handed_over(source, folder),
+                self.name,
+                str(epsilon),
+                str(own_delta),
+                str(out),
+                str(seed),
+            ]
             # In a session of its own it is not interrupted by the terminal, but ended when this call is.
             done = subprocess.run(  # noqa: S603
                 [sys.executable, "-P", "-m", RUN, *arguments],
@@ -76,6 +91,29 @@ class OwnMethod:
                 start_new_session=True,
             )
         return _cost(done)
+
+
+def _handed_over(source: Located, folder: Path) -> str:
+    """A source as another process finds it; tables in memory as files in a folder, by their number."""
+    if not isinstance(source, Tables):
+        return path_of(source) or ""
+    for number, name in enumerate(source.names):
+        table = source.arrow(name).replace_schema_metadata({"table": name})
+        with (
+            pa.OSFile(str(folder / f"{number}{_SUFFIX}"), "wb") as file,
+            pa.ipc.new_stream(file, table.schema) as stream,
+        ):
+            stream.write_table(table)
+    return f"{MEMORY}{folder}"
+
+
+def _taken_over(source: str) -> Located:
+    """What `_handed_over` wrote: so that the budget record knows the tables as the ones in memory."""
+    if not source.startswith(MEMORY):
+        return source
+    paths = Path(source.removeprefix(MEMORY)).glob(f"*{_SUFFIX}")
+    tables = [pa.ipc.open_stream(pa.memory_map(str(path))).read_all() for path in paths]
+    return Tables({table.schema.metadata[b"table"].decode(): table for table in tables})
 
 
 def _cost(done: "subprocess.CompletedProcess[str]") -> Cost:
@@ -89,7 +127,7 @@ def main(spec: str, source: str, method: str, epsilon: str, delta: str, out: str
     """Fit, generate, and print what that took."""
     start = time.process_time()
     try:
-        model = fit(spec, source=source, epsilon=Fraction(epsilon), delta=Fraction(delta), method=method)
+        model = fit(spec, source=_taken_over(source), epsilon=Fraction(epsilon), delta=Fraction(delta), method=method)
         generate(model, out, seed=int(seed))
     except PrivBenchError as error:
         sys.exit(" ".join(str(error).split()))

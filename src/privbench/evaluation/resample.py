@@ -52,9 +52,11 @@ class Ownership:
         return table in self.owners
 
 
-def find_ownership(real: Schema, synthetic: Schema, location: Path | str, model: Model | None) -> Ownership:
+def find_ownership(real: Schema, synthetic: Schema, location: str | None, model: Model | None) -> Ownership:
     """Take ownership from the model, else from the receipt beside the synthetic data, else follow the first keys."""
-    protection = model.protection if model is not None else _of_receipt(Path(location) / "receipt.json", synthetic)
+    protection = None if model is None else model.protection
+    if protection is None and location is not None:
+        protection = _of_receipt(Path(location) / "receipt.json", synthetic)
     return _by_keys(real) if protection is None else _by_protection(protection)
 
 

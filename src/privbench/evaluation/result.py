@@ -4,7 +4,7 @@ It holds exact facts of the private data (counts, values, literals of queries), 
 figure that could not be computed is None, and a `Skip` says why. Figures are kept by the name of their metric.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
@@ -12,9 +12,11 @@ from typing import Any
 from privbench.evaluation.metrics import distance_metrics, query_metrics
 from privbench.runtime.result import Runtime
 from privbench.schema.domain import Scalar
+from privbench.schema.notebook import page
 
 VERSION = 2
 WARNING = "This file holds exact facts of the private data. It is for the publisher and not for publishing."
+PRIVATE = "These are exact facts of the private data: for the publisher, not for publishing."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,6 +261,39 @@ class Result:
     skips: tuple[Skip, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Wall time by step."""
+
+    def figures(self) -> Iterator[tuple[str, Measure]]:
+        """The figures of the whole database, each with its name and its floor."""
+        distances = distance_metrics()
+        for ways, of_ways in self.marginals.items():
+            for metric in distances:
+                yield f"{ways}-way {metric.label}, on codes", of_ways[metric.name].codes
+        for metric in distances:
+            yield f"parent-child {metric.label}, on codes", self.cross[metric.name].codes
+        for metric in distances:
+            yield f"fanout {metric.label}", self.fanouts[metric.name]
+        for query_metric in query_metrics():
+            summary = self.workload.get(query_metric.name)
+            if summary is None or summary.all is None:
+                continue
+            errors, floor = summary.all.errors, summary.all.floor
+            for name in ("mean", "median", "p95", "max"):
+                best = None if floor is None else getattr(floor, name)
+                yield f"{query_metric.label} {name}", Measure(value=getattr(errors, name), floor=best)
+
+    def __repr__(self) -> str:
+        name, first = next(self.figures())
+        return f"<Result: {len(self.tables)} tables, {name} {_shown(first.value)} (floor {_shown(first.floor)})>"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, _shown(figure.value), _shown(figure.floor)) for name, figure in self.figures()]
+        skipped = [f"Skipped: {skip.what}: {skip.reason}" for skip in self.skips]
+        title = f"{self.synthetic} beside {self.real}"
+        return page(title, ["figure", "synthetic", "floor"], rows, notes=[PRIVATE, *skipped])
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
 
 
 def result_json(result: Result) -> dict[str, Any]:

@@ -18,12 +18,14 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import Field, StrictBool, ValidationError
 
 from privbench.errors import BudgetError, SpecError, TargetError
 from privbench.fitting.promise import Number, parse_epsilon
+from privbench.io.given import Given, path_of, source_of
+from privbench.io.memory import Tables
 from privbench.schema.release import Digest, Release, release_of
 from privbench.schema.tables import Schema
 from privbench.schema.unit import Neighbours
@@ -52,6 +54,11 @@ class Entry(Release):
     out: str | None
     private: StrictBool
     """Whether the noise came from the operating system; a model with noise from a test promises nothing."""
+
+
+_SCHEMES = {"postgres": "postgresql", "mariadb": "mysql"}
+_PORTS = {"postgresql": "5432", "mysql": "3306"}
+"""Where a server listens if the address does not say it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +94,7 @@ class BudgetRecord:
     damaged: tuple[int, ...]
 
 
-def budget(source: Path | str | None = None) -> BudgetRecord:
+def budget(source: Given | None = None) -> BudgetRecord:
     """Read what was spent on each source, or on one.
 
     Example::
@@ -116,7 +123,7 @@ def parse_limit(limit: Number | None) -> Fraction | None:
         raise SpecError(f"the budget limit is {limit}: it must be a number above 0, such as 10.") from None
 
 
-def check_limit(source: Path | str, *, epsilon: Fraction, neighbours: Neighbours, limit: Fraction | None) -> None:
+def check_limit(source: Given, *, epsilon: Fraction, neighbours: Neighbours, limit: Fraction | None) -> None:
     """Refuse to spend epsilon on a source if that and its recorded releases add up to more than the limit.
 
     Where releases have different neighbours, those for adding or removing an entity count twice, since replacing
@@ -128,7 +135,7 @@ def check_limit(source: Path | str, *, epsilon: Fraction, neighbours: Neighbours
 
 
 def check_planned(
-    source: Path | str, epsilons: Iterable[Number], *, times: int, neighbours: Neighbours, limit: Number | None
+    source: Given, epsilons: Iterable[Number], *, times: int, neighbours: Neighbours, limit: Number | None
 ) -> None:
     """Refuse to spend each of several epsilons a number of times, like `check_limit`."""
     total = times * sum((parse_epsilon(epsilon) for epsilon in epsilons), Fraction(0))
@@ -165,7 +172,7 @@ class Account:
             _write(handle, (b"\n" if torn else b"") + line.encode() + b"\n")
 
 
-def open_account(source: Path | str, schema: Schema, *, limit: Fraction | None = None) -> Account:
+def open_account(source: Given, schema: Schema, *, limit: Fraction | None = None) -> Account:
     """Name a source as the record does. Raises TargetError if the record could not be written later."""
     path = record_path()
     with _locked(path):
@@ -299,15 +306,25 @@ def _make_salt(path: Path) -> bytes:
     return salt
 
 
-def _location_hash(salt: bytes, location: Path | str) -> str:
-    return _keyed_hash(salt, ["location", _normalised(location)])
+def _location_hash(salt: bytes, source: Given) -> str:
+    """Tables in memory have no place: those with the same names of tables and columns count as one source."""
+    located = source_of(source)
+    if isinstance(located, Tables):
+        return _keyed_hash(
+            salt, ["memory", sorted([name, sorted(columns)] for name, columns in located.columns().items())]
+        )
+    return _keyed_hash(salt, ["location", _normalised(path_of(located) or "")])
 
 
 def _normalised(location: Path | str) -> str:
     """The same text for the same place: an absolute path without links, or an address without user and password.
 
-    >>> _normalised("postgresql://me:secret@Host:5432/shop?sslmode=require")
+    >>> _normalised("postgres://me:secret@Host/shop?sslmode=require")
     'postgresql://host:5432/shop'
+    >>> _normalised("postgresql:///shop?host=/run/pg&port=5433")
+    'postgresql:///run/pg:5433/shop'
+    >>> _normalised("mariadb://me@localhost/shop?unix_socket=/run/my.sock")
+    'mysql:///run/my.sock:3306/shop'
     """
     text = os.fspath(location)
     if "\0" in text:  # no such place: whoever opens it will say so
@@ -315,8 +332,14 @@ def _normalised(location: Path | str) -> str:
     if "://" not in text:
         return os.path.realpath(os.path.expanduser(text))
     parts = urlsplit(text)
-    host = parts.netloc.rpartition("@")[2].lower()
-    return urlunsplit((parts.scheme.lower(), host, parts.path, "", ""))
+    scheme = _SCHEMES.get(parts.scheme.lower(), parts.scheme.lower())
+    options = dict(parse_qsl(parts.query))
+    host, _, port = parts.netloc.rpartition("@")[2].lower().partition(":")
+    host = options.get("host", options.get("unix_socket", host))
+    port = options.get("port", port) or _PORTS.get(scheme, "")
+    database = f"/{options['dbname']}" if "dbname" in options else parts.path
+    service = f"?service={options['service']}" if "service" in options else ""
+    return f"{scheme}://{host}{':' if port else ''}{port}{database}{service}"
 
 
 def _schema_hash(salt: bytes, schema: Schema) -> str:

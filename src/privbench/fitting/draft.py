@@ -7,9 +7,9 @@ holds in the data is then written down, too, and marked in the same way (decisio
 codec are left out, as `drop: true` in the spec.
 """
 
+import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,13 +30,14 @@ from privbench.fitting.find_numbering import find_numbering
 from privbench.fitting.lists import SourceWithLists
 from privbench.fitting.tables_in_sql import TablesInSql
 from privbench.io.base import Source, read_whole
+from privbench.io.given import Given, csv_options, kept_place, source_of
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
 from privbench.methods.registry import DEFAULT
-from privbench.model.arguments import check_lists
+from privbench.model.arguments import check_lists, member_of
 from privbench.rules.evaluate import Evaluator
 from privbench.rules.row_rules import why_not
-from privbench.schema.choices import closest, flag, leave_out
+from privbench.schema.choices import Choices, closest, flag, leave_out
 from privbench.schema.computed import ComputedOrigin
 from privbench.schema.domain import Domain, Origin, Text
 from privbench.schema.expression import ColumnName, Expression
@@ -64,22 +65,30 @@ def _untold(_place: Place, _note: str) -> None:
 
 
 def draft(
-    source: Path | str,
+    source: Given,
     *,
     unit: str | None = None,
+    schema: str | os.PathLike[str] | None = None,
+    null: Collection[str] = (),
+    delimiter: str | None = None,
     domains: str = PRIVATE,
-    neighbours: Neighbours = Neighbours.REPLACE,
+    neighbours: Neighbours | str = Neighbours.REPLACE,
     public: Collection[str] = (),
     drop: Collection[str] = (),
     drop_columns: Collection[Place] = (),
     owners: Mapping[str, tuple[str, ...]] | None = None,
     lookups: Mapping[str, str] | None = None,
-    orphans: Orphans = Orphans.ERROR,
+    orphans: Orphans | str = Orphans.ERROR,
     find: bool = True,
     tell: Tell = _untold,
     progress: Progress = silent,
 ) -> Spec:
     """Draft a spec. Raises SpecError where the unit, an owner key or a table's role has to be named.
+
+    `source` is where a database is, or a dict with its tables by name: DataFrames of pandas or Polars, or Arrow
+    tables. For these `schema` has the CREATE TABLE statements, as text or as a path; without it there are no keys.
+    `null` lists the texts that mean NULL in CSV files, beside the empty field, `delimiter` is what stands between
+    their columns; the spec keeps both. Names of tables and columns match without regard to case, if only one does.
 
     `domains` says where domains come from that the schema does not give: "private" leaves them to `fit`, which finds
     them with budget; "data" reads them from the data. `public` and `drop` are lists of tables, `drop_columns` columns,
@@ -96,14 +105,20 @@ def draft(
     check_lists(
         public=public, drop=drop, **{f"owners of {table}": columns for table, columns in (owners or {}).items()}
     )
+    neighbours, orphans = member_of(Neighbours, neighbours), member_of(Orphans, orphans)
     if domains not in DOMAINS:
         raise SpecError(f"domains {domains!r}: they can be found with budget (`private`) or read from the `data`.")
-    with open_source(source) as opened:
-        schema = opened.schema()
-        places = {*_named(schema, drop_columns), *_without_codec(schema, drop)}
-        schema = _with_computable(schema, places, public)
-        kept = leave_out(schema.tables, columns=places)
-        kept = with_implied(kept, public=[*public, *drop, *(lookups or {})], owners=owners or {})
+    located = source_of(source, schema=schema, null=null, delimiter=delimiter)
+    with open_source(located) as opened:
+        stored = opened.schema()
+        chosen = Choices(
+            unit=unit, public=public, drop=drop, drop_columns=drop_columns, owners=owners or {}, lookups=lookups or {}
+        ).spelled(stored)
+        unit, public, drop, owners, lookups = chosen.unit, chosen.public, chosen.drop, chosen.owners, chosen.lookups
+        places = {*_named(stored, chosen.drop_columns), *_without_codec(stored, drop)}
+        stored = _with_computable(stored, places, public)
+        kept = leave_out(stored.tables, columns=places)
+        kept = with_implied(kept, public=[*public, *drop, *lookups], owners=owners)
 
         def protected(schema: Schema, owners: Mapping[str, tuple[str, ...]]) -> Protection:
             return protect(
@@ -112,17 +127,17 @@ def draft(
                 neighbours=neighbours,
                 owners=owners,
                 public=public,
-                lookups=lookups or {},
+                lookups=lookups,
                 drop=drop,
             )
 
-        protection = protected(kept, owners or {})
+        protection = protected(kept, owners)
         found = FoundInside()
         lists: tuple[FoundList, ...] = ()
         if domains == DATA and find:
-            declared = list(owners or {})
+            declared = list(owners)
             found = find_inside(opened, protection, declared=declared)
-            kept, owners = with_inside(kept, found.keys), {**(owners or {}), **found.owners}
+            kept, owners = with_inside(kept, found.keys), {**owners, **found.owners}
             protection = protected(kept, owners)
             if neighbours is Neighbours.REPLACE and orphans is Orphans.ERROR:
                 lists = find_lists(opened, protection, declared=declared)
@@ -137,7 +152,7 @@ def draft(
         )
         tables = {}
         every = [
-            next((t for t in schema.tables if t.name == kept_table.name), kept_table) for kept_table in kept.tables
+            next((t for t in stored.tables if t.name == kept_table.name), kept_table) for kept_table in kept.tables
         ]
         for at, table in enumerate(every):
             progress(f"drafting {table.name}", at, len(every))
@@ -153,12 +168,14 @@ def draft(
                 tables = with_bounds(sql, protection, tables)
             tables = with_clustering(with_rows, protection, tables)
     return Spec(
-        source=str(source),
+        source=kept_place(located),
+        csv=csv_options(located),
         unit=protection.entity,
         neighbours=neighbours,
         orphans=orphans,
         tables=tables,
         method={} if find else {"name": DEFAULT, "find": False},
+        original=stored.original and stored.original.with_nullable(stored),
     )
 
 
@@ -167,8 +184,9 @@ def _refuse_guesses(protection: Protection) -> None:
     private = [protection.schema.table(name) for name in protection.order]
     if guessed := [table.name for table in private if any(column.guessed for column in table.columns)]:
         raise SpecError(
-            f"{', '.join(guessed)}: the types of a CSV file are guessed from its values, which are private. Put a "
-            "schema.sql with CREATE TABLE statements beside it, or say `--domains data` and review the types, too."
+            f"{', '.join(guessed)}: the types of a CSV file, and of columns of Python objects, are guessed from their "
+            "values, which are private. Put a schema.sql with CREATE TABLE statements beside the file (in Python, give "
+            "`schema`), or say `--domains data` and review the types, too."
         )
 
 
@@ -188,7 +206,7 @@ def _with_computable(schema: Schema, dropped: Collection[Place], public: Collect
                 expression = None
             columns.append(replace(column, computed=expression))
         tables.append(replace(table, columns=tuple(columns)))
-    return Schema(tables=tuple(tables))
+    return replace(schema, tables=tuple(tables))
 
 
 def _is_known(table: Table, expression: Expression | None) -> bool:
@@ -264,8 +282,13 @@ def _table(
         clustered_by=clustered_as_stored(protection, kept),
         public=role is Role.PUBLIC,
         rules=tuple(_rules(table, kept, protection.schema)),
-        columns={c.name: columns[c.name] for c in table.columns if c.name in columns},
+        quoted=table.quoted,
+        columns={c.name: _with_quotes(c, columns[c.name]) for c in table.columns if c.name in columns},
     )
+
+
+def _with_quotes(column: Column, words: ColumnSpec) -> ColumnSpec:
+    return words.model_copy(update={"quoted": True}) if column.quoted else words
 
 
 def _with_copies(member: TableSpec, of: Table) -> TableSpec:
@@ -305,7 +328,7 @@ class _Private:
             return _plain(column, implied=column.implied)
         unique = (column.name,) in table.keys
         shape = _guess(table, column, unique=unique)
-        if unique or guess_shape(column.name, column.type, source_type=column.source_type) in PERSONAL:
+        if unique or column.type.syntax or guess_shape(column.name, column.type) in PERSONAL:
             return _plain(column, implied=made_up_domain(column.type, shape=shape, unique=unique))
         return ColumnSpec(
             type=column.type.sql, null=column.nullable, origin=Origin.PRIVATE, source_type=column.source_type
@@ -368,7 +391,7 @@ def _domain(table: Table, column: Column, values: pa.ChunkedArray, *, entities: 
 
 
 def _guess(table: Table, column: Column, *, unique: bool) -> str | None:
-    return guess_shape(column.name, column.type, table=table.name, source_type=column.source_type, unique=unique)
+    return guess_shape(column.name, column.type, table=table.name, unique=unique)
 
 
 def _shaped_key(table: Table, column: Column) -> Domain | None:

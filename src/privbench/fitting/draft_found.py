@@ -82,11 +82,12 @@ def _literal(text: str, kind: SqlType) -> exp.Expr:
 
 
 def _with_expressions(schema: Schema, computed: Mapping[Place, Expression]) -> Schema:
-    return Schema(
+    return replace(
+        schema,
         tables=tuple(
             replace(
                 t, columns=tuple(replace(c, computed=computed.get((t.name, c.name), c.computed)) for c in t.columns)
             )
             for t in schema.tables
-        )
+        ),
     )

@@ -61,7 +61,7 @@ def with_lists(schema: Schema, found: Sequence[FoundList]) -> Schema:
     for table in schema.tables:
         tables += [one.table for one in found if one.members[0].name == table.name]
         tables.append(members.get(table.name, table))
-    return Schema(tables=tuple(tables))
+    return replace(schema, tables=tuple(tables))
 
 
 def _find_list(

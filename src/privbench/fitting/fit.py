@@ -24,6 +24,7 @@ from privbench.fitting.prepare import prepare
 from privbench.fitting.promise import parse_delta, parse_epsilon
 from privbench.fitting.reading import read_database
 from privbench.fitting.rules import check_rules_can_hold
+from privbench.io.given import Given, Located, with_options
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import find_source, spec_of
@@ -43,7 +44,7 @@ from privbench.schema.unit import Protection
 def fit(
     spec: Spec | Path | str,
     *,
-    source: Path | str | None = None,
+    source: Given | None = None,
     epsilon: Fraction | float | str,
     delta: Fraction | float | str = 0,
     method: str | None = None,
@@ -54,9 +55,10 @@ def fit(
 ) -> Model:
     """Learn a model of the database that a spec or spec file describes, spending epsilon.
 
-    `source` overrides the spec's, which is tried from the working directory and then from the folder of the spec
-    file. The noise comes from the operating system; a test may pass its own `entropy`, and the model is then stamped
-    "not private". With a `delta` (such as "1e-9") epsilon may fail with that chance, and noise is Gaussian.
+    `source` overrides the spec's: a place, or tables in memory as `draft` takes them. The spec's is tried from the
+    working directory and then from the folder of the spec file. The noise comes from the operating system; a test may
+    pass its own `entropy`, and the model is then stamped "not private". With a `delta` (such as "1e-9") epsilon may
+    fail with that chance, and noise is Gaussian.
 
     What was spent goes into the budget record of this user (see `budget`), with `out` as the place where the model will
     be written. With a `budget_limit` nothing is spent if all releases of the source add up to more; BudgetError then.
@@ -67,9 +69,9 @@ def fit(
     """
     budget, chance, limit = parse_epsilon(epsilon), parse_delta(delta), parse_limit(budget_limit)
     given, folder = spec_of(spec)
+    located = _source(given, folder, source)
     if given.drafted_lists():
-        source = _source(given, folder) if source is None else source
-        with open_source(source) as opened:
+        with open_source(located) as opened:
             entities = opened.rows(given.protection().entity)
         given = with_lists_that_pay(given, entities=entities, epsilon=budget)
     prepared = prepare(given, method=method, delta=chance)
@@ -80,11 +82,9 @@ def fit(
     codecs = compile_codecs(spec, protection, without=uncoded)
     check_rules_can_hold(protection, codecs)
     check_cells(protection, codecs)
-    if source is None:
-        source = _source(spec, folder)
-    with open_source(source) as opened:
-        check_limit(source, epsilon=budget, neighbours=protection.neighbours, limit=limit)
-        account = open_account(source, opened.schema(), limit=limit)
+    with open_source(located) as opened:
+        check_limit(located, epsilon=budget, neighbours=protection.neighbours, limit=limit)
+        account = open_account(located, opened.schema(), limit=limit)
         with_lists = SourceWithLists(opened, protection)
         tell_differing(with_lists, protection)
         read = read_database(
@@ -128,10 +128,16 @@ def fit(
     )
 
 
-def _source(spec: Spec, folder: Path) -> Path | str:
-    if spec.source is None:
-        raise SpecError("no source: the spec names none. Give one with `--source`.")
-    return find_source(spec.source, folder)
+def _source(spec: Spec, folder: Path, source: Given | None) -> Located:
+    """The source, read as the spec says that its CSV files are written."""
+    if source is None:
+        if spec.source is None:
+            raise SpecError(
+                "no source: the spec names none. Give one with `--source`; in Python with `source`, also the tables "
+                "in memory that it was drafted from."
+            )
+        source = find_source(spec.source, folder)
+    return with_options(source, spec.csv)
 
 
 def _compiled(spec: Spec) -> tuple[Protection, dict[str, dict[str, Codec]]]:

@@ -31,8 +31,9 @@ from privbench.model.facts import public_facts, sizes_are_public
 from privbench.model.model import Model, compile_codecs
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.receipt import open_ledger
-from privbench.schema.choices import closest
+from privbench.schema.choices import closest, spelled_like
 from privbench.schema.domain import Origin
+from privbench.schema.notebook import page
 from privbench.schema.spec import Spec
 from privbench.schema.unit import Protection, Role
 
@@ -75,6 +76,21 @@ class Plan:
     refusal: str | None
     """Why the fit will be refused; None where it will not, or where the number of entities is only assumed."""
 
+    def __repr__(self) -> str:
+        tables = ", ".join(f"{t.table} {float(100 * t.amount / self.budget):.0f} %" for t in self.tables)
+        return f"<Plan: epsilon {float(self.epsilon):g} by method {self.method}; {tables}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (t.table, float(100 * t.amount / self.budget), self.rows[t.table], len(t.columns), t.outlook.value)
+            for t in self.tables
+        ]
+        assumed = [f"Assumed, since nobody said: rows of {', '.join(self.assumed)}."] if self.assumed else []
+        refused = [f"Will be refused: {self.refusal}"] if self.refusal else []
+        title = f"Plan: epsilon {float(self.epsilon):g} by method {self.method}"
+        head = ["table", "share of the budget, %", "rows", "columns", "outlook"]
+        return page(title, head, rows, notes=[*refused, *assumed, *self.warnings])
+
 
 def plan(
     spec: Spec | Path | str,
@@ -95,12 +111,13 @@ def plan(
     """
     budget, chance = parse_epsilon(epsilon), parse_delta(delta)
     given = spec_of(spec)[0]
+    guesses = {spelled_like(name, given.tables, option="--rows"): count for name, count in (rows or {}).items()}
     if given.drafted_lists():
-        entities = (rows or {}).get(given.protection().entity, ASSUMED_ENTITIES)
+        entities = guesses.get(given.protection().entity, ASSUMED_ENTITIES)
         given = with_lists_that_pay(given, entities=entities, epsilon=budget)
     prepared = prepare(given, method=method, delta=chance)
     spec, chosen, protection = prepared.spec, prepared.chosen, prepared.protection
-    known = _checked(rows or {}, protection)
+    known = _checked(guesses, protection)
     every = _with_assumed(known, protection)
     thresholds = threshold_part(chance, spec, protection)
     ledger = open_ledger(budget, chance, protection.neighbours, thresholds=thresholds)

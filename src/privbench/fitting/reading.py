@@ -25,6 +25,7 @@ from privbench.fitting.entities import KeyPositions, RawTable, assign_entities
 from privbench.fitting.relative import NullBases, code_relative, needed_values, order_sequences
 from privbench.fitting.rules import RealRows, Suggested, check_rules_above, columns_for_rules_above
 from privbench.io.base import Source, arrow_schema
+from privbench.io.names import Names
 from privbench.methods.method import Progress
 from privbench.model.order import ids_are_public
 from privbench.privacy.facts import SIZE_LIMIT
@@ -121,15 +122,17 @@ def _check_sizes(rows: Mapping[str, int]) -> None:
 
 def check_source(source: Schema, wanted: Schema) -> None:
     """Refuse a source that lacks a table or a column of the spec."""
-    names = {t.name: {c.name for c in t.columns} for t in source.tables}
+    columns = {t.name: Names(c.name for c in t.columns) for t in source.tables}
+    names = Names(columns)
     for table in wanted.tables:
-        if table.name not in names:
+        spelled = names.find(table.name)
+        if spelled is None:
             raise SourceError(
-                f"{table.name}: the spec has this table, the source does not. Tables there: {', '.join(names)}. "
+                f"{table.name}: the spec has this table, the source does not. Tables there: {', '.join(columns)}. "
                 f"Say `drop: true` under {table.name} in the spec, or read another source."
             )
         for column in table.columns:
-            if column.name not in names[table.name]:
+            if columns[spelled].find(column.name) is None:
                 raise SourceError(
                     f"{table.name}.{column.name}: the spec has this column, the source does not. "
                     "Say `drop: true` under the column in the spec, or read another source."

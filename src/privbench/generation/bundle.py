@@ -14,14 +14,17 @@ from typing import Any
 from privbench import __version__
 from privbench.generation.keys import keeps_entity_keys
 from privbench.generation.ruled import RuleCounts
+from privbench.io.load_scripts import POST_DATA, PRE_DATA, load_files, readme_lines
+from privbench.io.load_scripts import left_out as scripts_left_out
 from privbench.io.names import file_stems, markdown, sql_comment
 from privbench.io.render import Dialect, computed_notes, omitted_keys, render_ddl
-from privbench.io.sinks import sink_kind
+from privbench.io.sinks import server_of, sink_kind
 from privbench.io.staging import is_bundle
 from privbench.model.file import model_digest
 from privbench.model.model import Model
 from privbench.model.notes import change_lines, found_lists, size_words, unkept_checks
 from privbench.model.order import redrawn_links
+from privbench.schema.original import LeftOut, left_out_lines
 from privbench.schema.tables import Schema
 from privbench.schema.unit import LinkKind
 from privbench_verify.checksums import CHECKSUMS, RECEIPT, sha256, wrong_checksums
@@ -39,18 +42,30 @@ def write_companions(
     rules: Mapping[str, RuleCounts],
     scale: float,
     seed: int,
+    left_out: Sequence[LeftOut] | None = None,
 ) -> None:
     """Write everything of a bundle but the data. `lost` is what to say of tables smaller than planned.
 
-    `rules` says by table what it took to keep its rules.
+    `rules` says by table what it took to keep its rules, `left_out` what of the source a database on a server goes
+    without; then `form` is its system, and there are no files of data.
     """
     schema = model.protection.schema.published()
+    scripts = load_files(schema, form)
+    if left_out is None:
+        left_out = scripts_left_out(schema)
     _write(folder / "schema.sql", "\n".join([*_notes(schema), render_ddl(schema, Dialect.ANSI)]) + "\n")
     _write(folder / "schema.duckdb.sql", _duckdb_script(schema) + "\n")
+    for name, text in scripts.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        _write(folder / name, text)
     write_receipt(folder / RECEIPT, model.receipt)
     manifest = _manifest(folder, model, rows=rows, rules=rules, form=form, scale=scale, seed=seed)
+    manifest |= {"left_out": left_out_lines(left_out)} if left_out else {}
     _write(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
-    readme = _readme(model, rows=rows, rules=rules, form=form, lost=lost, scale=scale, seed=seed)
+    loading = list(_loading(scripts, form, stem=file_stems(rows)[next(iter(rows))]))
+    readme = _readme(
+        model, rows=rows, rules=rules, loading=loading, lost=lost, left_out=left_out, scale=scale, seed=seed
+    )
     _write(folder / "README.md", "\n".join(readme))
     _write_checksums(folder)
 
@@ -141,14 +156,14 @@ def _readme(
     *,
     rows: Mapping[str, int],
     rules: Mapping[str, RuleCounts],
-    form: str,
+    loading: Sequence[str],
     lost: Sequence[str],
+    left_out: Sequence[LeftOut],
     scale: float,
     seed: int,
 ) -> Iterator[str]:
     """The lines of the README. Whatever holds a name goes through `markdown`."""
     protection = model.protection
-    stems = file_stems(t.name for t in protection.schema.published().tables)
     yield from (
         "# A synthetic database made by PrivBench",
         "",
@@ -161,7 +176,7 @@ def _readme(
         entity = markdown(protection.entity)
         yield f"The ids of {entity} are those of the source: public tables reference them, so they count as public."
         yield ""
-    yield from ("## Load it", "", sink_kind(form).loading.format(table=stems[next(iter(rows))]), "")
+    yield from ("## Load it", "", *loading, "")
     if omitted := [markdown(f"{t} {k}") for t, k in omitted_keys(protection.schema.published(), Dialect.DUCKDB)]:
         yield from (f"DuckDB goes without these keys, which it cannot hold: {'; '.join(omitted)}.", "")
     yield from (f"## Tables (scale factor {scale:g}, seed {seed})", "")
@@ -179,6 +194,9 @@ def _readme(
         yield f"reference are made anew: {', '.join(map(markdown, redrawn))}."
         yield ""
     yield from _list(lost)
+    if left_out:
+        yield from ("## Objects of the source that are not here", "")
+        yield from _list(left_out_lines(left_out))
     yield from _rules(model, rules)
     if changes := change_lines(model.spec):
         yield from ("## Columns that are not as in the source", "")
@@ -190,6 +208,18 @@ def _readme(
         "Both are arithmetic: who made this bundle only a signature, or checksums from elsewhere, can show.",
         "",
     )
+
+
+def _loading(scripts: Mapping[str, str], form: str, *, stem: str) -> Iterator[str]:
+    """How to load the tables."""
+    if server_of(form) is not None:
+        yield f"The tables were loaded into a database ({form}); they are not in this folder. `{PRE_DATA}` and"
+        yield f"`{POST_DATA}` say how they were made. The same model, scale and seed give the same rows as files."
+        return
+    yield sink_kind(form).loading.format(table=stem)
+    yield ""
+    yield from (f"- {line}" for line in readme_lines(scripts))
+    yield f"- `{PRE_DATA}` is to be run before the rows are loaded and `{POST_DATA}` after."
 
 
 def _rules(model: Model, counts: Mapping[str, RuleCounts]) -> Iterator[str]:

@@ -23,6 +23,8 @@ from privbench.spn.nodes import given_columns
 
 ENTITY = "entity"
 """The column of the entity that a row belongs to; rows stand in the order of entities."""
+OWNER_ROW = "owner"
+"""The column of the row that owns a row, -1 for none."""
 LONE = 2**62
 """Rows without an owner come last: their entities are numbered from here on."""
 
@@ -111,11 +113,14 @@ class Spools:
         codes: Mapping[str, NDArray[np.integer]],
         counts: Mapping[str, NDArray[np.int64]],
         entities: NDArray[np.int64],
+        owners: NDArray[np.int64] | None,
         rng: np.random.Generator,
     ) -> None:
-        """Append rows of a table: the codes of their features, fanouts drawn already, their entities."""
+        """Append rows of a table: the codes of their features, fanouts drawn already, their entities and owners."""
         columns: dict[str, NDArray[np.generic]] = {feature(name): own for name, own in codes.items()}
         columns[ENTITY] = entities
+        if owners is not None:
+            columns[OWNER_ROW] = owners
         network = self._model.tables[table].network
         for key, link in self._into(table):
             if key.name in counts:
@@ -150,7 +155,24 @@ class Spools:
                 types[ENTITY] = np.int64
             if link.carries is not None:
                 types[number(key)] = np.float64 if link.carries.cumulated else np.int64
-        return types
+        return types | ({OWNER_ROW: np.int64} if self._is_between(table) else {})
+
+    def _is_between(self, table: str) -> bool:
+        """Whether keys of rows below reference rows above: it says which these are."""
+        protection = self._model.protection
+        return any(
+            table in protection.up_to(name, link.target)[1:]
+            for name, model in self._model.tables.items()
+            for link in protection.links_of(name)
+            if model.links[link.name].knows_above
+        )
+
+    def rows_above(self, table: str, rows: NDArray[np.int64], above: str) -> NDArray[np.int64]:
+        """The rows of a table above that owner keys lead to from some rows of a table; -1 where there is none."""
+        for name in self._model.protection.up_to(table, above):
+            owners = self.of(name).mapped(OWNER_ROW)
+            rows = np.where(rows >= 0, owners[np.maximum(rows, 0)], -1) if len(owners) else rows
+        return rows
 
     def _into(self, table: str) -> list[tuple[Link, LinkModel]]:
         """The keys of other private tables that reference this one."""

@@ -130,7 +130,7 @@ class Draws:
         """
         self._model = model.tables[name]
         self._links = model.protection.links_of(name)
-        self._owner = model.protection.owner_link(name)
+        self.owner = model.protection.owner_link(name)
         self._implied = model.protection.implied_of(name)
         self._spools = spools
         self._known = known or {}
@@ -144,6 +144,7 @@ class Draws:
         self._local = frozenset(
             k.name for k in self._links if k.target == k.table and self._model.links[k.name].places_in_block
         )
+        self._asked_above = {k.target for k in self._links if self._model.links[k.name].knows_above}
         self._counted = counted_keys(model, name, self._sizes, scale=scale)
 
     def blocks(self) -> Iterator[Block]:
@@ -169,14 +170,14 @@ class Draws:
 
     def _find_owner_blocks(self, rows: int, scale: float, *, final: bool) -> OwnerBlocks | None:
         """The owners of rows that come with them; `final` says that a column of theirs holds the number drawn."""
-        children = None if self._owner is None else self._model.links[self._owner.name].with_owner
-        if self._owner is None or children is None:
+        children = None if self.owner is None else self._model.links[self.owner.name].with_owner
+        if self.owner is None or children is None:
             return None
-        owners = self._spools.of(self._owner.target)
-        self._alone = rows_without_owner(self._owner, children, rows=rows, owners=owners.rows, scale=scale)
+        owners = self._spools.of(self.owner.target)
+        self._alone = rows_without_owner(self.owner, children, rows=rows, owners=owners.rows, scale=scale)
         return OwnerBlocks(
             owners,
-            self._owner,
+            self.owner,
             most=self._most,
             wanted=None if final else rows - self._alone,
             stream=partial(_stream, *self._seed, ROUNDING),
@@ -184,7 +185,7 @@ class Draws:
 
     def _spans(self) -> Iterator[Span]:
         if self._owner_blocks is None:
-            return spans(self._model, self._owner, self.rows, self._sizes, most=self._most)
+            return spans(self._model, self.owner, self.rows, self._sizes, most=self._most)
         return child_spans(self._owner_blocks, self._alone)
 
     def _scale_counts(self) -> dict[str, Scaling]:
@@ -210,7 +211,7 @@ class Draws:
         )
 
     def _draw_codes(self, span: Span, rng: Rng) -> _Codes:
-        owners = self._spools.of(self._owner.target) if self._owner and self._owner_blocks is not None else None
+        owners = self._spools.of(self.owner.target) if self.owner and self._owner_blocks is not None else None
         given = given_codes(self._model.network, span, owners=owners, known=self._known)
         firsts = span.firsts()
         codes = sample_siblings(self._model.network, span.rows, rng, given=given, firsts=firsts)
@@ -239,8 +240,8 @@ class Draws:
             further_up=further_up,
             rng=rng,
         )
-        unordered = self._owner is not None and span.owners is not None and span.owner_block is None
-        return _grouped(block, self._owner.name) if unordered and self._owner else block
+        unordered = self.owner is not None and span.owners is not None and span.owner_block is None
+        return _grouped(block, self.owner.name) if unordered and self.owner else block
 
     def _draw_targets(
         self, span: Span, codes: dict[str, Codes], parts: Rows, entities: Rows, rng: Rng
@@ -254,8 +255,16 @@ class Draws:
             owners=span.owners,
             fanouts=None if span.owner_block is None else span.owner_block.fanouts,
             entities=entities,
+            above={table: self._above(span, table) for table in self._asked_above},
         )
         return {name: self._model.links[name].draw(block, rows, rng=rng) for name, rows in self._targets.items()}
+
+    def _above(self, span: Span, table: str) -> Rows:
+        """The row of a table above each row of a block, -1 for none."""
+        if self.owner is None or span.owner_block is None:
+            return np.full(span.rows, -1, np.int64)
+        owners = np.repeat(np.arange(span.owner_block.first, span.owner_block.last), span.owner_block.fanouts)
+        return self._spools.rows_above(self.owner.target, owners, table)
 
     def _entities(self, span: Span) -> Rows:
         """Of owned rows their owner's; any other row counts as an entity of its own."""

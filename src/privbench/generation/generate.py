@@ -7,7 +7,8 @@ formats, at no cost in privacy. The same model, scale and seed give the same dat
 import logging
 import secrets
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,11 +21,12 @@ from privbench.generation.late import Late
 from privbench.generation.rows import Made, PrivateRows, PublicRows
 from privbench.generation.ruled import RuleCounts
 from privbench.generation.sizes import Sizes, lost_rows
-from privbench.io.base import Format
-from privbench.io.sinks import open_sink
+from privbench.io.base import Format, Loaded, Sink
+from privbench.io.sinks import open_server, open_sink, server_kind
 from privbench.io.staging import check_target, private_folder, staged
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import format_of, model_of
+from privbench.model.file import model_digest
 from privbench.model.model import Model
 from privbench.schema.lists import lists_of
 from privbench.schema.tables import Table
@@ -48,10 +50,6 @@ def generate(
     """Write a bundle from a model or a model file; returns the rows of each table. Costs no privacy.
 
     `scale` multiplies the rows of private tables; public tables do not scale. Without a seed one is chosen.
-
-    Example::
-
-        rows = privbench.generate("shop.model", "bundle", scale=10, seed=7, format="duckdb")
     """
     check_request(scale, seed)
     check_target(Path(out), force=force)
@@ -62,9 +60,7 @@ def generate(
         run = _Run(model, scale=scale, seed=seed, spool=spool)
         published = model.protection.schema.published()
         with closing(run), open_sink(folder / "data", schema=published, format=form) as sink:
-            for table, batch in run.batches(progress):
-                if not model.protection.schema.table(table).list_of:
-                    sink.write(table, batch)
+            run.write(sink, progress)
         rows = {table.name: run.written[table.name] for table in published.tables}
         write_companions(
             folder,
@@ -77,6 +73,84 @@ def generate(
             seed=seed,
         )
         return rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedDatabase:
+    """What was loaded on a server, and from which model and seed, so that it can be made again."""
+
+    location: str
+    """The URL without its password."""
+
+    rows: dict[str, int]
+    rules: dict[str, RuleCounts]
+    seed: int
+    model: str
+    """The digest of the model, which holds the receipt."""
+
+    loaded: Loaded
+
+
+def load_database(
+    model: Model | Path | str,
+    url: str,
+    out: Path | str | None = None,
+    *,
+    scale: float = 1.0,
+    seed: int | None = None,
+    force: bool = False,
+    replace: bool = False,
+    progress: Progress = silent,
+) -> LoadedDatabase:
+    """Load the tables of a model on a server, with keys, indexes and what else the source has. Costs no privacy.
+
+    Rows are those that the same model, scale and seed give in files. With `out`, what stands beside the data in a
+    bundle is written there. All or nothing: whatever fails, the target is left as it was.
+
+    Example::
+
+        loaded = privbench.load_database("shop.model", "postgresql://ann@localhost/shop", replace=True)
+    """
+    check_request(scale, seed)
+    kind = server_kind(url)
+    if kind is None:
+        raise SpecError(f"{url}: is no URL of a database.")
+    if out is not None:
+        check_target(Path(out), force=force)
+    model = model_of(model)
+    seed = secrets.randbits(32) if seed is None else seed
+    published = model.protection.schema.published()
+    with ExitStack() as stack:
+        folder = None if out is None else stack.enter_context(staged(Path(out), force=force))
+        spool = stack.enter_context(private_folder())
+        run = stack.enter_context(closing(_Run(model, scale=scale, seed=seed, spool=spool)))
+        sink = open_server(url, schema=published, replace=replace)
+        stack.enter_context(sink)
+        run.write(sink, progress)
+        rows = {table.name: run.written[table.name] for table in published.tables}
+        progress("making keys and indexes", 0, 1)
+        loaded = sink.complete()
+        if folder is not None:
+            (folder / "data").mkdir(parents=True)
+            write_companions(
+                folder,
+                model,
+                rows=rows,
+                form=kind.schemes[0],
+                lost=run.lost(rows),
+                rules=run.rule_counts,
+                scale=scale,
+                seed=seed,
+                left_out=loaded.left_out,
+            )
+        return LoadedDatabase(
+            location=sink.location,
+            rows=rows,
+            rules=dict(run.rule_counts),
+            seed=seed,
+            model=model_digest(model),
+            loaded=loaded,
+        )
 
 
 def check_request(scale: float, seed: int | None) -> None:
@@ -120,6 +194,12 @@ class _Run:
                 )
                 _logger.warning("%s", lines[-1])
         return lines
+
+    def write(self, sink: Sink, progress: Progress) -> None:
+        """Make all tables and write those that are published."""
+        for table, batch in self.batches(progress):
+            if not self._model.protection.schema.table(table).list_of:
+                sink.write(table, batch)
 
     def batches(self, progress: Progress) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Every batch of every table, with the name of its table; those that are finished in the end come last."""

@@ -278,7 +278,10 @@ class PrivateRows:
         codes = block.features(self._spools.features(self._table.name), kept)
         counts = {name: rows[kept] for name, rows in block.counts.items()}
         entities = block.entities[np.sort(kept)]  # a row that moved is an entity of its own: they ascend still
-        self._spools.carry(self._table.name, codes=codes, counts=counts, entities=entities, rng=block.rng)
+        owners = None if self._owner is None else block.targets[self._owner.name][kept]
+        self._spools.carry(
+            self._table.name, codes=codes, counts=counts, entities=entities, owners=owners, rng=block.rng
+        )
 
     def _within(self, block: Block, kept: Places, numbers: Places) -> dict[str, pa.Array]:
         """Keys to the table's own rows, moved to rows that are there for sure, since rows may be lost."""

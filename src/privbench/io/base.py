@@ -1,8 +1,8 @@
 """The two doors of the data: a `Source` gives Arrow batches of private tables, a `Sink` takes synthetic ones.
 
 Both sides speak `Column.type.arrow`, so nothing above this package knows which system the rows came from.
-Every source and every sink passes the same suite of tests. A new system is one more module that makes a `SourceKind`
-or a `SinkKind`, and one more line in `open.SOURCES` or `sinks.SINKS`.
+Every source and every sink passes the same suite of tests. A new system is one more module that makes a `SourceKind`,
+a `SinkKind` or a `ServerKind`, and one more line in `open.SOURCES`, `sinks.SINKS` or `sinks.SERVERS`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +15,7 @@ from typing import Protocol, Self
 import pyarrow as pa
 
 from privbench.errors import SourceError
+from privbench.schema.original import LeftOut
 from privbench.schema.tables import Column, Schema, Table
 
 BATCH_ROWS = 65_536
@@ -103,6 +104,45 @@ class SinkKind:
 
     loading: str
     """How to load the tables, for the README of a bundle; `{table}` is the file of one, without suffix."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """What became of a database on a server: the objects that were dropped for it, and what it goes without."""
+
+    replaced: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+
+class ServerSink(Sink, Protocol):
+    """A sink that loads a database on a server.
+
+    Opening it connects and refuses a target that is not empty; entering the `with` block makes the tables. Leaving the
+    block by an exception leaves the target as it was.
+    """
+
+    location: str
+    """The URL without its password; for messages."""
+
+    def complete(self) -> Loaded:
+        """Make keys, indexes and the rest when all rows are written, and say what was done.
+
+        Where the system has transactions that hold this, others see the database only when the `with` block ends well.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerKind:
+    """One system that tables can be loaded into, by URL."""
+
+    name: str
+    """What it is called: "PostgreSQL"."""
+
+    schemes: tuple[str, ...]
+    """What a URL of it begins with, in lower case and without `://`; the first is the name of the format."""
+
+    open: Callable[[str, Schema, bool], ServerSink]
+    """Open a sink at a URL; True: drop the objects that it makes anew."""
 
 
 def read_head(location: str) -> bytes:

@@ -9,9 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privbench.errors import DataError
+from privbench.io.stored import microseconds_of_clock, text_of_bytes, text_of_lists, text_of_uuids
 from privbench.schema.tables import Table
 from privbench.schema.types import Kind, SqlType
 
+_NULLS = frozenset({"na", "n/a", "nan", "null", "none", "nil", "\\n", "?", "-", "."})
+"""What people write for NULL in CSV files, without case."""
+_UUID = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 CAST_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
 
@@ -33,21 +37,32 @@ def cast_column(array: pa.Array, to: SqlType, where: str) -> pa.Array:
 def misfit(where: str, value: object, to: SqlType) -> DataError:
     """Say that a value does not fit its column."""
     shown = repr(value) if len(repr(value)) <= 60 else repr(value)[:57] + "..."
+    is_null = isinstance(value, str) and value.casefold() in _NULLS
+    hint = f" If it means NULL in a CSV file, say `--null {value}`." if is_null else ""
     return DataError(
         f"{where}: {shown} is not a value of type {to.sql}. Correct the value, or declare a type that holds it "
-        "(VARCHAR holds any) in schema.sql or under the column in the spec."
+        f"(VARCHAR holds any) in schema.sql or under the column in the spec.{hint}"
     )
 
 
 def cast_array(array: pa.Array, to: SqlType) -> pa.Array:
     """Cast one array, losing nothing; raises one of CAST_ERRORS."""
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        array = _decoded(array)
+    if pa.types.is_string_view(array.type):  # of which Arrow casts hardly any
+        array = array.cast(pa.string())
+    array = _as_text(array, to)
+    if to.sql == "UUID":
+        return _uuids(array.cast(to.arrow))
     if array.type == to.arrow:
         return array
     textual = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
     if textual and to.kind is Kind.TIME:
         return _time_of_text(array, to)
+    if textual and to.kind is Kind.DURATION:
+        return microseconds_of_clock(array)
+    if pa.types.is_duration(array.type) and to.kind is Kind.DURATION:
+        return array.cast(pa.duration("us")).cast(to.arrow)
     if textual and to.kind is Kind.DATE:
         return _date_of_text(array, to)
     if textual and to.kind is Kind.TIMESTAMP and to.timezone:
@@ -56,6 +71,32 @@ def cast_array(array: pa.Array, to: SqlType) -> pa.Array:
     if not textual and to.kind in (Kind.BOOLEAN, Kind.DATE):
         _check_same(array, result)
     return result
+
+
+def _decoded(array: pa.Array) -> pa.Array:
+    """The values of a dictionary array; Arrow itself decodes no dictionary of string views."""
+    if pa.types.is_string_view(array.type.value_type):
+        return array.dictionary.cast(pa.large_string()).take(array.indices)
+    return array.dictionary_decode()
+
+
+def _as_text(array: pa.Array, to: SqlType) -> pa.Array:
+    """The text that stands for UUIDs, bytes and lists, where the column's type travels as text."""
+    if array.type == pa.uuid() or (to.sql == "UUID" and pa.types.is_fixed_size_binary(array.type)):
+        return text_of_uuids(array)
+    if to.syntax == "bytes" and not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        return text_of_bytes(array)
+    if to.kind is Kind.TEXT and (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
+        return text_of_lists(array)
+    return array
+
+
+def _uuids(array: pa.Array) -> pa.Array:
+    """UUIDs in small letters, so that keys of any spelling meet."""
+    array = pc.utf8_lower(array)
+    if pc.all(pc.match_substring_regex(array, _UUID)).as_py() is False:
+        raise pa.ArrowInvalid("not a UUID")
+    return array
 
 
 def first_misfit(array: pa.Array, cast: Callable[[pa.Array], pa.Array]) -> object:

@@ -23,6 +23,7 @@ class RawTable:
     """A table as it is being read: names are not resolved yet."""
 
     name: str
+    quoted: bool = False
     columns: list[Column] = field(default_factory=list)
     primary_key: tuple[str, ...] = ()
     foreign_keys: list[ForeignKey] = field(default_factory=list)  # no references: the primary key
@@ -97,6 +98,7 @@ def _table(known: _Known, foreign_keys: tuple[ForeignKey, ...], targets: Collect
         uniques=tuple(u for u in dict.fromkeys(uniques) if u != primary_key),
         indexes=kept,
         checks=checks,
+        quoted=raw.quoted,
     )
 
 

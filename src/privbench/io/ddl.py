@@ -1,55 +1,29 @@
-"""`schema.sql`: CREATE TABLE, ALTER TABLE, CREATE INDEX and CREATE TYPE .. AS ENUM of any common dialect.
+"""`schema.sql`: CREATE TABLE, ALTER TABLE, CREATE INDEX, enumerated types and domains of any common dialect.
 
-The script is cut into statements, those that declare something are parsed with sqlglot, the rest (INSERT, SET,
-COMMENT ..) is passed over. The dialect is the first of `_dialects` that all of them parse in. Types as sqlglot parses
-them are turned into ours at the end of this file; the DuckDB catalogue is read with the same functions.
+`script` cuts and parses it, `ddl_types` turns the types into ours. A plain `pg_dump -s` is such a script: partitions
+are part of their table, whose rule they are. Catalogues that keep the text of a statement are read by the same
+functions.
 """
 
-import logging
-import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.errors import SqlglotError
 
-from privbench.errors import SchemaError, first_line
+from privbench.errors import SchemaError
 from privbench.io.catalogue import RawTable, build_schema
 from privbench.io.clustered import with_clustered
+from privbench.io.ddl_types import CHANGED, typed
+from privbench.io.dump import original_of_dump
 from privbench.io.names import Names, find_name
-from privbench.schema.domain import MAX_CELLS, Domain, Values, implied_by_type
+from privbench.io.partitions import partition_rule
+from privbench.io.script import Beside, declaring, parse_one, parse_script
+from privbench.schema.domain import implied_by_type
 from privbench.schema.tables import Column, ForeignKey, Index, Schema
-from privbench.schema.types import MAX_TYPE_TEXT, Kind, any_type
-
-_CREATES = re.compile(
-    r"CREATE\s+(OR\s+REPLACE\s+)?((GLOBAL|LOCAL|TEMP|TEMPORARY|UNLOGGED)\s+)*TABLE\b",
-    re.IGNORECASE,
-)
-_DECLARES = re.compile(
-    rf"({_CREATES.pattern}|CREATE\s+(UNIQUE\s+)?INDEX\b"
-    r"|CREATE\s+TYPE\b.*\bENUM\b|ALTER\s+TABLE\b.*\b(ADD|MODIFY|SET\s+NOT\s+NULL)\b)",
-    re.IGNORECASE | re.DOTALL,
-)
-_logger = logging.getLogger("sqlglot")
-_MYSQL_WORDS = {"ENGINE", "AUTO_INCREMENT", "UNSIGNED"}
-_OURS = {
-    "UMEDIUMINT": "UINTEGER",
-    "INT128": "HUGEINT",
-    "YEAR": "SMALLINT",
-    "FLOAT": "REAL",  # FLOAT with 32 bits; PostgreSQL's own FLOAT arrives as DOUBLE
-    "UFLOAT": "REAL",
-    "UDOUBLE": "DOUBLE",
-    "UDECIMAL": "DECIMAL",
-    "NAME": "VARCHAR",
-    "UUID": "CHAR(36)",
-    "ENUM": "VARCHAR",
-    "TIMESTAMPLTZ": "TIMESTAMPTZ",
-}
-_CHANGED = {*_OURS, "UBIGINT", "MEDIUMINT", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"} - {"FLOAT"}
-"""Types that become one of ours which is not the same: wider, narrower, or without the list of values."""
-_WITH_SIZE = ("DECIMAL", "VARCHAR", "NVARCHAR", "CHAR", "NCHAR", "BPCHAR", "TEXT")
+from privbench.schema.types import any_type
 
 
 def parse_ddl(text: str, *, where: str) -> Schema:
@@ -58,19 +32,21 @@ def parse_ddl(text: str, *, where: str) -> Schema:
     >>> parse_ddl("CREATE TABLE t (id INT PRIMARY KEY)", where="schema.sql").tables[0].primary_key
     ('id',)
     """
-    dialect, trees = _parse(text, where)
-    script = _Script(where=where, mysql=dialect == "mysql")
+    dialect, trees = parse_script(text, where)
+    script = _Script(where=where, mysql=dialect == "mysql", beside=Beside.read(text, dialect), trees=trees)
     for tree in trees:
         script.take(tree)
+    script.end()
     if not script.tables:
         raise SchemaError(f"{where}: has no CREATE TABLE statement.")
-    return with_clustered(build_schema(script.tables), text)
+    schema = with_clustered(build_schema(script.tables), text)
+    return replace(schema, original=original_of_dump(text, schema))
 
 
 def parse_checks(create_table: str, *, dialect: str) -> list[exp.Expr]:
     """Read the CHECK expressions of one CREATE TABLE; none if sqlglot cannot read it."""
     try:
-        trees = [_parse_one(s, dialect) for s in _statements(create_table, dialect)]
+        trees = [parse_one(s, dialect) for s in declaring(create_table, dialect)]
     except SqlglotError:
         return []
     return [c.this for tree in trees for c in tree.find_all(exp.CheckColumnConstraint)]
@@ -79,7 +55,7 @@ def parse_checks(create_table: str, *, dialect: str) -> list[exp.Expr]:
 def parse_generated(raw: RawTable, create_table: str, *, dialect: str) -> None:
     """Enter the GENERATED columns of one CREATE TABLE; none if sqlglot cannot read it."""
     try:
-        trees = [_parse_one(s, dialect) for s in _statements(create_table, dialect)]
+        trees = [parse_one(s, dialect) for s in declaring(create_table, dialect)]
     except SqlglotError:
         return
     for node in (node for tree in trees for node in tree.find_all(exp.ColumnDef)):
@@ -97,86 +73,18 @@ def _add_generated(raw: RawTable, column: str, kind: exp.Expr) -> None:
 
 def parse_index(create_index: str, *, dialect: str) -> Index | None:
     """Read one CREATE INDEX statement; None for an index on expressions or on part of the rows."""
-    return _index(_parse_one(create_index, dialect))
-
-
-def _parse(text: str, where: str) -> tuple[str, list[exp.Expr]]:
-    """Parse all declaring statements in the first dialect that takes them all."""
-    furthest, problem = -1, ""
-    for dialect in _dialects(text):
-        trees: list[exp.Expr] = []
-        try:
-            for statement in _statements(text, dialect):
-                trees.append(_parse_one(statement, dialect))  # noqa: PERF401 (how far it got is needed below)
-        except SqlglotError as error:
-            if len(trees) > furthest:
-                furthest, problem = len(trees), _explain(error)
-        else:
-            return dialect, trees
-    raise SchemaError(f"{where}: {problem}")
-
-
-def _dialects(text: str) -> tuple[str, ...]:
-    """Order the dialects to try; words that only MySQL has, outside quotes, put it first."""
-    try:
-        tokens = sqlglot.tokenize(text, dialect="postgres")
-    except SqlglotError:
-        return ("mysql", "sqlite", "postgres", "duckdb")
-    words = {t.text.upper() for t in tokens if t.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)}
-    return ("mysql", "sqlite", "postgres") if words & _MYSQL_WORDS else ("postgres", "duckdb", "mysql", "sqlite")
-
-
-def _explain(error: SqlglotError) -> str:
-    if isinstance(error, ParseError) and error.errors:
-        first = error.errors[0]
-        near = f"{first['start_context']}{first['highlight']}{first['end_context']}"[-80:]
-        return f"{first['description']} near: {' '.join(near.split())}"
-    return first_line(error)
-
-
-def _parse_one(statement: str, dialect: str) -> exp.Expr:
-    _logger.disabled = True  # sqlglot logs what it cannot read; we raise instead
-    try:
-        tree = sqlglot.parse_one(statement, dialect=dialect)
-    finally:
-        _logger.disabled = False
-    if isinstance(tree, exp.Command):
-        raise SqlglotError(f"cannot read: {' '.join(statement.split())[:80]}")
-    return tree
-
-
-def _statements(text: str, dialect: str) -> list[str]:
-    """Cut at semicolons outside quotes and comments, and keep what declares something."""
-    parts: list[list[Token]] = [[]]
-    for token in sqlglot.tokenize(text, dialect=dialect):
-        if token.token_type is TokenType.SEMICOLON:
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    statements = [(p, text[p[0].start : p[-1].end + 1]) for p in parts if p]
-    return [_tidy(text, p, statement) for p, statement in statements if _DECLARES.match(statement)]
-
-
-def _tidy(text: str, tokens: list[Token], statement: str) -> str:
-    """Leave out what sqlglot stumbles over: how a table is stored, and that a CHECK may go without a name."""
-    if not _CREATES.match(statement):
-        return re.sub(r"\bADD\s+CHECK\b", "ADD CONSTRAINT c CHECK", statement, flags=re.IGNORECASE)
-    depth = 0
-    for token in tokens:
-        if depth == 0 and token.token_type is TokenType.ALIAS:  # CREATE TABLE .. AS SELECT
-            return statement
-        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
-        if depth == 0 and token.token_type is TokenType.R_PAREN:
-            return text[tokens[0].start : token.end + 1]
-    return statement
+    return _index(parse_one(create_index, dialect))
 
 
 class _Script:
     """The tables and enumerated types that the statements declare, in turn."""
 
-    def __init__(self, *, where: str, mysql: bool) -> None:
+    def __init__(self, *, where: str, mysql: bool, beside: Beside, trees: Iterable[exp.Expr]) -> None:
         self.where = where
         self.mysql = mysql
+        self._beside = beside
+        created = Counter(tree.this.this.name for tree in trees if isinstance(tree.this, exp.Schema))
+        self._doubles = {name for name, times in created.items() if times > 1}
         self.tables: list[RawTable] = []
         self._names = Names()
         self._by_name: dict[str, RawTable] = {}
@@ -185,20 +93,20 @@ class _Script:
     def take(self, tree: exp.Expr) -> None:
         """Enter one statement."""
         if isinstance(tree, exp.Alter):
-            self._alter(self._find(tree.this.name), tree.args["actions"])
+            self._alter(self._find(tree.this), tree.args["actions"])
         elif tree.args.get("kind") == "TYPE":
             self.enums[tree.this.name.lower()] = tree.expression
         elif tree.args.get("kind") == "INDEX":
-            index = _index(tree)
-            if index is not None:
-                self._find(tree.this.args["table"].name).indexes.append(index)
+            index, on = _index(tree), tree.this.args["table"]
+            if index is not None and on.name not in self._beside.views:
+                self._add_index(self._find(on), index, tree)
         else:
             self._create(tree)
 
     def _create(self, tree: exp.Expr) -> None:
         if not isinstance(tree.this, exp.Schema):
             raise SchemaError(f"{self.where}: CREATE TABLE {tree.this.name} lists no columns. Write them out.")
-        raw = RawTable(name=tree.this.this.name)
+        raw = RawTable(name=self._called(tree.this.this), quoted=self._is_quoted(tree.this.this.this))
         self.tables.append(raw)
         self._names.add(raw.name)
         self._by_name[raw.name] = raw
@@ -229,10 +137,12 @@ class _Script:
                     self._part(raw, inner)
             case exp.PrimaryKey():
                 raw.primary_key = _names(part.expressions)
-            case exp.UniqueColumnConstraint():
+            case exp.UniqueColumnConstraint() if not part.args.get("nulls") or _required(
+                raw, _names(part.this.expressions)
+            ):
                 raw.uniques.append(_names(part.this.expressions))
             case exp.ForeignKey():
-                raw.foreign_keys.append(_foreign_key(_names(part.expressions), part.args["reference"]))
+                raw.foreign_keys.append(self._foreign_key(_names(part.expressions), part.args["reference"]))
             case exp.CheckColumnConstraint():
                 raw.checks.append(part.this)
             case exp.IndexColumnConstraint() if not part.args.get("kind"):
@@ -244,7 +154,10 @@ class _Script:
         if node.kind is None:
             raise SchemaError(f"{where}: has no type in {self.where}. Give it one.")
         kinds = [c.kind for c in node.constraints]
-        raw.columns.append(replace(self._type(node.kind), name=node.name, nullable=_nullable(node)))
+        column = self._type(node.kind)
+        column = replace(column, name=node.name, nullable=column.nullable and _nullable(node))
+        raw.columns.append(replace(column, quoted=self._is_quoted(node.this)))
+        raw.checks += self._domain_checks(node)
         for kind in kinds:
             match kind:
                 case exp.PrimaryKeyColumnConstraint():
@@ -252,42 +165,129 @@ class _Script:
                 case exp.UniqueColumnConstraint():
                     raw.uniques.append((node.name,))
                 case exp.Reference():
-                    raw.foreign_keys.append(_foreign_key((node.name,), kind))
+                    raw.foreign_keys.append(self._foreign_key((node.name,), kind))
                 case exp.CheckColumnConstraint():
                     raw.checks.append(kind.this)
                 case exp.ComputedColumnConstraint() | exp.GeneratedAsIdentityColumnConstraint():
                     _add_generated(raw, node.name, kind)
 
     def _type(self, kind: exp.DataType) -> Column:
+        if kind.this is exp.DataType.Type.ARRAY and kind.expressions and _type_name(kind.expressions[0]):
+            element = self._type(kind.expressions[0]).type
+            return Column(name="", type=any_type(f"{element.sql}[]", shown=kind.sql()))
         if kind.this is exp.DataType.Type.USERDEFINED:
-            name = str(kind.args.get("kind")).split(".")[-1].strip('"').lower()
+            name = _type_name(kind)
+            if name in self._beside.domains:
+                return self._domain(name)
             kind = self.enums.get(name, kind)
             if kind.this is exp.DataType.Type.USERDEFINED:
-                changed = name.upper() if name.upper() in _CHANGED else None
-                return Column(name="", type=any_type(name), source_type=changed)  # `serial` outside PostgreSQL
+                changed = name.upper() if name.upper() in CHANGED else None
+                ours = any_type(name)  # `serial` outside PostgreSQL
+                return Column(name="", type=ours, implied=implied_by_type(ours), source_type=changed)
         return typed(kind, shown=kind.sql(), mysql=self.mysql)
 
-    def _find(self, name: str) -> RawTable:
+    def _is_quoted(self, name: exp.Expr) -> bool:
+        """Whether a name has its capital letters by quotes; in MySQL quotes say nothing about them."""
+        return (
+            isinstance(name, exp.Identifier) and bool(name.quoted) and not self.mysql and name.name != name.name.lower()
+        )
+
+    def _domain(self, name: str) -> Column:
+        """The column that a domain stands for."""
+        node = self._domain_node(name)
+        if node is None or node.kind is None:
+            return Column(name="", type=any_type(name))
+        column = self._type(node.kind)
+        return replace(column, nullable=column.nullable and _nullable(node))
+
+    def _domain_node(self, name: str) -> exp.ColumnDef | None:
+        """A domain, read as a column."""
+        try:
+            tree = parse_one(f"CREATE TABLE d (value {self._beside.domains[name]})", "postgres")
+        except SqlglotError:
+            return None
+        return tree.find(exp.ColumnDef)
+
+    def _domain_checks(self, node: exp.ColumnDef) -> list[exp.Expr]:
+        """The CHECKs of a column's domain and those under it, about the column."""
+        checks: list[exp.Expr] = []
+        kind = node.kind
+        while kind is not None and (name := _type_name(kind)) in self._beside.domains:
+            domain = self._domain_node(name)
+            found = () if domain is None else domain.find_all(exp.CheckColumnConstraint)
+            checks += [about_column(check.this, node.name) for check in found]
+            kind = None if domain is None or _type_name(domain.kind) == name else domain.kind
+        return checks
+
+    def end(self) -> None:
+        """Take partitions out, whose rows their tables have, with the rule that they put on these."""
+        self.tables = [raw for raw in self.tables if raw.name not in self._beside.children]
+        for raw in self.tables:
+            cut = self._beside.partitions.get(raw.name)
+            rule = None if cut is None else partition_rule(cut.key, cut.bounds, [c.name for c in raw.columns])
+            if rule is not None:
+                raw.checks.append(sqlglot.parse_one(rule, dialect="postgres"))
+
+    def _add_index(self, raw: RawTable, index: Index, tree: exp.Expr) -> None:
+        """Enter an index; one that lets only one NULL in is no key if its columns can be NULL."""
+        one_null = any(n.name == "nulls_not_distinct" for n in tree.this.args["params"].args.get("include") or ())
+        if index.unique and one_null and not _required(raw, index.columns):
+            return
+        raw.indexes.append(index)
+
+    def _foreign_key(self, columns: tuple[str, ...], reference: exp.Expr) -> ForeignKey:
+        target = reference.this
+        if isinstance(target, exp.Schema):
+            return ForeignKey(columns=columns, table=self._called(target.this), references=_names(target.expressions))
+        return ForeignKey(columns=columns, table=self._called(target), references=())
+
+    def _called(self, table: exp.Expr) -> str:
+        """The name of a table; with its schema where two schemas have one of that name and it is not `public`."""
+        schema = table.args.get("db")
+        if table.name not in self._doubles or schema is None or schema.name == "public":
+            return table.name
+        return f"{schema.name}.{table.name}"
+
+    def _find(self, table: exp.Expr) -> RawTable:
+        name = self._called(table)
         spelled = self._names.find(name)
         if spelled is None:
             raise SchemaError(f"{self.where}: table {name} is altered or indexed, but no CREATE TABLE comes before.")
         return self._by_name[spelled]
 
 
+def about_column(check: exp.Expr, column: str) -> exp.Expr:
+    """The CHECK of a domain about a column instead of VALUE."""
+
+    def named(node: exp.Expr) -> exp.Expr:
+        is_value = isinstance(node, exp.Column) and node.name.lower() == "value" and not node.this.quoted
+        return exp.column(column, quoted=True) if is_value else node
+
+    return check.transform(named)
+
+
+def _type_name(kind: exp.DataType | None) -> str:
+    """The name of a type that the script declares; empty for others."""
+    if kind is None or kind.this is not exp.DataType.Type.USERDEFINED:
+        return ""
+    return str(kind.args.get("kind")).split(".")[-1].strip('"').lower()
+
+
+def _required(raw: RawTable, names: tuple[str, ...]) -> bool:
+    known = {c.name: c.nullable and c.name not in raw.primary_key for c in raw.columns}
+    return not any(known.get(name, True) for name in names)
+
+
 def _names(nodes: Iterable[exp.Expr]) -> tuple[str, ...]:
     return tuple(n.name or n.this.name for n in nodes)
-
-
-def _foreign_key(columns: tuple[str, ...], reference: exp.Expr) -> ForeignKey:
-    target = reference.this
-    if isinstance(target, exp.Schema):
-        return ForeignKey(columns=columns, table=target.this.name, references=_names(target.expressions))
-    return ForeignKey(columns=columns, table=target.name, references=())
 
 
 def _index(tree: exp.Expr) -> Index | None:
     params = tree.this.args["params"]
     nodes = [_unordered(c) for c in params.args.get("columns") or ()]
+    method = params.args.get("using")
+    if method is not None and method.name.lower() not in ("btree", "hash"):
+        return None
     if params.args.get("where") is not None or not all(isinstance(n, (exp.Column, exp.Identifier)) for n in nodes):
         return None
     columns = tuple(n.name for n in nodes)
@@ -309,42 +309,3 @@ def _nullable(node: exp.ColumnDef) -> bool:
 def _not_null(raw: RawTable, name: str) -> None:
     spelled = find_name(name, (c.name for c in raw.columns))
     raw.columns = [replace(c, nullable=False) if c.name == spelled else c for c in raw.columns]
-
-
-def typed(kind: exp.DataType, *, shown: str, mysql: bool = False) -> Column:
-    """Turn a parsed type into a column without a name: our type, and the domain that the type implies.
-
-    A type without a codec is OTHER, named `shown`; one that becomes another is kept as `source_type`.
-    """
-    ours = any_type(_spelled(kind, mysql=mysql), shown=shown)
-    domain = _enum_domain(kind) if kind.this is exp.DataType.Type.ENUM else implied_by_type(ours.kind)
-    changed = ours.kind is not Kind.OTHER and (_name(kind) in _CHANGED or _lacks_digits(kind))
-    return Column(name="", type=ours, implied=domain, source_type=shown[:MAX_TYPE_TEXT] if changed else None)
-
-
-def named_type(text: str, *, dialect: str) -> Column:
-    """Read the type of a catalogue entry, as a column without a name."""
-    return typed(exp.DataType.build(text, dialect=dialect, udt=True), shown=text)
-
-
-def _name(kind: exp.DataType) -> str:
-    return kind.this.name if isinstance(kind.this, exp.DataType.Type) else str(kind.this)
-
-
-def _lacks_digits(kind: exp.DataType) -> bool:
-    """Whether a DECIMAL does not say how many digits it has, so that ours has fewer."""
-    return _name(kind) == "DECIMAL" and not kind.expressions
-
-
-def _spelled(kind: exp.DataType, *, mysql: bool) -> str:
-    name = _name(kind)
-    if mysql and name == "TIMESTAMPTZ":  # MySQL shows its TIMESTAMP without a zone
-        name = "TIMESTAMP"
-    name = _OURS.get(name, name)
-    sizes = [e.name for e in kind.expressions if isinstance(e, exp.DataTypeParam)] if name in _WITH_SIZE else []
-    return f"{name}({','.join(sizes)})" if sizes and all(map(str.isdigit, sizes)) else name
-
-
-def _enum_domain(kind: exp.DataType) -> Domain | None:
-    labels = tuple(e.name for e in kind.expressions)
-    return Values(values=labels) if 0 < len(set(labels)) == len(labels) <= MAX_CELLS else None

@@ -18,12 +18,15 @@ from privbench.errors import SourceError, first_line
 from privbench.io.base import BATCH_ROWS, Format, SinkKind, Source, SourceKind, read_head
 from privbench.io.cast import cast_batch
 from privbench.io.catalogue import RawTable, build_schema
-from privbench.io.ddl import named_type, parse_checks, parse_generated, parse_index
+from privbench.io.ddl import parse_checks, parse_generated, parse_index
+from privbench.io.ddl_types import named_type
 from privbench.io.files import FileSink, read_schema
 from privbench.io.names import file_stems, quote_sql
 from privbench.io.render import Dialect, create_indexes, create_tables, is_generated, plan
 from privbench.io.staging import refused_write, remove, target_error
-from privbench.schema.tables import ForeignKey, Schema, Table
+from privbench.io.stored import is_array, is_bytes
+from privbench.schema.tables import Column, ForeignKey, Schema, Table
+from privbench.schema.types import Kind
 
 _SEALED: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
@@ -60,7 +63,7 @@ class DuckDBSource(Source):
         return self._schema
 
     def read(self, table: Table) -> Iterator[pa.RecordBatch]:
-        columns = ", ".join(quote_sql(c.name) for c in table.columns)
+        columns = ", ".join(_read_column(c) for c in table.columns)
         try:
             with self._connection.cursor() as cursor:
                 relation = cursor.sql(f"SELECT {columns} FROM main.{quote_sql(table.name)}")
@@ -161,11 +164,33 @@ class DuckDBSink:
             for table, statement in zip(order, self._tables, strict=True):
                 connection.execute(statement)
                 file = str(self._waiting / f"{stems[table.name]}.parquet")
-                columns = ", ".join(quote_sql(c.name) for c in table.columns if not is_generated(c))
-                into = f"{quote_sql(table.name)} ({columns})"
+                kept = [c for c in table.columns if not is_generated(c)]
+                into = f"{quote_sql(table.name)} ({', '.join(quote_sql(c.name) for c in kept)})"
+                columns = ", ".join(map(written_column, kept))
                 connection.execute(f"INSERT INTO {into} SELECT {columns} FROM read_parquet(?)", [file])
             for statement in create_indexes(self._schema):
                 connection.execute(statement)
+
+
+def _read_column(column: Column) -> str:
+    """How to select a column so that it comes as it travels."""
+    name, of = quote_sql(column.name), column.type
+    if is_array(of):
+        return f"'{{' || array_to_string({name}, ',') || '}}' AS {name}"
+    if is_bytes(of):
+        return f"'\\x' || lower(hex({name})) AS {name}"
+    if of.kind is Kind.DURATION:
+        return f"epoch_us({name}) AS {name}"
+    return f"CAST({name} AS VARCHAR) AS {name}" if of.syntax is not None else name
+
+
+def written_column(column: Column) -> str:
+    """How to insert a column from its Parquet file."""
+    name, of = quote_sql(column.name), column.type
+    if is_array(of):
+        inner = f"trim({name}, '{{}}')"
+        return f"CASE WHEN {inner} = '' THEN [] ELSE string_split({inner}, ',') END"
+    return f"to_microseconds({name})" if of.kind is Kind.DURATION else name
 
 
 DUCKDB_SOURCE = SourceKind(

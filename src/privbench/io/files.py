@@ -16,16 +16,21 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from privbench.errors import SourceError, first_line
-from privbench.io.base import BATCH_ROWS, Format, SinkKind, Source, SourceKind, arrow_schema
+from privbench.io.base import BATCH_ROWS, Format, SinkKind, Source, SourceKind
 from privbench.io.cast import cast_batch
-from privbench.io.csv_file import count_rows, infer_types, read_header, read_text
+from privbench.io.csv_bytes import CSV_SUFFIXES
+from privbench.io.csv_file import CsvFile, count_rows, infer_types, read_header, read_text
 from privbench.io.ddl import parse_ddl
+from privbench.io.declared import check_columns
 from privbench.io.names import Names, file_stems, table_name
 from privbench.io.staging import target_error
+from privbench.io.stored import csv_type, for_csv, for_parquet, parquet_type
+from privbench.schema.csv_options import CsvOptions
 from privbench.schema.domain import implied_by_type
 from privbench.schema.tables import Column, Schema, Table
 from privbench.schema.types import type_of_arrow
 
+_PARQUET = ".parquet"
 _CHANGED = (pa.types.is_uint64, pa.types.is_float16, pa.types.is_null, pa.types.is_time32)
 """Arrow types that become one of ours which is not the same."""
 
@@ -33,10 +38,12 @@ _CHANGED = (pa.types.is_uint64, pa.types.is_float16, pa.types.is_null, pa.types.
 class FolderSource(Source):
     """Tables in files. `data` is where they are, if not beside `schema.sql` (as in a bundle)."""
 
-    def __init__(self, folder: Path, *, data: Path | None = None) -> None:
+    def __init__(self, folder: Path, *, data: Path | None = None, csv: CsvOptions | None = None) -> None:
         self.location = str(folder)
         self._ddl = folder / "schema.sql"
-        self._files = _files_by_table(data or folder)
+        self._files = _files_by_table(data or folder, csv or CsvOptions())
+        if csv is not None and not any(file.is_csv for file in self._files.values()):
+            raise SourceError(f"{folder}: has no CSV file, and `--null` and `--delimiter` are for these.")
         self._names = Names(self._files)
         self._schema: Schema | None = None
 
@@ -60,7 +67,7 @@ class FolderSource(Source):
         """Count the rows; free for Parquet, a pass over the file for CSV."""
         file = self._file(name)
         if file.is_csv:
-            return count_rows(file.path, file.table)
+            return count_rows(file.csv)
         with _open_parquet(file) as parquet:
             return int(parquet.metadata.num_rows)
 
@@ -89,7 +96,8 @@ class FolderSource(Source):
                 "file elsewhere."
             )
         for table in schema.tables:
-            _check_columns(table, self._file(table.name))
+            file = self._file(table.name)
+            check_columns(table, _stored_columns(file), schema="schema.sql", place=file.path.name)
 
     def _found(self) -> Schema:
         return Schema(tables=tuple(_table_of_file(file) for file in self._files.values()))
@@ -108,53 +116,51 @@ def read_schema(path: Path) -> Schema:
 class _File:
     table: str
     path: Path
+    options: CsvOptions
 
     @property
     def is_csv(self) -> bool:
-        return self.path.suffix.lower() == ".csv"
+        return self.path.suffix.lower() != _PARQUET
+
+    @property
+    def csv(self) -> CsvFile:
+        return CsvFile(table=self.table, path=self.path, options=self.options)
 
 
-def _files_by_table(folder: Path) -> dict[str, _File]:
+def _files_by_table(folder: Path, options: CsvOptions) -> dict[str, _File]:
     try:
-        paths = sorted(p for p in folder.iterdir() if p.suffix.lower() in (".parquet", ".csv"))
+        paths = sorted(p for p in folder.iterdir() if _suffix(p) is not None)
     except OSError as error:
         raise SourceError(f"{folder}: cannot be read ({error.strerror}).") from error
     if not paths:
-        raise SourceError(f"{folder}: has no .parquet or .csv file. Put one file per table there.")
+        raise SourceError(
+            f"{folder}: has no .parquet or .csv file. Put one file per table there (.csv.gz and .csv.zip do as well)."
+        )
     files: dict[str, _File] = {}
     for path in paths:
-        name = table_name(path.stem)
+        name = table_name(path.name[: -len(_suffix(path) or "")])
         if name in files:
             raise SourceError(f"{folder}: {files[name].path.name} and {path.name} are both table {name}. Keep one.")
-        files[name] = _File(table=name, path=path)
+        files[name] = _File(table=name, path=path, options=options)
     return files
 
 
-def _check_columns(table: Table, file: _File) -> None:
-    """Refuse a file whose columns are not the declared ones: which are meant is not ours to guess."""
-    stored = _stored_columns(file)
-    known, declared = Names(stored), Names(c.name for c in table.columns)
-    for column in table.columns:
-        if known.find(column.name) is None:
-            raise SourceError(f"{table.name}.{column.name}: declared in schema.sql, but not in {file.path.name}.")
-    for name in stored:
-        if declared.find(name) is None:
-            raise SourceError(
-                f"{table.name}.{name}: in {file.path.name}, but not in schema.sql. Declare it there; a column can be "
-                "left out with `drop: true` in the spec."
-            )
+def _suffix(path: Path) -> str | None:
+    """How the name of a table's file ends, the longest first; None for any other file."""
+    endings = sorted((_PARQUET, *CSV_SUFFIXES), key=len, reverse=True)
+    return next((end for end in endings if path.name.lower().endswith(end) and len(path.name) > len(end)), None)
 
 
 def _stored_columns(file: _File) -> tuple[str, ...]:
     if file.is_csv:
-        return read_header(file.path, file.table)
+        return read_header(file.csv)
     with _open_parquet(file) as parquet:
         return tuple(parquet.schema_arrow.names)
 
 
 def _batches(file: _File, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     if file.is_csv:
-        yield from (b.select(columns) for b in read_text(file.path, file.table, columns))
+        yield from (b.select(columns) for b in read_text(file.csv, columns))
         return
     with _open_parquet(file) as parquet:
         try:
@@ -177,19 +183,20 @@ def _table_of_file(file: _File) -> Table:
 
 def _guessed_columns(file: _File) -> tuple[Column, ...]:
     """The columns of a CSV file. Their types are guessed from the values, so that they imply nothing."""
-    types = infer_types(file.path, file.table)
+    types = infer_types(file.csv)
     return tuple(Column(name=n, type=t, guessed=True, source_type="CSV") for n, t in types.items())
 
 
 def _parquet_columns(file: _File) -> tuple[Column, ...]:
     with _open_parquet(file) as parquet:
-        return tuple(_parquet_column(field.name, field.type) for field in parquet.schema_arrow)
+        return tuple(arrow_column(field.name, field.type) for field in parquet.schema_arrow)
 
 
-def _parquet_column(name: str, arrow: pa.DataType) -> Column:
+def arrow_column(name: str, arrow: pa.DataType) -> Column:
+    """The column that an Arrow type stands for, where no schema declares it."""
     ours = type_of_arrow(arrow)
     changed = any(test(arrow) for test in _CHANGED) or (pa.types.is_timestamp(arrow) and arrow.unit != "us")
-    return Column(name=name, type=ours, implied=implied_by_type(ours.kind), source_type=str(arrow) if changed else None)
+    return Column(name=name, type=ours, implied=implied_by_type(ours), source_type=str(arrow) if changed else None)
 
 
 class _Writer(Protocol):
@@ -210,7 +217,8 @@ class FileSink:
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
         try:
-            self._writer(table).write_batch(batch)
+            convert = for_csv if self._format is Format.CSV else for_parquet
+            self._writer(table).write_batch(convert(batch, self._schema.table(table)))
         except OSError as error:
             raise target_error(self._paths[table].name, error) from error
 
@@ -233,8 +241,9 @@ class FileSink:
 
     def _writer(self, table: str) -> _Writer:
         if table not in self._writers:
-            schema = arrow_schema(self._schema.table(table))
-            self._writers[table] = _open_writer(self._paths[table], schema, self._format)
+            kept = csv_type if self._format is Format.CSV else parquet_type
+            fields = [pa.field(c.name, kept(c.type)) for c in self._schema.table(table).columns]
+            self._writers[table] = _open_writer(self._paths[table], pa.schema(fields), self._format)
         return self._writers[table]
 
 

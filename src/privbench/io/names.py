@@ -2,6 +2,7 @@
 
 A name may hold anything: quotes, line ends, markup. Each place has one function that makes it harmless there:
 `quote_sql` in a statement, `sql_comment` behind `--`, `markdown` in a README, `terminal` on the screen.
+`quote_text` does it for a value in a statement.
 File names are percent-encoded, so the name of the table can be read back from the name of its file. Of two
 tables that differ in case only, the second is encoded letter by letter, as some file systems ignore case.
 """
@@ -26,6 +27,15 @@ def quote_sql(name: str) -> str:
     if not name or "\0" in name:
         raise SchemaError(f"{name!r} cannot be a name in a database: it is empty or holds a NUL character.")
     return '"' + name.replace('"', '""') + '"'
+
+
+def quote_text(text: str) -> str:
+    """Quote a string the standard way; MySQL, where a backslash is no letter, has its own.
+
+    >>> quote_text("it's")
+    "'it''s'"
+    """
+    return "'" + text.replace("'", "''") + "'"
 
 
 def terminal(text: str) -> str:

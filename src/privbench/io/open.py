@@ -3,25 +3,44 @@
 To add a source, write a module with a `SourceKind` and name it in `SOURCES`.
 """
 
+import os
 from pathlib import Path
 
 from privbench.errors import SourceError
 from privbench.io.base import Source, SourceKind
 from privbench.io.duckdb_file import DUCKDB_SOURCE
 from privbench.io.files import FOLDER_SOURCE, FolderSource
+from privbench.io.given import CsvFolder, Given, source_of
+from privbench.io.memory import MemorySource, Tables
+from privbench.io.mysql.source import MYSQL_SOURCE
+from privbench.io.postgres.source import POSTGRES_SOURCE
 from privbench.io.sqlite_file import SQLITE_SOURCE
 from privbench.io.staging import is_laid_out
+from privbench.io.urls import shown
 
 
-def open_source(location: str | Path) -> Source:
-    """Open a database for reading, as the first kind of `SOURCES` that matches."""
-    place = str(location)
+def open_source(location: Given) -> Source:
+    """Open a database for reading, as the first kind of `SOURCES` that matches; or tables in memory."""
+    source = source_of(location)
+    if isinstance(source, Tables):
+        return MemorySource(source)
+    if isinstance(source, CsvFolder):
+        return _open_csv(source)
+    place = os.fspath(source)
     kind = next((kind for kind in SOURCES if kind.matches(place)), None)
     if kind is None:
         kinds = [kind.name for kind in SOURCES]
         what = "cannot be read as a source" if Path(place).exists() else "does not exist"
-        raise SourceError(f"{location}: {what}. A source is {', '.join(kinds[:-1])} or {kinds[-1]}.")
+        raise SourceError(f"{shown(place)}: {what}. A source is {', '.join(kinds[:-1])} or {kinds[-1]}.")
     return kind.open(place)
+
+
+def _open_csv(source: CsvFolder) -> Source:
+    if not FOLDER_SOURCE.matches(source.path):
+        open_source(source.path).close()  # else it says what is wrong with the place
+        raise SourceError(f"{source}: is no folder, and `--null` and `--delimiter` are for folders with CSV files.")
+    data = Path(source.path, "data") if BUNDLE_SOURCE.matches(source.path) else None
+    return FolderSource(Path(source.path), data=data, csv=source.options)
 
 
 def _open_bundle(location: str) -> Source:
@@ -42,5 +61,7 @@ SOURCES: list[SourceKind] = [
     FOLDER_SOURCE,
     DUCKDB_SOURCE,
     SQLITE_SOURCE,
+    MYSQL_SOURCE,
+    POSTGRES_SOURCE,
 ]
 """The first that matches opens: one that matches less stands before one that matches more, as a bundle is a folder."""

@@ -4,15 +4,17 @@ Tables come out parents first. A foreign key that closes a cycle is added by ALT
 system can; DuckDB cannot, and checks self references row by row, so there both are left out.
 """
 
+from collections.abc import Callable
 from enum import Enum
 
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from privbench.errors import SchemaError
 from privbench.io.names import quote_sql, sql_comment
-from privbench.schema.expression import Expression
+from privbench.io.stored import is_array
+from privbench.schema.expression import ColumnName, Expression
 from privbench.schema.tables import Column, ForeignKey, Schema, Table
-from privbench.schema.types import Kind, SqlType
+from privbench.schema.types import SYNTAXES, Kind, SqlType, parse_type
 
 TableKey = tuple[str, ForeignKey]
 """A foreign key with the name of the table that holds it."""
@@ -28,14 +30,37 @@ class Dialect(Enum):
 
 _SQLGLOT = {Dialect.DUCKDB: "duckdb", Dialect.SQLITE: "sqlite", Dialect.ANSI: "postgres"}
 """How sqlglot calls the systems."""
-_STANDARD = {
-    "TINYINT": "SMALLINT",
-    "UTINYINT": "SMALLINT",
-    "USMALLINT": "INTEGER",
-    "UINTEGER": "BIGINT",
-    "DOUBLE": "DOUBLE PRECISION",
-    "TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE",
+_WORDS = {
+    Dialect.DUCKDB: {
+        "JSONB": "JSON",
+        "VARBIT": "BIT",
+        "BINARY": "BLOB",
+        "VARBINARY": "BLOB",
+        "MONEY": "DECIMAL(19,2)",
+        **{name: name for name in ("UUID", "JSON", "BLOB", "BIT", "ENUM")},
+    },
+    Dialect.SQLITE: {
+        "MONEY": "DECIMAL(19,2)",
+        "BINARY": "BLOB",
+        "VARBINARY": "BLOB",
+        **{name: name for name in SYNTAXES},
+    },
+    Dialect.ANSI: {
+        "TINYINT": "SMALLINT",
+        "UTINYINT": "SMALLINT",
+        "USMALLINT": "INTEGER",
+        "UINTEGER": "BIGINT",
+        "DOUBLE": "DOUBLE PRECISION",
+        "TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE",
+        "VARBIT": "BIT VARYING",
+        "BLOB": "BYTEA",
+        "BINARY": "BYTEA",
+        "VARBINARY": "BYTEA",
+        **{name: name for name in (*SYNTAXES, "BIT") if name not in ("BLOB", "WKT")},
+    },
 }
+"""What a type is called where our name for it is not known. A type that travels as text and is not here is text."""
+_UNSIZED = ("BLOB", "BYTEA")
 
 
 def render_ddl(schema: Schema, dialect: Dialect = Dialect.DUCKDB) -> str:
@@ -159,9 +184,11 @@ def _create(table: Table, schema: Schema, dialect: Dialect, elsewhere: set[Table
     return f"CREATE TABLE {quote_sql(table.name)} (\n  " + ",\n  ".join(lines) + "\n);"
 
 
-def check_text(check: Expression, dialect: Dialect) -> str | None:
-    """A rule as a CHECK of a system; None where its words have no translation there."""
-    tree = check.renamed(lambda name: name.column)
+def check_text(
+    check: Expression, dialect: Dialect, spelled: Callable[[ColumnName], str] = lambda name: name.column
+) -> str | None:
+    """A rule as a CHECK of a system, its columns spelled as there; None where its words have no translation there."""
+    tree = check.renamed(spelled)
     try:
         return tree.sql(_SQLGLOT[dialect], unsupported_level=ErrorLevel.RAISE)
     except SqlglotError:
@@ -169,7 +196,7 @@ def check_text(check: Expression, dialect: Dialect) -> str | None:
 
 
 def _column(column: Column, dialect: Dialect, *, generated: bool) -> str:
-    declared = f"{quote_sql(column.name)} {_type(column.type, dialect)}"
+    declared = f"{quote_sql(column.name)} {type_text(column.type, dialect)}"
     if generated:
         return f"{declared} GENERATED ALWAYS AS (TRY({column.computed}))"
     return declared if column.nullable else f"{declared} NOT NULL"
@@ -187,16 +214,26 @@ def _in_key_order(key: ForeignKey, schema: Schema) -> ForeignKey:
     return ForeignKey(columns=tuple(columns[c] for c in order), table=key.table, references=order)
 
 
-def _type(of: SqlType, dialect: Dialect) -> str:
-    if dialect in (Dialect.DUCKDB, Dialect.SQLITE):
-        return of.sql
-    return _STANDARD.get(of.sql, of.sql)
+def type_text(of: SqlType, dialect: Dialect) -> str:
+    """Name a type in the words of a system; text for one that the system lacks."""
+    if is_array(of):
+        element = type_text(parse_type(of.sql.removesuffix("[]")), dialect)
+        return of.sql if dialect is Dialect.SQLITE else f"{element}[]"
+    name, bracket, size = of.sql.partition("(")
+    word = _WORDS[dialect].get(name)
+    if word is None:
+        return "VARCHAR" if of.syntax is not None or of.labels else of.sql
+    return word if word in _UNSIZED or (word, dialect) == ("BIT", Dialect.DUCKDB) else f"{word}{bracket}{size}"
 
 
 def _same_types(schema: Schema, table: Table, key: ForeignKey) -> bool:
     target = schema.table(key.table)
     pairs = ((table.column(a).type, target.column(b).type) for a, b in zip(key.columns, key.references, strict=True))
-    return all(a.arrow == b.arrow and (a.kind is Kind.TEXT or a.sql == b.sql) for a, b in pairs)
+    return all(a.arrow == b.arrow and ((_is_plain(a) and _is_plain(b)) or a.sql == b.sql) for a, b in pairs)
+
+
+def _is_plain(of: SqlType) -> bool:
+    return of.kind is Kind.TEXT and of.syntax is None and not of.labels
 
 
 def _list(names: tuple[str, ...]) -> str:

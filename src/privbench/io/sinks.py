@@ -1,17 +1,21 @@
-"""All formats that tables can be written in.
+"""All formats that tables can be written in, and all systems that they can be loaded into.
 
-To add one, write a module with a `SinkKind` and name it in `SINKS`. The folder of a sink is one that
-`staging.staged` gave, so a sink need not undo anything: when it fails the whole folder goes.
+To add one, write a module with a `SinkKind` or a `ServerKind` and name it in `SINKS` or `SERVERS`. The folder of a sink
+is one that `staging.staged` gave, so a sink need not undo anything: when it fails the whole folder goes. The sink of a
+server undoes what it did, by a transaction where the system can.
 """
 
 from pathlib import Path
 
 from privbench.errors import SpecError
-from privbench.io.base import Sink, SinkKind
+from privbench.io.base import ServerKind, ServerSink, Sink, SinkKind
 from privbench.io.duckdb_file import DUCKDB_SINK
 from privbench.io.files import CSV_SINK, PARQUET_SINK
+from privbench.io.mysql.sink import MYSQL_SERVER
+from privbench.io.postgres.sink import POSTGRES_SERVER
 from privbench.io.sqlite_file import SQLITE_SINK
 from privbench.io.staging import target_error
+from privbench.io.urls import scheme_of
 from privbench.schema.choices import closest
 from privbench.schema.tables import Schema
 
@@ -21,6 +25,45 @@ SINKS: list[SinkKind] = [
     DUCKDB_SINK,
     SQLITE_SINK,
 ]
+
+
+SERVERS: list[ServerKind] = [
+    POSTGRES_SERVER,
+    MYSQL_SERVER,
+]
+
+
+def server_kind(to: str) -> ServerKind | None:
+    """Find the system of a URL; None for the name of a format. A URL of no system of ours is a SpecError.
+
+    >>> server_kind("parquet") is None
+    True
+    """
+    scheme = scheme_of(to)
+    if scheme is None:
+        return None
+    for kind in SERVERS:
+        if scheme in kind.schemes:
+            return kind
+    schemes = [f"{scheme}://" for kind in SERVERS for scheme in kind.schemes]
+    raise SpecError(f"--to {scheme}://..: there is no such system. {closest(scheme, schemes)}")
+
+
+def server_of(form: str) -> ServerKind | None:
+    """Find a system by the name that it has as a format in a manifest.
+
+    >>> server_of("postgresql").name
+    'PostgreSQL'
+    """
+    return next((kind for kind in SERVERS if kind.schemes[0] == form), None)
+
+
+def open_server(url: str, *, schema: Schema, replace: bool) -> ServerSink:
+    """Open a sink for the tables of a schema on a server; see `ServerSink`."""
+    kind = server_kind(url)
+    if kind is None:
+        raise SpecError(f"--to {url}: is no URL of a database.")
+    return kind.open(url, schema, replace)
 
 
 def sink_kind(name: str) -> SinkKind:

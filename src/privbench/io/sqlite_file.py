@@ -25,6 +25,7 @@ from privbench.io.ddl import parse_checks, parse_generated
 from privbench.io.names import quote_sql
 from privbench.io.render import Dialect, create_indexes, create_tables
 from privbench.io.staging import refused_write
+from privbench.io.stored import bytes_of_text, clock_text, is_bytes
 from privbench.schema.domain import implied_by_type
 from privbench.schema.tables import Column, ForeignKey, Index, Schema, Table
 from privbench.schema.types import MAX_TYPE_TEXT, Kind, SqlType, any_type, parse_type
@@ -49,6 +50,7 @@ _ALLOWED: dict[Kind, tuple[type, ...]] = {
     Kind.DATE: (str,),
     Kind.TIME: (str,),
     Kind.TIMESTAMP: (str,),
+    Kind.DURATION: (str,),
 }
 
 
@@ -117,7 +119,7 @@ class SQLiteSource(Source):
                     name=column,
                     type=ours,
                     nullable=not required,
-                    implied=implied_by_type(ours.kind),
+                    implied=implied_by_type(ours),
                     source_type=_if_other(declared, ours),
                 )
             )
@@ -181,8 +183,8 @@ def _if_other(declared: str, ours: SqlType) -> str | None:
 def declared_type(declared: str) -> SqlType:
     """Read a declared type by SQLite's rules; OTHER for one without a codec.
 
-    >>> declared_type("INTEGER").sql, declared_type("UNSIGNED BIG INT").sql, declared_type("blob").kind.value
-    ('BIGINT', 'BIGINT', 'other')
+    >>> declared_type("INTEGER").sql, declared_type("UNSIGNED BIG INT").sql, declared_type("blob").sql
+    ('BIGINT', 'BIGINT', 'BLOB')
     """
     name = " ".join(declared.upper().split())
     by_name = any_type(_OWN_RULES.get(name, declared))
@@ -207,7 +209,8 @@ class SQLiteSink:
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
         marks = ", ".join("?" * batch.num_columns)
-        columns = [from_arrow(column) for column in batch.columns]
+        types = [c.type for c in self._schema.table(table).columns]
+        columns = [from_arrow(column, of) for column, of in zip(batch.columns, types, strict=True)]
         try:
             self._connection.executemany(
                 f"INSERT INTO {quote_sql(table)} VALUES ({marks})",
@@ -244,6 +247,8 @@ class SQLiteSink:
 
 def to_arrow(values: Sequence[Value], of: SqlType, where: str) -> pa.Array:
     """Turn the values of a column into Arrow; one of another type is a DataError that shows it."""
+    if is_bytes(of):
+        values = [f"\\x{v.hex()}" if isinstance(v, bytes) else v for v in values]
     unexpected = {type(v) for v in values} - {type(None), *_ALLOWED[of.kind]}
     if unexpected:
         raise misfit(where, next(v for v in values if type(v) in unexpected), of)
@@ -256,8 +261,12 @@ def to_arrow(values: Sequence[Value], of: SqlType, where: str) -> pa.Array:
     return cast_column(pa.array(values), of, where) if any(v is not None for v in values) else _nulls(values, of)
 
 
-def from_arrow(array: pa.Array) -> list[Value]:
+def from_arrow(array: pa.Array, of: SqlType | None = None) -> list[Value]:
     """Turn an Arrow column into what SQLite stores."""
+    if of is not None and of.kind is Kind.DURATION:
+        array = clock_text(array)
+    if of is not None and is_bytes(of):
+        array = bytes_of_text(array)
     kind = array.type
     if pa.types.is_decimal(kind):
         return [None if v is None else _stored(v) for v in array.to_pylist()]

@@ -1,14 +1,19 @@
 """What the functions of the API take: a value, or the path or the name of one."""
 
 from collections.abc import Collection
+from enum import Enum
 from pathlib import Path
+from typing import TypeVar
 
 from privbench.errors import SpecError
 from privbench.io.file_kind import MODEL, SPEC, kind_of
-from privbench.io.sinks import sink_kind
+from privbench.io.sinks import server_kind, sink_kind
 from privbench.model.file import load_model
 from privbench.model.model import Model
+from privbench.schema.choices import closest
 from privbench.schema.spec import Spec, read_spec
+
+Choice = TypeVar("Choice", bound=Enum)
 
 
 def spec_of(spec: Spec | Path | str) -> tuple[Spec, Path]:
@@ -33,6 +38,10 @@ def format_of(form: str) -> str:
     >>> format_of("duckdb")
     'duckdb'
     """
+    if server_kind(form) is not None:
+        raise SpecError(
+            "only `generate --to URL` (`privbench.load_database` in Python) loads a database on a server, from a model."
+        )
     return sink_kind(form).name
 
 
@@ -40,6 +49,22 @@ def find_source(location: Path | str, folder: Path) -> Path | str:
     """Where a source is: a relative path is tried from the working directory, then from the folder of the spec."""
     beside = folder / location
     return beside if not Path(location).exists() and beside.exists() else location
+
+
+def member_of(kind: type[Choice], given: Choice | str) -> Choice:
+    """A member of an enumeration, given as such or as the command line names it.
+
+    >>> from privbench.schema.spec import Orphans
+    >>> member_of(Orphans, "null")
+    <Orphans.NULL: 'null'>
+    """
+    try:
+        return kind(given)
+    except ValueError:
+        choices = [str(member.value) for member in kind]
+        raise SpecError(
+            f"{kind.__name__.lower()} {given!r}: there is no such choice. {closest(str(given), choices)}"
+        ) from None
 
 
 def check_lists(**lists: Collection[str]) -> None:

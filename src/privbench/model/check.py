@@ -78,6 +78,8 @@ def _check_links(model: Model, name: str) -> None:
     for key in keys:
         if key.kind not in links[key.name].keys:
             raise ModelError(f"{name}: the link of {key.name} is not of the kind of its key.")
+        if links[key.name].knows_above and not model.protection.leads_above(key):
+            raise ModelError(f"{name}: the link of {key.name} asks for a row above that there is not.")
         if any(column.codes != _parts(model, name) for column in links[key.name].columns(key) if _is_part(column)):
             raise ModelError(f"{name}: the link of {key.name} has other parts than its network.")
         _check_children(model, key)

@@ -23,7 +23,7 @@ from privbench.schema.relative import base_of
 from privbench.schema.spec import Orphans, Sizes, Spec
 from privbench.schema.table_spec import ColumnSpec
 from privbench.schema.unit import Link, LinkKind, Neighbours, Protection, Role
-from privbench.spn.feature_names import key_column, null_column, owner_column
+from privbench.spn.feature_names import key_column, null_column, own_column, owner_column
 
 
 def sizes_are_public(spec: Spec, settings: Settings) -> bool:
@@ -100,14 +100,16 @@ def public_facts(
 def _pairs(spec: Spec, protection: Protection, table: str) -> Iterator[tuple[str, str]]:
     """The pairs of columns that the spec says depend on each other, by names of features."""
     for first, second in learnt_pairs(spec.tables, protection, table):
-        other = _feature_name(second)
-        yield _feature_name(first), other if second.table == table else owner_column(other)
+        other = _feature_name(protection, second)
+        yield _feature_name(protection, first), other if second.table == table else owner_column(other)
 
 
-def _feature_name(learnt: Learnt) -> str:
+def _feature_name(protection: Protection, learnt: Learnt) -> str:
     if learnt.key is None:
         return learnt.column
-    return key_column(learnt.key.name) if learnt.key.kind is LinkKind.CATEGORY else null_column(learnt.key.name)
+    if learnt.key.kind is LinkKind.CATEGORY:
+        return key_column(learnt.key.name)
+    return own_column(learnt.key.name) if protection.leads_above(learnt.key) else null_column(learnt.key.name)
 
 
 def _possible_pairs(protection: Protection, codecs: Codecs) -> Iterator[PossiblePairs]:

@@ -102,7 +102,7 @@ def _entries(model: Model) -> Iterator[tuple[str, bytes]]:
     header = {
         "format": FORMAT,
         "version": VERSION,
-        "spec": model.spec.model_dump(mode="json", by_alias=True, exclude={"source"}),
+        "spec": model.spec.model_dump(mode="json", by_alias=True, exclude={"source", "csv"}),
         "tables": {name: _table_header(f"{i}", table, arrays) for i, (name, table) in enumerate(model.tables.items())},
         "public": model.public_rows,
         "entity_keys": model.entity_keys is not None,

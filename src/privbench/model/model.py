@@ -3,6 +3,7 @@
 import io
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -15,9 +16,10 @@ from privbench.encode.relative import SequenceCodec
 from privbench.errors import ModelError
 from privbench.methods.method import TableModel
 from privbench.schema.domain import implied_by_type
+from privbench.schema.notebook import page
 from privbench.schema.spec import Spec
 from privbench.schema.types import difference_type
-from privbench.schema.unit import Protection
+from privbench.schema.unit import Neighbours, Protection
 from privbench.spn.link import LinkModel
 
 
@@ -45,6 +47,29 @@ class Model:
     def public_rows(self) -> dict[str, int]:
         """How many rows each public table has."""
         return {name: pq.read_metadata(io.BytesIO(content)).num_rows for name, content in self.public.items()}
+
+    @property
+    def promise(self) -> str:
+        """What is promised to whom, in a line."""
+        delta = float(Fraction(self.receipt["delta"]))
+        words = f"epsilon {float(Fraction(self.receipt['epsilon'])):g}" + (f", delta {delta:g}" if delta else "")
+        change = "replacing" if self.protection.neighbours is Neighbours.REPLACE else "adding or removing"
+        return f"{words} for {change} one entity of {self.protection.entity}"
+
+    def __repr__(self) -> str:
+        return f"<Model: {self.promise}; tables {', '.join(self._sizes())}>"
+
+    def _repr_html_(self) -> str:
+        roles = self.protection.roles
+        rows = [(name, roles[name].value, count) for name, count in self._sizes().items()]
+        notes = [f"Promise: {self.promise}.", *([self.receipt["condition"]] if self.receipt["condition"] else [])]
+        return page("Model", ["table", "role", "rows"], rows, notes=notes)
+
+    def _sizes(self) -> dict[str, int]:
+        """Rows of each table of a bundle at scale 1."""
+        private = {name: round(table.rows) for name, table in self.tables.items()}
+        names = [table.name for table in self.protection.schema.published().tables]
+        return {name: (private | self.public_rows)[name] for name in names}
 
     def public_table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of a public table, or some of its columns."""
@@ -81,7 +106,7 @@ def compile_codecs(
 
 def _codec(spec: Spec, protection: Protection, table: str, column: str) -> Codec:
     declared = protection.schema.table(table).column(column)
-    domain = spec.column(table, column).domain or implied_by_type(declared.type.kind)
+    domain = spec.column(table, column).domain or implied_by_type(declared.type)
     if domain is None:
         raise ModelError(f"{table}.{column}: has no domain.")
     where, nullable = f"{table}.{column}", declared.nullable

@@ -13,10 +13,14 @@ from privbench.model.facts import tables_of_known_size
 from privbench.model.model import Model
 from privbench.schema.domain import Domain, Origin, Values
 from privbench.schema.spec import Spec
-from privbench.schema.types import Kind
+from privbench.schema.table_spec import ColumnSpec
+from privbench.schema.tables import Table
+from privbench.schema.types import Kind, parse_type
 from privbench.schema.unit import Neighbours
 from privbench.spn.infer import marginal
 
+_SHORTEST = {"json": "{}", "xml": "<value/>", "text_array": "{}", "number_array": "{}", "empty_array": "{}"}
+"""What a made-up value is where there is no room for more."""
 MISSED = 0.1
 """A list is worth a warning if a larger share of the strings is not in it."""
 UNSURE = 0.2
@@ -51,10 +55,25 @@ def column_changes(spec: Spec) -> tuple[ColumnChange, ...]:
             if column.source_type is not None:
                 here = None if column.drop else f"{column.type} here"
                 changes.append(ColumnChange(**place, source=column.source_type, here=here))
+            if not column.drop and (made_up := _made_up(column, table, name)) is not None:
+                changes.append(ColumnChange(**place, source=column.type, here=made_up))
             if not column.null and name in nullable:
                 here = "may be NULL here, as keys to missing rows are"
                 changes.append(ColumnChange(**place, source="NOT NULL", here=here))
     return tuple(changes)
+
+
+def _made_up(column: ColumnSpec, table: Table, name: str) -> str | None:
+    """What stands for values that are not modelled, of a type that travels as text; None for keys and all others."""
+    kind = parse_type(column.type)
+    in_key = any(name in columns for columns in (*table.keys, *(key.columns for key in table.foreign_keys)))
+    if kind.syntax is None or in_key or isinstance(column.domain, Values):
+        return None
+    shortest = _SHORTEST.get(kind.syntax)
+    if kind.syntax == "empty_array":
+        return f"as often NULL here, and else always {shortest}"
+    made = "made up here in its syntax, as often NULL and about as long"
+    return made if shortest is None else f"{made} (a short one is {shortest})"
 
 
 def change_lines(spec: Spec) -> list[str]:

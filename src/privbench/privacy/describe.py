@@ -92,6 +92,7 @@ def _by_key(kind: str, link: Described) -> str:
         "public rows": f"number of {display_name(link['table'])} rows",
         "in-degree": f"references by {key}",
         "null key": f"whether {key} is NULL",
+        "own key": f"whether {key} references the row above, or another",
         "key block": f"what {key} references",
         "key slot": f"what {key} references",
     }

@@ -324,12 +324,16 @@ class NumpyEngine:
     def _pair_scores(self, rows: Weighed, pairs: Sequence[Pair]) -> list[int]:
         """How far pairs of axes are from what is expected of them; each worked out once."""
         new = [pair for pair in pairs if (rows, pair) not in self._scores]
-        self._count_pairs(rows, new)
+        self._count_pairs(rows, [pair for pair in new if not self._is_counted(rows, pair)])
         for pair in new:
             cells = self._pair(rows, pair.first, pair.second)
             score = exact.distance_score(cells, pair.expected, pair.penalty, pair.sensitivity_factor)
             self._scores[rows, pair] = score
         return [self._scores[rows, pair] for pair in pairs]
+
+    def _is_counted(self, rows: Weighed, pair: Pair) -> bool:
+        """Whether a pair of axes was counted before, perhaps with something else expected of it."""
+        return (rows, pair.first, pair.second) in self._pairs or (rows, pair.second, pair.first) in self._pairs
 
     def _count_pairs(self, rows: Weighed, pairs: Sequence[Pair]) -> None:
         """Count the tables of pairs, in as few passes over the rows as their bins allow.

@@ -123,6 +123,20 @@ class Facts:
         """The keys that reference one table."""
         return tuple(link for link in self.links if link.target == table)
 
+    def path_above(self, link: LinkFacts) -> tuple[LinkFacts, ...]:
+        """The owner keys that lead from a reference's table to its target, where rows may reference the row above them.
+
+        None for other keys, and for those that no two rows of an owner may share.
+        """
+        if link.kind is not LinkKind.REFERENCE or link.unique:
+            return ()
+        path: list[LinkFacts] = []
+        while (owner := self.owner_link(path[-1].target if path else link.table)) is not None:
+            path.append(owner)
+            if owner.target == link.target:
+                return tuple(path)
+        return ()
+
     def most_rows(self, table: str, cap: int) -> int:
         """A public bound on the rows that are kept of a table of which each entity keeps `cap`."""
         known, entities = self.tables[table].rows, self.tables[self.entity].rows

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from privbench.encode.coded import CodedDatabase
 from privbench.encode.grid import one_array
@@ -36,6 +37,7 @@ from privbench.privacy.features import (
     OfFirst,
     OfOwner,
     Own,
+    OwnKey,
     Part,
     Present,
     PublicRows,
@@ -130,12 +132,17 @@ class FeatureCodes:
             case _:
                 return self._key_codes(source, table, size)
 
-    def _key_codes(self, source: Fanout | InDegree | NullKey | KeyBlock | KeySlot, table: str, size: int) -> Codes:
+    def _key_codes(
+        self, source: Fanout | InDegree | NullKey | OwnKey | KeyBlock | KeySlot, table: str, size: int
+    ) -> Codes:
         """What keys say: those of the table's own rows, or those that reference them."""
         key = self._key(source.link)
         match source:
             case NullKey():
                 return np.asarray(key == NULL, np.uint8)
+            case OwnKey(link, above):
+                own = self._is_own(link, above).astype(np.uint8)
+                return np.where(key == NULL, np.uint8(2), own) if link.nullable else own
             case KeyBlock(link, blocks):
                 codes = exact.key_blocks(key, link.slots or 0, blocks)
                 codes[codes >= size] = size - 1  # a key to a missing row, where none may be NULL
@@ -147,8 +154,16 @@ class FeatureCodes:
                 if cap is not None:
                     key = key[self._rows.of_table(link.table)]
                 elif isinstance(source, InDegree) and link.kind is not LinkKind.INSIDE:
+                    if source.above:
+                        key = np.where(self._is_own(link, source.above), NULL, key)
                     key = exact.one_key_each(key, self._data[link.table].entities)
                 return bin_of(exact.degrees(key, self._size(table)), edges)
+
+    def _is_own(self, link: LinkFacts, above: Sequence[LinkFacts]) -> NDArray[np.bool_]:
+        """Which rows' keys reference the row above them: one that is there, so it is of their entity."""
+        key = self._key(link)
+        is_own: NDArray[np.bool_] = (key >= 0) & (key == self._rows_above(link.table, above))
+        return is_own
 
     def _number_of_rows(self, source: EntityRows | Activity, table: str) -> Integers:
         """For each row of a table the rows that its entity has there, or those that it owns at all levels."""
@@ -212,8 +227,12 @@ class FeatureCodes:
 
     def base_rows(self, table: str, base: Base) -> Integers:
         """For each row of a table the row that its base is in; NULL where there is none."""
+        return self._rows_above(table, base.path)
+
+    def _rows_above(self, table: str, path: Sequence[LinkFacts]) -> Integers:
+        """For each row of a table the row that owner keys lead to, one after the other; NULL where there is none."""
         rows = np.arange(self._size(table))
-        for link in base.path:
+        for link in path:
             rows = np.maximum(np.append(self._key(link), NULL)[rows], NULL)
         return rows
 

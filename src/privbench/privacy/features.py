@@ -31,6 +31,7 @@ from privbench.spn.feature_names import (
     in_degree_column,
     key_column,
     null_column,
+    own_column,
     rows_column,
 )
 
@@ -91,7 +92,13 @@ class InDegree:
     link: LinkFacts
     edges: Edges
     cap: int | None = None
+    above: tuple[LinkFacts, ...] = ()
+    """The owner keys from the table that holds the key to this one, if any: keys to the row above do not count."""
     kind: ClassVar = "in-degree"
+
+    def __post_init__(self) -> None:
+        if self.above:
+            _check_above(self.link, self.above)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +107,22 @@ class NullKey:
 
     link: LinkFacts
     kind: ClassVar = "null key"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnKey:
+    """Whether a key references another row (code 0), the row above that owner keys lead to (1), or is NULL (2).
+
+    A key to a row that is not there references another row.
+    """
+
+    link: LinkFacts
+    above: tuple[LinkFacts, ...]
+    """The owner keys from the table that holds the key to the one that it leads to."""
+    kind: ClassVar = "own key"
+
+    def __post_init__(self) -> None:
+        _check_above(self.link, self.above)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,10 +263,7 @@ class Base:
     path: tuple[LinkFacts, ...] = ()
 
     def __post_init__(self) -> None:
-        for link in self.path:
-            _check_owner_key(link)
-        if any(link.target != above.table for link, above in pairwise(self.path)):
-            raise ValueError(f"{self.column}: its owner keys do not lead from one to the next")
+        _check_path(self.column, self.path)
 
     def table(self, start: str) -> str:
         """The table of the column, for rows of a table."""
@@ -298,6 +318,7 @@ Source = (
     | Activity
     | InDegree
     | NullKey
+    | OwnKey
     | KeyBlock
     | KeySlot
     | OfOwner
@@ -347,7 +368,7 @@ class Feature:
         source = self.source
         if isinstance(source, Fanout | InDegree) or (isinstance(source, Agreement) and source.equals.rows is not None):
             fits = source.link.target == table
-        elif isinstance(source, NullKey | KeyBlock | KeySlot | OfOwner | OfFirst | Rank | Agreement):
+        elif isinstance(source, NullKey | OwnKey | KeyBlock | KeySlot | OfOwner | OfFirst | Rank | Agreement):
             fits = source.link.table == table
         elif isinstance(source, Activity):
             fits = source.is_of(table)
@@ -377,7 +398,7 @@ class Feature:
             described["column"] = source.column
         elif isinstance(source, PublicRows):
             described["link"] = dict(source.link)
-        elif isinstance(source, Fanout | InDegree | NullKey | KeyBlock | KeySlot):
+        elif isinstance(source, Fanout | InDegree | NullKey | OwnKey | KeyBlock | KeySlot):
             described["link"] = source.link.to_json()
         return described
 
@@ -385,6 +406,19 @@ class Feature:
 def _check_owner_key(link: LinkFacts) -> None:
     if link.kind is not LinkKind.OWNER:
         raise ValueError(f"{link.name}: is no owner key, so that rows of other entities would be looked at")
+
+
+def _check_path(name: str, path: Sequence[LinkFacts]) -> None:
+    for link in path:
+        _check_owner_key(link)
+    if any(link.target != above.table for link, above in pairwise(path)):
+        raise ValueError(f"{name}: its owner keys do not lead from one to the next")
+
+
+def _check_above(link: LinkFacts, above: Sequence[LinkFacts]) -> None:
+    _check_path(link.name, above)
+    if not above or (above[0].table, above[-1].target) != (link.table, link.target):
+        raise ValueError(f"{link.name}: its owner keys do not lead to the table that it references")
 
 
 def own(name: str, facts: ColumnFacts) -> Feature:
@@ -403,15 +437,21 @@ def activity(links: Sequence[LinkFacts], edges: Edges) -> Feature:
     return Feature(name=ACTIVITY, size=len(edges) - 1, ordered=True, source=Activity(tuple(links), edges))
 
 
-def in_degree(link: LinkFacts, edges: Edges, *, cap: int | None = None) -> Feature:
-    """Keys that reference a row."""
+def in_degree(link: LinkFacts, edges: Edges, *, cap: int | None = None, above: Sequence[LinkFacts] = ()) -> Feature:
+    """Keys that reference a row; not those of rows below it, if owner keys lead there."""
     name = in_degree_column(link.name)
-    return Feature(name=name, size=len(edges) - 1, ordered=True, source=InDegree(link, edges, cap))
+    return Feature(name=name, size=len(edges) - 1, ordered=True, source=InDegree(link, edges, cap, tuple(above)))
 
 
 def null_key(link: LinkFacts) -> Feature:
     """Whether a key is NULL: code 1."""
     return Feature(name=null_column(link.name), size=2, ordered=False, source=NullKey(link))
+
+
+def own_key(link: LinkFacts, above: Sequence[LinkFacts]) -> Feature:
+    """Whether a key references another row, the one above it, or is NULL, if it may be."""
+    source = OwnKey(link, tuple(above))
+    return Feature(name=own_column(link.name), size=2 + link.nullable, ordered=False, source=source)
 
 
 def key_block(link: LinkFacts, blocks: int) -> Feature:

@@ -56,7 +56,10 @@ def _cast(sql: str, kind: SqlType) -> str:
     if kind.kind is Kind.TEXT:
         cast = f"CAST({sql} AS VARCHAR)"
         return cast if kind.length is None else f"LEFT({cast}, {kind.length})"
-    return f"CAST({sql} AS {'TIMESTAMP' if kind.kind is Kind.TIMESTAMP else kind.sql})"
+    if kind.kind is Kind.DURATION:
+        return f"EPOCH_US({sql})"
+    names = {Kind.TIMESTAMP: "TIMESTAMP", Kind.DECIMAL: f"DECIMAL({kind.precision},{kind.scale})"}
+    return f"CAST({sql} AS {names.get(kind.kind, kind.sql)})"
 
 
 class ComputedRows:

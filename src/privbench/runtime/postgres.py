@@ -11,14 +11,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import psycopg
-from psycopg import conninfo
 from psycopg.rows import tuple_row
 
 from privbench.errors import ServerError, first_line
 from privbench.io.names import quote_sql
+from privbench.io.urls import hide_secrets, without_password
 from privbench.methods.method import Progress
 from privbench.runtime.load import Connection, load, pages, statistics
 from privbench.runtime.plan import Plan, postgres_plan
@@ -51,7 +50,7 @@ class PostgresSystem:
         if self.url is None:
             find_binaries()
             return
-        with _home(self.url):
+        with _home(_Place(url=self.url)):
             pass
 
     @contextmanager
@@ -63,7 +62,7 @@ class PostgresSystem:
             url = self.url
             if url is None:
                 url = stack.enter_context(start_postgres()).url()
-            home, prefix = stack.enter_context(_home(url))
+            home, prefix = stack.enter_context(_home(_Place(url=url)))
             notes: list[str] = []
             sessions: dict[str, Session] = {}
             sizes: dict[str, Mapping[str, int]] = {}
@@ -147,97 +146,78 @@ def _processor(connection: Connection) -> Path | None:
     return schedstat if ours else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """A database on the server of a URL: the one that the URL names, or another."""
+
+    url: str = field(repr=False)  # it may hold a password
+    database: str | None = None
+
+    @property
+    def shown(self) -> str:
+        return without_password(self.url)
+
+
 @contextmanager
-def _home(url: str) -> Iterator[tuple[str, str]]:
-    """Give the URL of a database to make schemas in, and how their names begin: a new database, else the given one."""
+def _home(place: _Place) -> Iterator[tuple[_Place, str]]:
+    """Give the database to make schemas in, and how their names begin: a new database, else the given one."""
     prefix = f"privbench_{secrets.token_hex(4)}"
-    with _connected(url) as connection:
+    with _connected(place) as connection:
         try:
             connection.execute(f"CREATE DATABASE {quote_sql(prefix)} TEMPLATE template0".encode())
         except psycopg.errors.InsufficientPrivilege:
             row = connection.execute("SELECT has_database_privilege(current_database(), 'CREATE')").fetchone()
             if row != (True,):
                 raise ServerError(
-                    f"{shown(url)}: this user may make neither a database nor a schema there. Name a user who may "
+                    f"{place.shown}: this user may make neither a database nor a schema there. Name a user who may "
                     "(ALTER ROLE .. CREATEDB, or GRANT CREATE ON DATABASE ..), or use `--runtime auto`."
                 ) from None
-            yield url, prefix
+            yield place, prefix
             return
         try:
-            yield conninfo.make_conninfo(url, dbname=prefix), prefix
+            yield _Place(url=place.url, database=prefix), prefix
         finally:
-            _drop(url, f"DROP DATABASE IF EXISTS {quote_sql(prefix)} WITH (FORCE)")
+            _drop(place, f"DROP DATABASE IF EXISTS {quote_sql(prefix)} WITH (FORCE)")
 
 
 @contextmanager
-def _schema(url: str, name: str) -> Iterator[None]:
-    with _connected(url) as connection:
+def _schema(place: _Place, name: str) -> Iterator[None]:
+    with _connected(place) as connection:
         connection.execute(f"CREATE SCHEMA {quote_sql(name)}".encode())
     try:
         yield
     finally:
-        _drop(url, f"DROP SCHEMA IF EXISTS {quote_sql(name)} CASCADE")
+        _drop(place, f"DROP SCHEMA IF EXISTS {quote_sql(name)} CASCADE")
 
 
-def _drop(url: str, statement: str) -> None:
+def _drop(place: _Place, statement: str) -> None:
     """Drop what we made, by a connection of its own: the others may be broken or inside a query."""
     try:
-        with _connected(url) as connection:
+        with _connected(place) as connection:
             connection.execute(statement.encode())
     except (psycopg.Error, ServerError) as error:
         raise ServerError(
-            f"What was made in {shown(url)} could not be dropped ({first_line(error)}): {statement}"
+            f"What was made in {place.shown} could not be dropped ({first_line(error)}): {statement}"
         ) from None
 
 
 @contextmanager
-def _connected(url: str, schema: str | None = None) -> Iterator[Connection]:
+def _connected(place: _Place, schema: str | None = None) -> Iterator[Connection]:
     """Open a connection; errors of the way to the server are told without the password."""
+    shown = place.shown  # refuses a URL that cannot be shown before the client library quotes it
     try:
         connection = psycopg.connect(
-            url, autocommit=True, prepare_threshold=None, connect_timeout=_CONNECT_SECONDS, row_factory=tuple_row
+            place.url,
+            dbname=place.database,
+            autocommit=True,
+            prepare_threshold=None,
+            connect_timeout=_CONNECT_SECONDS,
+            row_factory=tuple_row,
         )
     except psycopg.Error as error:
-        reason = _without_password(first_line(error), url)
-        raise ServerError(
-            f"{shown(url)}: cannot be reached ({reason}). Check the URL, or use `--runtime auto`."
-        ) from None
+        reason = hide_secrets(first_line(error), place.url)
+        raise ServerError(f"{shown}: cannot be reached ({reason}). Check the URL, or use `--runtime auto`.") from None
     with connection:
         if schema is not None:
             connection.execute("SELECT set_config('search_path', %s, false)", (quote_sql(schema),))
         yield connection
-
-
-def shown(url: str) -> str:
-    """A URL without its password and options, for messages.
-
-    >>> shown("postgresql://me:secret@db:5432/shop?password=secret")
-    'postgresql://me@db:5432/shop'
-    >>> shown("postgresql://me:secret@[db/shop")
-    'the PostgreSQL server'
-    """
-    parts = _parts(url)
-    if parts is None:
-        return "the PostgreSQL server"
-    user = f"{parts['user']}@" if "user" in parts else ""
-    port = f":{parts['port']}" if "port" in parts else ""
-    return f"postgresql://{user}{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
-
-
-def _without_password(text: str, url: str) -> str:
-    """Text of the client library with the password, if it is there, made unreadable."""
-    parts = _parts(url)
-    if parts is None:
-        return "it is not understood as an address of a database"
-    secret = str(parts.get("password") or "")
-    for form in (secret, quote(secret, safe="")) if secret else ():
-        text = text.replace(form, "***")
-    return text
-
-
-def _parts(url: str) -> dict[str, object] | None:
-    """What a URL names; None if it is none. The error of the library would show the whole of it."""
-    try:
-        return dict(conninfo.conninfo_to_dict(url))
-    except psycopg.Error:
-        return None

@@ -1,6 +1,8 @@
 """The systems that `--runtime` can name. To add one, write a module with a `System` and name it here."""
 
 from privbench.errors import ServerError, SpecError
+from privbench.io.postgres.connection import SCHEMES as POSTGRES_SCHEMES
+from privbench.io.urls import scheme_of
 from privbench.runtime.session import System
 
 AUTO, DUCKDB = "auto", "duckdb"
@@ -17,7 +19,7 @@ def find_system(name: str) -> System:
 
         return DuckdbSystem()
     url = None if name == AUTO else name
-    if url is not None and not url.startswith(("postgresql://", "postgres://")):
+    if url is not None and scheme_of(url) not in POSTGRES_SCHEMES:
         raise SpecError("runtime: is none of `auto`, `duckdb` and a URL that begins with postgresql://.")
     try:
         from privbench.runtime.postgres import PostgresSystem  # noqa: PLC0415  an extra

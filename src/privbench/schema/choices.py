@@ -8,7 +8,7 @@ nothing; a column that another key still needs stays. A primary key is never cut
 import difflib
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from privbench.errors import SchemaError, SpecError
 from privbench.schema.expression import Expression
@@ -37,6 +37,57 @@ def closest(name: str, choices: Iterable[str]) -> str:
     near = difflib.get_close_matches(name.casefold()[:100], folded, n=1)
     listed = ", ".join(choices[:MOST_LISTED]) + (", .." if len(choices) > MOST_LISTED else "")
     return (f"Did you mean {folded[near[0]]}? " if near else "") + f"Choices: {listed or 'none'}."
+
+
+def spelled_like(name: str, names: Iterable[str], *, option: str) -> str:
+    """Spell a name as it is spelled among others, if it is there but for case; any other stays, for others to refuse.
+
+    >>> spelled_like("customer", ["Customer", "store"], option="--unit")
+    'Customer'
+    >>> spelled_like("customer", ["Customer", "CUSTOMER"], option="--unit")
+    Traceback (most recent call last):
+    privbench.errors.SpecError: --unit customer: several have that name but for case. Say which: Customer, CUSTOMER.
+    """
+    known = list(names)
+    alike = [] if name in known else [other for other in known if other.casefold() == name.casefold()]
+    if len(alike) > 1:
+        raise SpecError(f"{option} {name}: several have that name but for case. Say which: {', '.join(alike)}.")
+    return alike[0] if alike else name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What a publisher chooses when a spec is drafted, in names of tables and columns."""
+
+    unit: str | None
+    public: Collection[str]
+    drop: Collection[str]
+    drop_columns: Collection[Place]
+    owners: Mapping[str, tuple[str, ...]]
+    lookups: Mapping[str, str]
+
+    def spelled(self, schema: Schema) -> "Choices":
+        """Spell all names as the schema does. SpecError where a name is that of several but for case."""
+        columns = {t.name: [c.name for c in t.columns] for t in schema.tables}
+
+        def table(name: str, option: str) -> str:
+            return spelled_like(name, columns, option=option)
+
+        def place(name: str, column: str, option: str) -> Place:
+            of = table(name, option)
+            return of, spelled_like(column, columns.get(of, ()), option=f"{option} {of}:")
+
+        return Choices(
+            unit=None if self.unit is None else table(self.unit, "--unit"),
+            public=tuple(table(name, "--public") for name in self.public),
+            drop=tuple(table(name, "--drop") for name in self.drop),
+            drop_columns=tuple(place(*given, "--drop") for given in self.drop_columns),
+            owners={
+                table(name, "--owner"): tuple(place(name, column, "--owner")[1] for column in key)
+                for name, key in self.owners.items()
+            },
+            lookups={table(name, "--owned-by"): table(of, "--owned-by") for name, of in self.lookups.items()},
+        )
 
 
 def check_choices(

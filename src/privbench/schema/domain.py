@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from privbench.schema.types import Kind
+from privbench.schema.types import LONGEST_BITS, Kind, SqlType
 
 MAX_CELLS = 4096
 """More cells than this in one column drown in noise at any usable budget, so they are refused."""
@@ -131,9 +131,15 @@ def _needs_distinct(domain: _Pooled) -> _Pooled:
     return domain
 
 
-def implied_by_type(kind: Kind) -> Domain | None:
-    """Give BOOLEAN its two values; no other type lists its own."""
-    return Values(values=(False, True)) if kind is Kind.BOOLEAN else None
+def implied_by_type(of: SqlType) -> Domain | None:
+    """Give BOOLEAN its two values, an ENUM its labels, a short BIT(n) its bits; no other type lists its own."""
+    if of.kind is Kind.BOOLEAN:
+        return Values(values=(False, True))
+    if 0 < len(set(of.labels)) == len(of.labels) <= MAX_CELLS:
+        return Values(values=of.labels)
+    if of.sql.startswith("BIT") and of.syntax == "bits" and (of.length or 0) in range(1, LONGEST_BITS + 1):
+        return Values(values=tuple(f"{bits:0{of.length}b}" for bits in range(2 ** (of.length or 0))))
+    return None
 
 
 def never_repeats(domain: Domain | None) -> bool:

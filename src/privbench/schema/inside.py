@@ -35,7 +35,7 @@ def with_implied(schema: Schema, *, public: Collection[str], owners: Mapping[str
     """The schema in which keys that follow from another key of their table are said to stay inside the entity."""
     private = [t for t in schema.tables if t.name not in public]
     changed = {t.name: _with_implied(schema, t, public, owners.get(t.name)) for t in private}
-    return Schema(tables=tuple(changed.get(t.name, t) for t in schema.tables))
+    return replace(schema, tables=tuple(changed.get(t.name, t) for t in schema.tables))
 
 
 def _with_implied(schema: Schema, table: Table, public: Collection[str], owner: tuple[str, ...] | None) -> Table:
@@ -65,7 +65,8 @@ def _follows(schema: Schema, short: ForeignKey, long: ForeignKey) -> bool:
 
 def with_inside(schema: Schema, inside: Collection[tuple[str, tuple[str, ...]]]) -> Schema:
     """The schema in which these keys, each by its table and columns, are said to stay inside the entity."""
-    return Schema(
+    return replace(
+        schema,
         tables=tuple(
             replace(
                 t,
@@ -74,5 +75,5 @@ def with_inside(schema: Schema, inside: Collection[tuple[str, tuple[str, ...]]])
                 ),
             )
             for t in schema.tables
-        )
+        ),
     )

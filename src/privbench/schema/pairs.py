@@ -17,7 +17,10 @@ _FOUND = frozenset({ComputedOrigin.FOUND, ComputedOrigin.EARLIER})
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """What is learnt of a column: its values, or of its key which public row it references, or whether it is NULL."""
+    """What is learnt of a column: its values, or of its key which public row it references, or which kind it is of.
+
+    That is whether it is NULL, and whether it references the row above, if it may.
+    """
 
     table: str
     column: str
@@ -77,18 +80,21 @@ def _learnt(where: str, protection: Protection, table: str, name: str) -> Learnt
     if name in protection.attributes(table):
         return Learnt(table, name, None)
     keys = (link for link in protection.links_of(table) if name in link.key.columns)
-    key = next((link for link in keys if _is_learnt(link)), None)
+    key = next((link for link in keys if _is_learnt(protection, link)), None)
     if key is None:
         raise SpecError(
-            f"{where}: {table}.{name} is a key of which nothing is learnt. Of keys only those into public tables and "
-            "those that may be NULL, other than owner keys, can be in a pair. Take the pair out."
+            f"{where}: {table}.{name} is a key of which nothing is learnt. Of keys only those into public tables, "
+            "those that may be NULL and those to a table above, other than owner keys, can be in a pair. "
+            "Take the pair out."
         )
     return Learnt(table, name, key)
 
 
-def _is_learnt(link: Link) -> bool:
-    """Whether a key adds a column: which public row it references, or whether it is NULL."""
-    return link.kind is LinkKind.CATEGORY or (link.kind in (LinkKind.REFERENCE, LinkKind.INSIDE) and link.nullable)
+def _is_learnt(protection: Protection, link: Link) -> bool:
+    """Whether a key adds a column: which public row it references, or whether it is NULL or the row above."""
+    if link.kind is LinkKind.CATEGORY or protection.leads_above(link):
+        return True
+    return link.kind in (LinkKind.REFERENCE, LinkKind.INSIDE) and link.nullable
 
 
 def without_list(member: TableSpec, name: str, of: TableSpec, held: Mapping[str, str]) -> tuple[TwoNames, ...]:

@@ -19,10 +19,13 @@ from pydantic_core import PydanticCustomError
 from privbench.errors import SpecError, TargetError
 from privbench.schema.choices import closest, leave_out
 from privbench.schema.computed import ComputedOrigin, check_computed
+from privbench.schema.csv_options import CsvOptions
 from privbench.schema.determined import Pairs, check_determined
 from privbench.schema.domain import Domain, Origin, Scalar, domain_json, implied_by_type, never_repeats
 from privbench.schema.expression import ColumnName, Expression
 from privbench.schema.lists import check_lists, lists_of
+from privbench.schema.notebook import page
+from privbench.schema.original import OriginalDdl
 from privbench.schema.pairs import check_pairs, without_list
 from privbench.schema.relative import check_relative
 from privbench.schema.release import MOST_RELEASES, Release, release_of
@@ -40,7 +43,7 @@ from privbench.schema.table_spec import (
 )
 from privbench.schema.tables import Place, Schema, Table
 from privbench.schema.unit import Neighbours, Protection, Role, protect
-from privbench.schema.yaml_file import MAX_BYTES, Plain, YamlError, entry, parse_yaml
+from privbench.schema.yaml_file import MAX_BYTES, Plain, YamlError, entry, inline, item, parse_yaml
 
 __all__ = [
     "ColumnSpec",
@@ -56,7 +59,13 @@ __all__ = [
 ]
 
 MOST_TABLES = 10_000
+MOST_SHOWN = 60
+"""Characters of a domain that a notebook shows."""
 _FROM_DATA = "taken from the data: by keeping it you declare it public"
+_ORIGINAL = (
+    "The DDL of the source as it stands there: DDL text, comments and view definitions are published as they are.\n"
+    "# Review them; take a statement out if it says what must stay private."
+)
 _RULES_FROM_DATA = "rules `from: data` are taken from the data: by keeping one you declare it public"
 _CLUSTERS_FROM_DATA = (
     "where rows lie: `share` of them in the order of the column, the others after them; in runs of about `run` rows. "
@@ -83,6 +92,7 @@ class Spec(Words):
 
     version: Literal[1] = 1
     source: Name | None = None
+    csv: CsvOptions | None = None
     unit: Name | None = None
     neighbours: Neighbours = Neighbours.REPLACE
     sizes: Sizes = Sizes.MEASURED
@@ -91,6 +101,7 @@ class Spec(Words):
     method: dict[Name, Scalar] = Field(default_factory=dict)
     releases: Annotated[tuple[Release, ...], Field(max_length=MOST_RELEASES)] = ()
     tables: dict[Name, TableSpec] = Field(max_length=MOST_TABLES)
+    original: OriginalDdl | None = None
 
     @model_validator(mode="after")
     def _names_exist(self) -> "Spec":
@@ -99,14 +110,31 @@ class Spec(Words):
             raise PydanticCustomError(NAMES, "{text}", {"text": text, "mistakes": mistakes})
         return self
 
+    def __repr__(self) -> str:
+        kept = [name for name, table in self.tables.items() if not table.drop]
+        return f"<Spec: unit {self.unit}, tables {', '.join(kept)}>"
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, column, words.type, *_shown_domain(table, words))
+            for name, table in self.tables.items()
+            if not table.drop
+            for column, words in table.columns.items()
+        ]
+        notes = [f"Unit {self.unit}. All that stands here is published: review it. `write_spec` writes it to a file."]
+        return page("Spec", ["table", "column", "type", "domain", "from"], rows, notes=notes)
+
     def schema(self) -> Schema:  # type: ignore[override]
         """Make the schema without dropped tables and columns and the keys into them."""
         dropped = [name for name, table in self.tables.items() if table.drop]
-        return leave_out(
+        kept = leave_out(
             spelled_rules([table.table(name) for name, table in self.tables.items() if not table.drop]),
             drop=dropped,
             columns=[(t, c) for t, table in self.tables.items() for c, column in table.columns.items() if column.drop],
         )
+        return replace(kept, original=self.original)
 
     def protection(self) -> Protection:
         """Work out who is protected. Raises SpecError also if a column's domain, or what it equals, cannot be."""
@@ -337,7 +365,19 @@ class Spec(Words):
         """Make the spec that may be published: without the source, what is dropped, and domains that nothing uses."""
         protection = self.protection()
         tables = {t.name: self._published_table(protection, t) for t in protection.schema.tables}
-        return self.model_copy(update={"source": None, "unit": protection.entity, "tables": tables})
+        update = {
+            "source": None,
+            "csv": None,
+            "unit": protection.entity,
+            "tables": tables,
+            "original": self._published_ddl(protection),
+        }
+        return self.model_copy(update=update)
+
+    def _published_ddl(self, protection: Protection) -> OriginalDdl | None:
+        """The source's DDL as far as it names only what is published."""
+        untyped = [place for place, column in self._columns() if _has_no_type(column)]
+        return None if self.original is None else self.original.published(protection.schema, named=untyped)
 
     def _published_table(self, protection: Protection, table: Table) -> TableSpec:
         used = set() if protection.roles[table.name] is Role.PUBLIC else {c.name for c in table.columns}
@@ -371,7 +411,7 @@ class Spec(Words):
 
     def _wanted(self, protection: Protection, table: str, column: str) -> bool:
         """Whether a domain is to be found: none is given, and the type does not list its own values."""
-        words, kind = self.column(table, column), protection.schema.table(table).column(column).type.kind
+        words, kind = self.column(table, column), protection.schema.table(table).column(column).type
         missing = words.domain is None and words.origin in (Origin.DECLARED, Origin.PRIVATE)
         return missing and column in protection.attributes(table) and implied_by_type(kind) is None
 
@@ -390,7 +430,7 @@ class Spec(Words):
             table = protection.schema.table(name)
             for column in table.attributes:
                 domain, wanted = self.column(name, column).domain, self._wanted(protection, name, column)
-                if domain is None and not wanted and implied_by_type(table.column(column).type.kind) is None:
+                if domain is None and not wanted and implied_by_type(table.column(column).type) is None:
                     missing.append(f"{name}.{column}")
                 if (column,) in table.keys and (wanted or domain is not None) and not never_repeats(domain):
                     repeating.append(f"{name}.{column}")
@@ -405,6 +445,16 @@ class Spec(Words):
                 f"{', '.join(repeating)}: a UNIQUE column must not repeat a value. Give it `domain: {{serial: true}}` "
                 "(numbers) or `{text: [..]}` without `distinct`, or take it out of `unique` and `indexes`."
             )
+
+
+def _shown_domain(table: TableSpec, column: ColumnSpec) -> tuple[str, str]:
+    """The domain of a column and where it is from, for a notebook."""
+    if table.public or column.drop:
+        return "", "public" if table.public else "dropped"
+    if column.domain is None:
+        return "", "to be found with budget" if column.origin is Origin.PRIVATE else ""
+    text = inline(domain_json(column.domain))
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..", column.origin.value
 
 
 def _without_list(member: TableSpec, name: str, of: TableSpec) -> TableSpec:
@@ -458,7 +508,7 @@ def _with_nullable_keys(schema: Schema, public: Collection[str]) -> Schema:
         nullable = {c for columns in keys if not set(columns) & set(table.primary_key) for c in columns}
         columns = tuple(replace(c, nullable=c.nullable or c.name in nullable) for c in table.columns)
         tables.append(replace(table, columns=columns))
-    return Schema(tables=tuple(tables))
+    return replace(schema, tables=tuple(tables))
 
 
 def read_spec(path: Path | str) -> Spec:
@@ -522,7 +572,7 @@ def spec_text(spec: Spec, notes: Mapping[Place, str] | None = None) -> str:
 
 def _lines(spec: Spec, notes: Mapping[Place, str]) -> Iterator[str]:
     yield "# What the database is, who is protected, and what is public. Review it: all that stands here is published."
-    head = spec.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"tables"})
+    head = spec.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"tables", "original"})
     for key, value in head.items():
         if value not in ({}, []):
             yield from entry(key, value)
@@ -530,6 +580,23 @@ def _lines(spec: Spec, notes: Mapping[Place, str]) -> Iterator[str]:
     for name, table in spec.tables.items():
         yield ""
         yield from _table_lines(name, table, {column: note for (t, column), note in notes.items() if t == name})
+    if spec.original is not None:
+        yield ""
+        yield from _original_lines(spec.original)
+
+
+def _original_lines(original: OriginalDdl) -> Iterator[str]:
+    """The source's own DDL, statement by statement, so that people can read it and take parts out."""
+    yield f"# {_ORIGINAL}"
+    yield "original:"
+    words = original.model_dump(mode="json", exclude_defaults=True)
+    statements = words.pop("statements", [])
+    for key, value in words.items():
+        yield from entry(key, value, indent=2)
+    if statements:
+        yield "  statements:"
+    for statement in statements:
+        yield from item(statement, indent=4)
 
 
 def _table_lines(name: str, table: TableSpec, notes: Mapping[str, str]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from privbench.errors import SchemaError, SpecError
 from privbench.schema.choices import closest
+from privbench.schema.csv_options import CsvOptions
 from privbench.schema.relative import quoted
 from privbench.schema.release import Release
 from privbench.schema.rules import spelled, wrong_names_in
@@ -109,6 +110,8 @@ def _words(loc: tuple[int | str, ...], top: type[BaseModel]) -> list[str]:
     match loc:
         case ("releases", _, _):
             model = Release
+        case ("csv", _):
+            model = CsvOptions
         case ("tables", _, "columns", _, "domain", tag, _):
             model = next(c for kind, c in DOMAINS.items() if domain_tag(kind) == tag)
         case ("tables", _, "columns", _, _):

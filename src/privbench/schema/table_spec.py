@@ -81,7 +81,7 @@ class ColumnSpec(Words):
     or, with `start`, of their differences from that column.
     `release` names the earlier release that found the domain, or what the column equals. `source_type` is the type in
     the source where `type` is another one; a dropped column that has it was left out since no type here holds its
-    values.
+    values. `quoted` says that its name has capital letters by quotes, and keeps them in every database.
     """
 
     type: Name
@@ -106,6 +106,7 @@ class ColumnSpec(Words):
     start: Name | None = None
     release: Digest | None = None
     source_type: Name | None = None
+    quoted: StrictBool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -263,7 +264,10 @@ class ClusterSpec(Words):
 
 
 class TableSpec(Words):
-    """One table. Without `public`, `drop` and `owned_by` its rows belong to entities through its owner key."""
+    """One table. Without `public`, `drop` and `owned_by` its rows belong to entities through its owner key.
+
+    `quoted` is as for columns.
+    """
 
     key: Annotated[tuple[Name, ...], Field(max_length=MOST_IN_KEY)] = ()
     unique: Annotated[tuple[Names, ...], Field(max_length=MOST_KEYS)] = ()
@@ -281,6 +285,7 @@ class TableSpec(Words):
     drop: StrictBool = False
     owned_by: Name | None = None
     list_of: Names | None = None
+    quoted: StrictBool = False
     columns: dict[Name, ColumnSpec] = Field(default_factory=dict, max_length=MOST_COLUMNS)
 
     @model_validator(mode="after")
@@ -321,6 +326,7 @@ class TableSpec(Words):
             indexes=tuple(Index(name=n, columns=i.columns, unique=i.unique) for n, i in self.indexes.items()),
             checks=tuple(r.expression(f"tables.{name}.rules") for r in self.rules if r.left_out is None),
             list_of=self.list_of or (),
+            quoted=self.quoted,
         )
 
 
@@ -337,4 +343,5 @@ def _column(table: str, name: str, spec: ColumnSpec) -> Column:
         generated=spec.computed_origin is ComputedOrigin.SCHEMA,
         relative_to=spec.relative_to,
         start=spec.start,
+        quoted=spec.quoted,
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from privbench.errors import SchemaError
 from privbench.schema.domain import Domain
 from privbench.schema.expression import Expression
+from privbench.schema.original import OriginalDdl
 from privbench.schema.types import SqlType
 
 Place = tuple[str, str]
@@ -37,7 +38,8 @@ class Column:
     `guessed` says that no schema has the type: it was guessed from the values. `computed` says what the column equals,
     if it is worked out from other columns, `generated` that the schema of the source does so. `determined_by` names the
     column of the row that it follows from, `relative_to` the one that it is coded as a difference from, `start` the one
-    from which a sequence starts. `source_type` is the type in the source, where ours is another one.
+    from which a sequence starts. `source_type` is the type in the source, where ours is another one. `quoted` says that
+    the name has its case by quotes in the schema of the source; else systems may write it as they write names.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Column:
     relative_to: str | None = None
     start: str | None = None
     source_type: str | None = None
+    quoted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +102,8 @@ class Table:
     checks: tuple[Expression, ...] = ()
     list_of: tuple[str, ...] = ()
     """Of a hidden list: the tables whose rows reference its rows. It is in no source and is not published."""
+    quoted: bool = False
+    """Whether the name has its case by quotes in the schema of the source."""
 
     def __post_init__(self) -> None:
         names = [c.name for c in self.columns]
@@ -162,6 +167,8 @@ class Schema:
     """All tables of a database, in their declared order; foreign keys point at existing keys."""
 
     tables: tuple[Table, ...] = ()
+    original: OriginalDdl | None = field(default=None, hash=False)
+    """The DDL of the source as it stands there, if the source has a catalogue."""
     _by_name: Mapping[str, Table] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -194,7 +201,7 @@ class Schema:
     def published(self) -> "Schema":
         """The schema without hidden lists, the keys into them, and what names them."""
         hidden = {t.name for t in self.tables if t.list_of}
-        return Schema(tables=tuple(_without(t, hidden) for t in self.tables if t.name not in hidden))
+        return replace(self, tables=tuple(_without(t, hidden) for t in self.tables if t.name not in hidden))
 
     def foreign_keys(self) -> Iterator[tuple[Table, ForeignKey]]:
         """Every foreign key with the table that holds it."""

@@ -2,9 +2,13 @@
 
 A `SqlType` is the public type of a column. Its `sql` text is what `schema.sql` shows; its `arrow` type is
 what sources deliver and sinks receive, so that dates stay dates and decimals keep their scale.
+
+Types such as UUID, JSON, INET, BLOB and arrays are TEXT with a `syntax`: their values travel as the text that
+PostgreSQL writes for them, and made-up ones have that syntax. `io.stored` turns the text into what a system keeps.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -17,7 +21,7 @@ from privbench.errors import SchemaError
 class Kind(Enum):
     """The families of types that have a codec, and OTHER for the rest, whose columns are left out.
 
-    No column is a DURATION: it is the difference of two times.
+    A DURATION is the difference of two times, or an INTERVAL, in microseconds; a month of it has 30 days.
     """
 
     INTEGER = "integer"
@@ -89,12 +93,65 @@ _ALIASES = {
     "UINT": "UINTEGER",
     "BIGINT UNSIGNED": "HUGEINT",
     "UBIGINT": "HUGEINT",
+    "UNIQUEIDENTIFIER": "UUID",
+    "GUID": "UUID",
+    "BYTEA": "BLOB",
+    "BYTES": "BLOB",
+    "TINYBLOB": "BLOB",
+    "MEDIUMBLOB": "BLOB",
+    "LONGBLOB": "BLOB",
+    "BINARY VARYING": "VARBINARY",
+    "BIT VARYING": "VARBIT",
+    "BITSTRING": "VARBIT",
+    "TIME WITH TIME ZONE": "TIMETZ",
+    "CITEXT": "VARCHAR",
 }
 DIFFERENCE_DIGITS = 18
 """Digits of a difference of decimals: more do not fit 64 bits."""
 MAX_TYPE_TEXT = 100
 """No type name is longer; what an untrusted file says is not matched beyond this."""
 _TYPE = re.compile(r"([A-Z][A-Z0-9_ ]*?) ?(?:\( ?([0-9]{1,10}) ?(?:, ?([0-9]{1,10}) ?)?\))?( [A-Z ]+)?")
+
+_ARRAY = re.compile(r"(.*?) ?\[ ?[0-9]{0,9} ?\]")
+_ENUM = re.compile(r"\s*ENUM\s*\(\s*('(?:[^']|'')*'(?:\s*,\s*'(?:[^']|'')*')*)\s*\)\s*", re.IGNORECASE)
+_LABEL = re.compile(r"'((?:[^']|'')*)'")
+LONGEST_ENUM = 900
+"""An ENUM whose labels take more characters than this is text with a list of values."""
+LONGEST_BITS = 6
+"""A BIT(n) of no more than this lists its own values."""
+
+SYNTAXES = {
+    "UUID": "uuid",
+    "JSON": "json",
+    "JSONB": "json",
+    "XML": "xml",
+    "BLOB": "bytes",
+    "INET": "ip",
+    "CIDR": "cidr",
+    "MACADDR": "mac",
+    "MACADDR8": "mac8",
+    "TSVECTOR": "lexeme",
+    "TSQUERY": "lexeme",
+    "TIMETZ": "10:09:09+00",
+    "HSTORE": "a=>aaaa9",
+    "LTREE": "aaa.aaa9",
+    "POINT": "(9,9)",
+    "LINE": "{1,9,9}",
+    "LSEG": "[(0,9),(9,0)]",
+    "BOX": "(9,9),(0,0)",
+    "PATH": "[(0,9),(9,0)]",
+    "POLYGON": "((0,0),(0,9),(9,0))",
+    "CIRCLE": "<(9,9),9>",
+    "INT4RANGE": "[-1,99)",
+    "INT8RANGE": "[-1,99)",
+    "NUMRANGE": "[-1,99)",
+    "DATERANGE": "[2000-01-01,2999-01-01)",
+    "TSRANGE": "[2000-01-01,2999-01-01)",
+    "TSTZRANGE": "[2000-01-01,2999-01-01)",
+    "PG_LSN": "0/99999999",
+    "WKT": "POINT(99 99)",  # a geometry as text
+}
+"""Types whose values are text of one syntax, with the shape (of `encode.shapes`) that made-up values have."""
 
 _PLAIN_ARROW = {
     Kind.BOOLEAN: pa.bool_(),
@@ -113,6 +170,9 @@ _FIXED: dict[str, dict[str, Any]] = {
     "TIME": {"kind": Kind.TIME},
     "TIMESTAMP": {"kind": Kind.TIMESTAMP},
     "TIMESTAMPTZ": {"kind": Kind.TIMESTAMP, "timezone": True},
+    "INTERVAL": {"kind": Kind.DURATION},
+    "MONEY": {"kind": Kind.DECIMAL, "precision": 19, "scale": 2},
+    **{name: {"kind": Kind.TEXT, "syntax": syntax} for name, syntax in SYNTAXES.items()},
 }
 
 
@@ -128,6 +188,15 @@ class SqlType:
     scale: int = 0
     length: int | None = None
     timezone: bool = False
+    syntax: str | None = None
+    """The shape that every value has, where the type is not plain text but travels as text."""
+    labels: tuple[str, ...] = ()
+    """The values of an ENUM, in its order."""
+
+    @property
+    def fixed(self) -> bool:
+        """Whether all values are of the full length."""
+        return self.sql.startswith(("CHAR", "BIT", "BINARY"))
 
     @property
     def arrow(self) -> pa.DataType:
@@ -179,6 +248,10 @@ def parse_type(text: str) -> SqlType:
     >>> parse_type("int4").bounds
     (-2147483648, 2147483647)
     """
+    if (labels := _ENUM.fullmatch(text)) is not None and len(text) <= LONGEST_ENUM:
+        return enum_type([label.replace("''", "'") for label in _LABEL.findall(labels[1])])
+    if (array := _ARRAY.fullmatch(text.strip())) is not None:
+        return _array(parse_type(array[1]))
     match = _TYPE.fullmatch(" ".join(text.upper().split())) if len(text) <= MAX_TYPE_TEXT else None
     if match is None:
         raise SchemaError(_unsupported(text))
@@ -192,6 +265,10 @@ def parse_type(text: str) -> SqlType:
         return _decimal(18 if first is None else first, (3 if first is None else 0) if second is None else second)
     if name in ("VARCHAR", "CHAR"):
         return _text(name, first if first is not None or name == "VARCHAR" else 1)
+    if name in ("BIT", "VARBIT"):
+        return _bits(name, first if first is not None or name == "VARBIT" else 1)
+    if name in ("BINARY", "VARBINARY"):
+        return _bytes(name, first)
     if name in _FIXED:
         return SqlType(**{"sql": name, **_FIXED[name]})
     raise SchemaError(_unsupported(text))
@@ -200,7 +277,7 @@ def parse_type(text: str) -> SqlType:
 def any_type(text: str, *, shown: str | None = None) -> SqlType:
     """Read the type of a column that a database has: OTHER, under the name `shown`, for one without a codec.
 
-    >>> any_type("json").kind
+    >>> any_type("shape").kind
     <Kind.OTHER: 'other'>
     """
     try:
@@ -217,6 +294,8 @@ def type_of_arrow(arrow: pa.DataType) -> SqlType:
     """
     if pa.types.is_dictionary(arrow):
         return type_of_arrow(arrow.value_type)
+    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
+        return any_type(f"{type_of_arrow(arrow.value_type).sql}[]", shown=str(arrow))
     if pa.types.is_decimal(arrow):
         return any_type(f"DECIMAL({arrow.precision},{arrow.scale})", shown=str(arrow))
     if pa.types.is_timestamp(arrow):
@@ -240,6 +319,11 @@ def type_of_arrow(arrow: pa.DataType) -> SqlType:
         (pa.types.is_date, "DATE"),
         (pa.types.is_time, "TIME"),
         (pa.types.is_null, "VARCHAR"),
+        (pa.types.is_duration, "INTERVAL"),
+        (lambda of: of == pa.uuid(), "UUID"),
+        (pa.types.is_binary, "BLOB"),
+        (pa.types.is_large_binary, "BLOB"),
+        (pa.types.is_fixed_size_binary, "BLOB"),
     ):
         if test(arrow):
             return parse_type(name)
@@ -256,8 +340,56 @@ def _text(name: str, length: int | None) -> SqlType:
     return SqlType(kind=Kind.TEXT, sql=name if length is None else f"{name}({length})", length=length)
 
 
+def enum_type(labels: Iterable[str]) -> SqlType:
+    """The type that lists its values; plain text if they are too long to write down.
+
+    >>> enum_type(["sad", "it's ok"]).sql
+    "ENUM('sad', 'it''s ok')"
+    """
+    listed = tuple(labels)
+    quoted = ", ".join("'" + label.replace("'", "''") + "'" for label in listed)
+    if not listed or len(quoted) > LONGEST_ENUM - len("ENUM()"):
+        return _text("VARCHAR", None)
+    return SqlType(kind=Kind.TEXT, sql=f"ENUM({quoted})", labels=listed)
+
+
+def _bits(name: str, length: int | None) -> SqlType:
+    sql = name if length is None else f"{name}({length})"
+    return SqlType(kind=Kind.TEXT, sql=sql, length=length, syntax="bits")
+
+
+def _bytes(name: str, length: int | None) -> SqlType:
+    """Bytes of a limited number, each two letters of text behind the first two."""
+    if length is None:
+        return parse_type("BLOB")
+    return SqlType(kind=Kind.TEXT, sql=f"{name}({length})", length=2 + 2 * length, syntax="bytes")
+
+
+def _array(of: SqlType) -> SqlType:
+    """An array; of arrays it is the same type, as PostgreSQL has it."""
+    if of.sql.endswith("[]"):
+        return of
+    return SqlType(kind=Kind.TEXT, sql=f"{of.sql}[]", syntax=_array_syntax(of))
+
+
+def _array_syntax(of: SqlType) -> str:
+    if of.syntax is None and of.kind is Kind.TEXT and not of.labels and (of.length or 8) >= 8:
+        return "text_array"
+    if of.kind is Kind.FLOAT or (of.kind is Kind.INTEGER and of.bits > 16):
+        return "number_array"
+    by_kind = {
+        Kind.INTEGER: "{9,9,9}",
+        Kind.DATE: "{2999-01-01}",
+        Kind.TIMESTAMP: "{2999-01-01}",
+        Kind.TIME: "{10:09:09}",
+        Kind.DURATION: "{10:09:09}",
+    }
+    return "{99999999-9999-4999-8999-999999999999}" if of.sql == "UUID" else by_kind.get(of.kind, "empty_array")
+
+
 def _unsupported(text: str) -> str:
     return (
         f"type {text.strip()[:MAX_TYPE_TEXT]!r} has no codec. Supported: integers, REAL, DOUBLE, DECIMAL, BOOLEAN, "
-        "VARCHAR/CHAR, DATE, TIME, TIMESTAMP. Leave the column out with `drop: true` under the column in the spec."
+        "VARCHAR/CHAR, ENUM, DATE, TIME, TIMESTAMP, INTERVAL, UUID, JSON, BLOB, INET, BIT and their arrays. Leave the "
+        "column out with `drop: true` under the column in the spec."
     )

@@ -11,7 +11,7 @@ say whose a row is that has no owner.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import combinations
 
@@ -140,6 +140,10 @@ class Protection:
         tables = (table, *self.above(table))
         return tables[: tables.index(above)]
 
+    def leads_above(self, link: Link) -> bool:
+        """Whether a row may reference the row above it by a key that is not its owner key."""
+        return link.kind is LinkKind.REFERENCE and not link.unique and link.target in self.above(link.table)
+
     def implied_of(self, table: str) -> tuple[Link, ...]:
         """The implied keys of a table, those to the nearest tables above it first."""
         above = list(self.above(table))
@@ -178,7 +182,7 @@ def protect(
     """
     owners, lookups = owners or {}, lookups or {}
     check_choices(schema, entity=entity, owners=owners, public=public, lookups=lookups, drop=drop)
-    schema = leave_out(schema.tables, drop=drop)
+    schema = replace(leave_out(schema.tables, drop=drop), original=schema.original)
     entity = choose_entity(schema, entity, public)
     lookup_keys = {t: (owner, lookup_key(schema, t, owner, public)) for t, owner in lookups.items()}
     keys = find_owners(schema, entity=entity, public=public, declared=owners, lookups=lookup_keys)
@@ -436,6 +440,7 @@ def _unreached(schema: Schema, entity: str, lost: list[str]) -> str:
             "  --public T           `public: true`     not private: copied as it is",
             "  --owned-by T=OWNER   `owned_by: OWNER`  a row belongs to the row of OWNER that references it",
             "  --drop T             `drop: true`       left out, with the keys into it",
+            "If a key does lead there, declare it in schema.sql (in Python `schema`), or in the spec (`foreign_keys`).",
         ]
     )
 

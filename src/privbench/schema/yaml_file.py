@@ -194,6 +194,32 @@ def entry(key: str, value: Plain, *, indent: int = 0) -> Iterator[str]:
         yield f"{margin}  ]"
 
 
+def item(value: Mapping[str, Plain], *, indent: int = 0) -> Iterator[str]:
+    r"""Write a mapping as an item of a list, a line per key; text of several lines or with quotes as a block.
+
+    >>> print(*item({"a": 1, "b": "x\n  y"}), sep="\n")
+    - a: 1
+      b: |-
+        x
+          y
+    """
+    mark = "- "
+    for key, inner in value.items():
+        margin = " " * indent + mark
+        if isinstance(inner, str) and _fits_block(inner):
+            yield f"{margin}{_key(key)} |-"
+            yield from (f"{' ' * (indent + 4)}{line}" if line else "" for line in inner.split("\n"))
+        else:
+            yield f"{margin}{_key(key)} {inline(inner)}"
+        mark = "  "
+
+
+def _fits_block(text: str) -> bool:
+    """Whether a block is easier to read, and YAML gives it back as it is: odd characters and edges mean more there."""
+    plain = all(c.isprintable() or c in "\t\n" for c in text)
+    return plain and any(c in text for c in '\n"') and not text[0].isspace() and not text[-1].isspace()
+
+
 def _wrapped(items: list[str], *, indent: int) -> Iterator[str]:
     line = " " * indent
     for item in items:

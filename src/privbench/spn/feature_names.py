@@ -64,6 +64,11 @@ def null_column(link: str) -> str:
     return f"{MARK}null {link}"
 
 
+def own_column(link: str) -> str:
+    """The column that says whether a row's key references another row (0), the one above it (1) or is NULL (2)."""
+    return f"{MARK}own {link}"
+
+
 def key_column(link: str) -> str:
     """The column that says which block of public rows a row's key references."""
     return f"{MARK}key {link}"

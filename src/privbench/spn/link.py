@@ -6,7 +6,7 @@ class. All that a link holds was released, so drawing from it is post-processing
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -53,6 +53,8 @@ class RowBlock:
     """Rows of each of these owners, where child rows come with their owner."""
     entities: Targets
     """The entity of each row."""
+    above: Mapping[str, Targets] = field(default_factory=dict)
+    """By table: the row above each row there, -1 for none; of tables that some key asks for."""
 
 
 class CarriedRows(Protocol):
@@ -227,6 +229,11 @@ class LinkModel(Protocol):
     @property
     def within_entity(self) -> bool:
         """Whether targets are rows of the same entity, so that target rows carry on whose they are."""
+        return False
+
+    @property
+    def knows_above(self) -> bool:
+        """Whether keys may reference the row above their own, so that tables between carry on their owners."""
         return False
 
     @property

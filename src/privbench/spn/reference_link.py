@@ -79,11 +79,19 @@ class ReferenceLink(LinkModel):
     """Inside a bin P(x) ~ x**-exponent."""
     null: str | None
     """Of the own network: the column whose code 1 means NULL; None for a key that is never NULL."""
+    own: str | None = None
+    """Instead of that: the column whose code 1 means the row above, 2 NULL; of keys to a table above their own."""
     uncounted: Rates = field(default_factory=Rates)
     """Keys that reference a row beside the counted ones."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "edges", checked_edges(self.edges, self.exponent))
+        if self.null is not None and self.own is not None:
+            raise ModelError("a link has two columns that say which of its keys are NULL.")
+
+    @property
+    def knows_above(self) -> bool:
+        return self.own is not None
 
     @property
     def carries(self) -> Carries | None:
@@ -94,9 +102,11 @@ class ReferenceLink(LinkModel):
     def cumulated(self) -> bool:
         return True
 
-    def columns(self, key: Link) -> tuple[LinkColumn, ...]:  # noqa: ARG002
-        """The bins of in-degrees in the target's network, whether the key is NULL in the own."""
+    def columns(self, key: Link) -> tuple[LinkColumn, ...]:
+        """The bins of in-degrees in the target's network, whether the key is NULL or its own row's in the own."""
         bins = () if self.column is None else (LinkColumn(name=self.column, codes=len(self.edges) - 1, on_target=True),)
+        if self.own is not None:
+            return (*bins, LinkColumn(name=self.own, codes=2 + key.nullable))
         return bins if self.null is None else (*bins, LinkColumn(name=self.null, codes=2))
 
     def features(self, target: Node) -> frozenset[str]:
@@ -134,10 +144,14 @@ class ReferenceLink(LinkModel):
         """The target row of each key, -1 for NULL; of a key to the same table, its place in the block.
 
         A key into a table made before looks at what that carried; one into a table made later knows only its size.
+        A key to the row above, where there is none, references any row.
         """
         null = np.zeros(block.rows, bool) if self.null is None else block.codes[self.null] == 1
-        holders = np.flatnonzero(~null)
         drawn = np.full(block.rows, NULL, np.int64)
+        if self.own is not None:
+            codes = block.codes[self.own]
+            drawn, null = np.where(codes == 1, block.above[targets.key.target], NULL), codes == 2
+        holders = np.flatnonzero(~null & (drawn < 0))
         if len(holders) and targets.rows:
             drawn[holders] = self._targets(block, targets, len(holders), rng)
         return drawn
@@ -162,14 +176,15 @@ class ReferenceLink(LinkModel):
         arrays[where] = self.edges
         rates = {"shape": self.uncounted.shape, "more": self.uncounted.more}
         bins = {"array": where, "column": self.column, "exponent": self.exponent}
-        return {**bins, "null": self.null, "uncounted": rates}
+        return {**bins, "null": self.null, "own": self.own, "uncounted": rates}
 
     @classmethod
     def from_json(cls, header: Mapping[str, Any], array: Callable[[str], NDArray[Any]]) -> Self:
-        column, null = (None if header[name] is None else text_field(header, name) for name in ("column", "null"))
+        names = ("column", "null", "own")
+        column, null, own = (None if header[name] is None else text_field(header, name) for name in names)
         rates = Rates(**{name: float(header["uncounted"][name]) for name in ("shape", "more")})
         edges = array(header["array"])
-        return cls(column=column, edges=edges, exponent=float(header["exponent"]), null=null, uncounted=rates)
+        return cls(column=column, edges=edges, exponent=float(header["exponent"]), null=null, own=own, uncounted=rates)
 
 
 def columns_near(node: Node, column: str) -> tuple[str, ...]:

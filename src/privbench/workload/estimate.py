@@ -2,11 +2,15 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from privbench.errors import SpecError
 from privbench.estimation.estimate import cardinality_with_error
+from privbench.model.arguments import model_of
 from privbench.model.model import Model
-from privbench.workload.query import Query, Statement
+from privbench.workload.literal import QueryDialect
+from privbench.workload.query import Query, Statement, Workload
+from privbench.workload.sql import workload_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +22,28 @@ class Estimate:
     standard_error: float | None = None
     """Of `rows`, where values were sampled to estimate it."""
     reason: str | None = None
+
+    def __repr__(self) -> str:
+        told = f"cannot tell: {self.reason}" if self.rows is None else f"{self.rows:,.1f} rows"
+        return f"<Estimate of query {self.statement.number}: {told}>"
+
+
+def estimate(
+    model: Model | Path | str, queries: Workload | Path | str, *, dialect: QueryDialect | str = QueryDialect.DUCKDB
+) -> list[Estimate]:
+    """Estimate the cardinality of queries straight from a model: each with its rows, or why it cannot be told.
+
+    `queries` is a workload, the path of a file, or SQL itself; `dialect` says whose SQL it is.
+
+    Example::
+
+        [answer] = privbench.estimate("shop.model", "SELECT COUNT(*) FROM customer WHERE born > 1990")
+        answer.rows
+    """
+    loaded = model_of(model)
+    return estimate_statements(
+        loaded, workload_of(queries, dialect=dialect, schema=loaded.protection.schema).statements
+    )
 
 
 def estimate_cardinality(model: Model, query: Query) -> float:

@@ -7,7 +7,8 @@ joins along foreign keys, every number of joins equally often, literals from row
 billions of rows are drawn again. By seed; of rows a sample is held, for joins the keys.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -24,9 +25,11 @@ from privbench.generation.bundle import is_untouched_bundle
 from privbench.generation.generate import generate as write_bundle
 from privbench.io.base import Source
 from privbench.io.file_kind import MODEL, kind_of
+from privbench.io.given import Given, Located, path_of, source_of
 from privbench.io.open import open_source
 from privbench.io.staging import private_folder
 from privbench.model.file import load_model
+from privbench.model.model import Model
 from privbench.schema.tables import ForeignKey, Schema, Table
 from privbench.schema.types import Kind
 from privbench.workload.literal import scalar_of_value
@@ -68,35 +71,67 @@ class _Draft:
     rows: dict[str, Row] = field(default_factory=dict)
 
 
-def generate_workload(location: Path | str, *, n: int, seed: int, style: Style) -> Workload:
-    """Make n queries from a model file or a database; the same source and seed make the same queries.
+def generate_workload(
+    source: Given | Model,
+    *,
+    n: int = 400,
+    seed: int = 0,
+    style: Style | str = Style.MSCN,
+    schema: str | os.PathLike[str] | None = None,
+    null: Collection[str] = (),
+    delimiter: str | None = None,
+) -> Workload:
+    """Make n queries from a model, a bundle or a database; the same source and seed make the same queries.
 
-    From a model file literals are those of rows that it draws. Literals of a bundle whose files match its checksums
-    count as the model's, too; those of any other database are real, and the workload is private.
+    From a model literals are those of rows that it draws. Literals of a bundle whose files match its checksums
+    count as the model's, too; those of any other database are real, and the workload is private. `style`: "mscn" has
+    joins, "sam" has none. `write_workload` writes it to a file.
+
+    Example::
+
+        queries = privbench.generate_workload("shop.model", n=400, style="sam")
     """
+    style = _style(style)
     if n < 1 or seed < 0:
         raise SpecError(f"{n} queries with seed {seed}: ask for at least one, and a seed that is not negative.")
     with (
-        _rows_of(Path(location), seed=seed) as (folder, literals),
-        open_source(folder or location) as source,
-        JoinSizes(source, _steps(source.schema())) as sizes,
+        _rows_of(_located(source, schema=schema, null=null, delimiter=delimiter), seed=seed) as (located, literals),
+        open_source(located) as opened,
+        JoinSizes(opened, _steps(opened.schema())) as sizes,
     ):
-        queries = _Generator(source, np.random.default_rng(seed), sizes, where=str(location)).queries(n, style)
+        queries = _Generator(opened, np.random.default_rng(seed), sizes, where=opened.location).queries(n, style)
     statements = tuple(Statement(number=i, sql=render(q), query=q) for i, q in enumerate(queries, 1))
     return Workload(statements=statements, literals=literals)
 
 
+def _style(style: Style | str) -> Style:
+    try:
+        return Style(style)
+    except ValueError:
+        raise SpecError(f"style {style!r}: it can be {' or '.join(repr(s.value) for s in Style)}.") from None
+
+
+def _located(source: Given | Model, **words: Any) -> Located | Model:
+    """A database that can be opened, or a model: given, or read from its file."""
+    if isinstance(source, Model):
+        return source
+    located = source_of(source, **words)
+    path = path_of(located)
+    return load_model(path) if path is not None and kind_of(path) == MODEL else located
+
+
 @contextmanager
-def _rows_of(location: Path, *, seed: int) -> Iterator[tuple[Path | None, Literals]]:
-    """Where the rows of a model are while the block lasts, None if the location has them; and whose rows they are."""
-    if kind_of(location) != MODEL:
-        yield None, Literals.MODEL if is_untouched_bundle(location) else Literals.REAL
+def _rows_of(source: Located | Model, *, seed: int) -> Iterator[tuple[Located, Literals]]:
+    """Where the rows are while the block lasts, and whose they are; a model draws some."""
+    if not isinstance(source, Model):
+        path = path_of(source)
+        is_made = path is not None and is_untouched_bundle(Path(path))
+        yield source, Literals.MODEL if is_made else Literals.REAL
         return
-    model = load_model(location)
-    rows = sum(table.rows for table in model.tables.values())
+    rows = sum(table.rows for table in source.tables.values())
     with private_folder() as folder:
         scale = max(min(1.0, MOST_DRAWN / max(rows, 1.0)), LEAST_SCALE)
-        write_bundle(model, folder / "bundle", seed=seed, scale=scale)
+        write_bundle(source, folder / "bundle", seed=seed, scale=scale)
         yield folder / "bundle", Literals.MODEL
 
 

@@ -10,6 +10,7 @@ from enum import Enum
 
 from privbench.encode.predicate import Between, Predicate
 from privbench.errors import SpecError
+from privbench.schema.notebook import page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +97,15 @@ class Workload:
     literals: Literals | None = None
     notes: tuple[str, ...] = field(default=(), compare=False)
     """What the header of the file is to say beside; not read back."""
+
+    def __repr__(self) -> str:
+        whose = "" if self.literals is None else f", literals of {self.literals.value} rows"
+        return f"<Workload: {len(self.statements)} queries{whose}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(statement.number, statement.sql, statement.cardinality) for statement in self.statements]
+        private = ["Its literals come from real rows: it is private."] if self.literals is Literals.REAL else []
+        return page(f"{len(self.statements)} queries", ["query", "SQL", "real rows"], rows, notes=private)
 
     @property
     def outside(self) -> tuple[Statement, ...]:

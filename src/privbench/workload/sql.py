@@ -14,9 +14,11 @@ import sqlglot
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from privbench.errors import SourceError, first_line
+from privbench.errors import SourceError, SpecError, first_line
 from privbench.io.names import sql_comment
 from privbench.io.staging import staged
+from privbench.io.text import is_text
+from privbench.schema.choices import closest
 from privbench.schema.tables import Schema
 from privbench.workload.literal import QueryDialect
 from privbench.workload.query import Literals, Query, Statement, Workload
@@ -54,19 +56,49 @@ def parse_workload(
 
 
 def read_workload(
-    path: Path | str, *, dialect: QueryDialect = QueryDialect.DUCKDB, schema: Schema | None = None
+    path: Path | str, *, dialect: QueryDialect | str = QueryDialect.DUCKDB, schema: Schema | None = None
 ) -> Workload:
-    """Read a file of SQL."""
+    """Read a file of SQL; `dialect` says whose SQL it is.
+
+    Example::
+
+        queries = privbench.read_workload("q.sql", dialect="postgres")
+    """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         problem = "is not UTF-8 text" if isinstance(error, UnicodeError) else "cannot be read"
         raise SourceError(f"{path}: {problem} ({getattr(error, 'strerror', None) or error}).") from None
-    return parse_workload(text, dialect=dialect, schema=schema, where=str(path))
+    return parse_workload(text, dialect=dialect_of(dialect), schema=schema, where=str(path))
+
+
+def workload_of(
+    queries: Workload | Path | str, *, dialect: QueryDialect | str = QueryDialect.DUCKDB, schema: Schema | None = None
+) -> Workload:
+    """Queries as functions take them: a workload, the path of a file, or SQL itself."""
+    if isinstance(queries, Workload):
+        return queries
+    if isinstance(queries, str) and is_text(queries):
+        return parse_workload(queries, dialect=dialect_of(dialect), schema=schema)
+    return read_workload(queries, dialect=dialect, schema=schema)
+
+
+def dialect_of(name: QueryDialect | str) -> QueryDialect:
+    """A dialect, or the one of that name."""
+    try:
+        return QueryDialect(name)
+    except ValueError:
+        choices = [dialect.value for dialect in QueryDialect]
+        raise SpecError(f"dialect {name!r}: there is no such dialect. {closest(str(name), choices)}") from None
 
 
 def write_workload(workload: Workload, path: Path | str, *, force: bool = False) -> None:
-    """Write a file of SQL; it appears whole or not at all."""
+    """Write a file of SQL; it appears whole or not at all.
+
+    Example::
+
+        privbench.write_workload(queries, "q.sql", force=True)
+    """
     with staged(Path(path), force=force) as temporary:
         temporary.write_text(workload_text(workload), encoding="utf-8", newline="\n")
 

@@ -12,15 +12,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import groupby
+from pathlib import Path
 
 from sqlglot import exp
 
 from privbench.errors import SpecError
+from privbench.model.arguments import model_of
 from privbench.model.model import Model
 from privbench.workload.literal import QueryDialect, Usage, affix_of, like, literal_of, pattern_parts
 from privbench.workload.model_columns import ModelColumns
 from privbench.workload.model_values import Comparable, Drawn, ModelColumn, comparable
 from privbench.workload.query import Literals, Statement, Workload
+from privbench.workload.sql import dialect_of, workload_of
 from privbench.workload.statement import OutsideError, query_of, read_statement
 from privbench.workload.trace import (
     Base,
@@ -86,6 +89,28 @@ class _Traced:
     tree: exp.Expr
     literals: tuple[tuple[Compared, Base], ...]
     limits: tuple[tuple[str, str], ...]
+
+
+def translate_workload(
+    queries: Workload | Path | str,
+    *,
+    model: Model | Path | str,
+    literals_are_public: bool = False,
+    dialect: QueryDialect | str = QueryDialect.DUCKDB,
+) -> Translation:
+    """Put literals drawn from the model in the place of those of your own queries, so that they may be published.
+
+    `queries` is a workload, the path of a file, or SQL itself. What is to be published is the `workload` of the
+    result, for `write_workload`; its `changes` hold the original literals and are for you alone.
+
+    Example::
+
+        translation = privbench.translate_workload("private.sql", model="shop.model")
+        privbench.write_workload(translation.workload, "q.sql")
+    """
+    loaded, spoken = model_of(model), dialect_of(dialect)
+    original = workload_of(queries, dialect=spoken, schema=loaded.protection.schema)
+    return translate(original, loaded, literals_are_public=literals_are_public, dialect=spoken)
 
 
 def translate(

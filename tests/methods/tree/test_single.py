@@ -5,7 +5,9 @@ import pytest
 
 from privbench.methods.tree.single import Single, column_parts, estimate
 from privbench.privacy.calibrate import Noise
-from privbench.privacy.features import Feature, Own
+from privbench.privacy.features import Feature, Own, own_key
+
+from .tails import OWNER, REFERENCE
 
 
 def _feature(size: int, *, apart: bool = False) -> Feature:
@@ -21,6 +23,18 @@ def test_the_share_of_null_has_the_noise_of_its_own_count() -> None:
         single = Single(feature=_feature(len(true), apart=True), noisy=noisy, noise=noise)
         errors.append(estimate([single], entities=5000.0, means={}).counts[0][-1] - 4750)
     assert np.sqrt(np.mean(np.square(errors))) < 1.3 * np.sqrt(noise.variance)
+
+
+@pytest.mark.parametrize(("noisy", "wanted"), [([700.0, 140.0, 200.0], 0.0), ([700.0, 260.0, 200.0], 260.0)])
+def test_keys_to_the_row_above_that_noise_may_have_made_are_none(noisy: list[float], wanted: float) -> None:
+    """Three scales of noise tell."""
+    feature = own_key(REFERENCE, (OWNER,))
+    single = Single(feature=feature, noisy=np.array([noisy]), noise=Noise(gaussian=False, scale=50.0))
+    (counts,) = estimate([single], entities=None, means={}).counts
+    assert counts[1] == pytest.approx(wanted, abs=40)
+    assert counts[1] == 0 or wanted
+    assert counts.sum() == pytest.approx(sum(noisy))
+    assert counts[2] == pytest.approx(200, abs=40)
 
 
 @pytest.mark.parametrize(("paired", "power"), [(True, 1 / 2), (False, 1 / 3)])

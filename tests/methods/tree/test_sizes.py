@@ -1,6 +1,7 @@
 """How far off sizes are said to be: 0 where they are public, more with noise and along a chain, and about right."""
 
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -162,6 +163,22 @@ def test_a_short_tail_is_not_taken_for_sure() -> None:
     counted, half = (np.minimum(short, limit).sum() / short.sum() for limit in (found.rows, found.rows // 2))
     assert found.rows >= 32
     assert found.error >= (counted - half)
+
+
+def test_no_more_is_spent_than_the_noise_that_is_asked_for_takes() -> None:
+    limit = best_limit(PARETO, scale=1.0, deviation=10.0)
+    same, part = limit.relaxed(limit.noise / 2)
+    assert (same, part) == (limit, 1)
+    relaxed, part = limit.relaxed(limit.noise * 4)
+    assert part == Fraction(1, 4)
+    assert relaxed.error**2 - limit.error**2 == pytest.approx(15 * limit.noise**2)
+
+
+@pytest.mark.parametrize(("ratio", "some"), [(0.5, 0.2), (2.0, 0.8), (9.0, 0.999)])
+def test_more_owners_have_the_one_row_that_they_may_have(ratio: float, some: float) -> None:
+    shares = np.array([0.6, 0.4])
+    factors = tilt(shares, np.array([0.0, 1.0]), ratio)
+    assert shares * factors == pytest.approx([1 - some, some])
 
 
 def test_a_sample_stands_for_as_many_as_it_is_said_to() -> None:

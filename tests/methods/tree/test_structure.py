@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 
 from privbench.methods.tree.network import Configurations, conditional, fit_factors
 from privbench.methods.tree.plan import most_choices
-from privbench.methods.tree.structure import MOST_CELLS, Candidates, Structure, choose_structure, dependence_pair
+from privbench.methods.tree.structure import (
+    ENOUGH_NONES,
+    MOST_CELLS,
+    Candidates,
+    Growth,
+    Structure,
+    dependence_pair,
+)
 from privbench.methods.tree.weighed import WeighedTable
 from privbench.privacy.facts import LinkFacts
 from privbench.privacy.features import Axis, Feature, Own, in_degree, null_key, whole_axis
@@ -51,8 +58,10 @@ def candidates(sizes: Sequence[int], own: int, strata: int = 1) -> Candidates:
 
 
 def grown(whims: Whims, found: Candidates, parents: int, choices: int) -> Structure:
-    asked = cast(WeighedTable, whims)
-    return choose_structure(asked, found, parents=parents, choices=choices, amount=Fraction(1))
+    growth = Growth(cast(WeighedTable, whims), found, parents=parents, choices=choices, amount=Fraction(1))
+    growth.place_first()
+    growth.extend()
+    return growth.structure()
 
 
 class First(Whims):
@@ -224,6 +233,39 @@ class Taste(Whims):
 def test_own_columns_that_depend_on_nothing_else_are_found_though_another_depends_on_what_is_given() -> None:
     structure = grown(Taste({"c4", "c0"}, {"c1", "c2"}), candidates([4] * 6, 4), 3, 30)
     assert set(structure.pairs) == {(4, 0), (1, 2)}
+
+
+def test_further_parents_are_chosen_among_all_columns_until_two_choices_are_none() -> None:
+    whims = Whims(3, 0.0)
+    growth = Growth(cast(WeighedTable, whims), candidates([3] * 6, 6), parents=3, choices=40, amount=Fraction(1))
+    growth.place_first()
+    placed = len(whims.asked)
+    growth.extend()
+    columns = {pair.second.feature.name for pair in whims.asked[placed]}
+    columns |= {pair.first.feature.name for pair in whims.asked[placed]}
+    assert len(columns) == 6  # the first choice of a further parent is among all that there can be
+    none = Whims(3, 1.0)
+    growth = Growth(cast(WeighedTable, none), candidates([3] * 6, 6), parents=3, choices=40, amount=Fraction(1))
+    growth._order, growth._parents = [0, 1, 2], {0: [], 1: [0], 2: [1]}
+    growth.extend()
+    assert len(none.asked) == ENOUGH_NONES
+
+
+def test_further_parents_are_scored_by_what_is_known_of_them() -> None:
+    known = np.full((3, 3), 100 / 9)
+    known[0] += [5, -2, -3]
+    whims = Whims(3, 0.0)
+    growth = Growth(cast(WeighedTable, whims), candidates([3] * 4, 4), parents=2, choices=40, amount=Fraction(1))
+    growth.place_first()
+    placed = len(whims.asked)
+    growth.extend(lambda _a, _b: known)
+    before, after = (
+        [pair for pairs in part for pair in pairs] for part in (whims.asked[:placed], whims.asked[placed:])
+    )
+    wanted = np.rint(known * ENTITY_WEIGHT)
+    assert after
+    assert all((pair.expected == wanted).all() for pair in after)
+    assert not any((pair.expected == wanted).all() for pair in before)
 
 
 def test_each_pair_is_offered_once_and_always_as_the_same_object() -> None:

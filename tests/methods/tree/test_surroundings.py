@@ -1,5 +1,6 @@
 """Entities of few rows in proportion: from how many rows on they count fully, and what that does to shares of rows."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from privbench.fitting.fit import fit
 from privbench.methods.tree import method
 from privbench.methods.tree.sampled import SampledRows
 from privbench.methods.tree.surroundings import MOST_DOUBLINGS, best_full_rows, strata_axis
+from privbench.privacy.features import Feature, Own
 from privbench.schema.spec import Spec
 from privbench.spn.infer import marginal
 
@@ -25,31 +27,50 @@ def sample(by_entity: np.ndarray) -> SampledRows:
     return SampledRows(owners=entities, entities=entities, given={}, per_owner=1.0)
 
 
+COLUMNS = [Feature(name="kind", size=5, ordered=False, source=Own("kind"))]
+
+
+def full_rows(by_entity: np.ndarray, noise: float, *, scale: float, strata: bool = False, codes: int = 5) -> int:
+    columns = [replace(column, size=codes) for column in COLUMNS]
+    return best_full_rows(sample(by_entity), columns, noise, scale=scale, strata=strata)
+
+
 PARETO = np.clip(np.floor(np.random.default_rng(0).pareto(1.0, 5000) + 1), 1, 2000).astype(np.int64)
 
 
 @pytest.mark.parametrize("noise", [1e-3, 1.0, 1e3])
 def test_entities_of_as_many_rows_count_fully_from_one_on(noise: float) -> None:
     """Their rows have the shares of entities; anything more wastes budget."""
-    assert best_full_rows(sample(np.ones(5000, np.int64)), noise, scale=1.0) == 1
-    assert best_full_rows(sample(np.full(5000, 8)), noise, scale=1.0) == 1
+    assert full_rows(np.ones(5000, np.int64), noise, scale=1.0) == 1
+    assert full_rows(np.full(5000, 8), noise, scale=1.0) == 1
 
 
 def test_the_more_budget_the_nearer_to_shares_of_rows() -> None:
-    found = [best_full_rows(sample(PARETO), noise, scale=1.0) for noise in (1000.0, 10.0, 1.0, 0.01)]
+    found = [full_rows(PARETO, noise, scale=1.0) for noise in (1000.0, 10.0, 1.0, 0.01)]
     assert found[0] == 1
     assert found[0] < found[1] < found[2] < found[3] == 2**MOST_DOUBLINGS
 
 
 def test_a_sample_stands_for_more_entities() -> None:
-    assert best_full_rows(sample(PARETO), 10.0, scale=10.0) == best_full_rows(sample(PARETO), 1.0, scale=1.0)
-    assert best_full_rows(sample(PARETO), 10.0, scale=10.0) > best_full_rows(sample(PARETO), 10.0, scale=1.0)
+    assert full_rows(PARETO, 10.0, scale=10.0) == full_rows(PARETO, 1.0, scale=1.0)
+    assert full_rows(PARETO, 10.0, scale=10.0) > full_rows(PARETO, 10.0, scale=1.0)
+
+
+def test_the_more_codes_the_more_noise_costs() -> None:
+    assert full_rows(PARETO, 1.0, scale=1.0, codes=64) < full_rows(PARETO, 1.0, scale=1.0, codes=2)
+
+
+def test_strata_take_the_place_of_rows_in_proportion() -> None:
+    """Entities of one to four rows: a stratum each, so that weights distort nothing that is not undone."""
+    few = np.random.default_rng(0).integers(1, 5, 5000)
+    assert full_rows(few, 0.1, scale=1.0) == 4
+    assert full_rows(few, 0.1, scale=1.0, strata=True) == 1
 
 
 @settings(max_examples=50)
 @given(st.lists(st.integers(1, 10**5), min_size=1, max_size=20), st.floats(1e-9, 1e9), st.floats(1e-6, 1e6))
 def test_it_is_a_power_of_two_that_queries_take(rows: list[int], noise: float, scale: float) -> None:
-    found = best_full_rows(sample(np.array(rows)), noise, scale=scale)
+    found = full_rows(np.array(rows), noise, scale=scale)
     assert 1 <= found <= 2**MOST_DOUBLINGS
     assert found & (found - 1) == 0
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privbench.methods.tree.network import Configurations, conditional, fit_factors
 from privbench.methods.tree.pairs import NoisyTable, pair_masses, ruled_masses
-from privbench.methods.tree.structure import Candidates, choose_structure, dependence_pair, independent, with_bases
+from privbench.methods.tree.structure import Candidates, Growth, dependence_pair, independent, with_bases
 from privbench.methods.tree.weighed import WeighedTable
 from privbench.methods.tree.zeros import (
     FINE_BINS,
@@ -193,7 +193,10 @@ def shapes(draw: st.DrawFn) -> Candidates:
 @given(shapes(), st.integers(0, 10**6), st.integers(1, 4), st.sampled_from([0.0, 0.3, 1.0]))
 def test_every_structure_with_bases_is_chordal(found: Candidates, seed: int, parents: int, none: float) -> None:
     table = cast(WeighedTable, Whims(seed, none))
-    chosen = choose_structure(table, found, parents=parents, choices=30, amount=Fraction(1))
+    growth = Growth(table, found, parents=parents, choices=30, amount=Fraction(1))
+    growth.place_first()
+    growth.extend()
+    chosen = growth.structure()
     for before in (chosen, independent(found)):
         structure = with_bases(found, before)
         as_tree(found, structure)  # raises if it is not

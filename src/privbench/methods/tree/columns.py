@@ -18,6 +18,7 @@ from privbench.privacy.features import (
     of_first,
     of_owner,
     own,
+    own_key,
     public_rows,
     rank,
 )
@@ -50,10 +51,14 @@ def constant_features(facts: Facts, table: str) -> tuple[Feature, ...]:
 
 def _features(facts: Facts, table: str) -> tuple[Feature, ...]:
     columns = [own(name, column) for name, column in facts.tables[table].columns.items()]
-    keys = [feature for link in facts.links_of(table) if (feature := _key_feature(link)) is not None]
+    keys = [feature for link in facts.links_of(table) if (feature := _key_feature(facts, link)) is not None]
     inward = facts.links_to(table)
     fanouts = [fanout(link, rows_edges(facts, link)) for link in inward if link.kind is LinkKind.OWNER]
-    in_degrees = [in_degree(link, in_degree_edges(link)) for link in inward if draws_targets(facts, link)]
+    in_degrees = [
+        in_degree(link, in_degree_edges(link), above=facts.path_above(link))
+        for link in inward
+        if draws_targets(facts, link)
+    ]
     return (*columns, *keys, *fanouts, *in_degrees, *_hub(facts, table, [*fanouts, *in_degrees]))
 
 
@@ -134,9 +139,11 @@ def blocks_of(link: LinkFacts) -> int:
     return min(link.slots or 0, MOST_BLOCKS)
 
 
-def _key_feature(link: LinkFacts) -> Feature | None:
+def _key_feature(facts: Facts, link: LinkFacts) -> Feature | None:
     if link.kind is LinkKind.CATEGORY:
         return key_block(link, blocks_of(link))
+    if above := facts.path_above(link):
+        return own_key(link, above)
     if link.kind in (LinkKind.REFERENCE, LinkKind.INSIDE) and link.nullable:
         return null_key(link)
     return None

@@ -21,12 +21,11 @@ from privbench.methods.tree.hub import (
     is_referenced,
     without_hub,
 )
-from privbench.methods.tree.learner import LIGHTEST_BIN
 from privbench.methods.tree.plan import (
-    PER_CHOICE,
     PlannedTable,
     TablePlan,
     divided,
+    per_choice,
     plan_database,
 )
 from privbench.methods.tree.settings import TreeSettings
@@ -165,7 +164,7 @@ def _table(plan: PlannedTable, plan_input: PlanInput) -> TableForecast:
         pairs=_pairs(plan, plan_input.measure, entities) if settings.pairs or settings.hinted else None,
         outlook=_outlook(columns, settings),
         singles_from=ceil(FEWEST_CODES * median_high(column.stands_out for column in all_single)),
-        pairs_from=ceil(PER_CHOICE * plan.noise.scale * max(len(own) - 1, 1)),
+        pairs_from=ceil(per_choice(gaussian=plan.noise.gaussian) * plan.noise.scale * max(len(own) - 1, 1)),
     )
 
 
@@ -211,15 +210,15 @@ def _pairs(plan: PlannedTable, measure: PrivacyMeasure, entities: float) -> Pair
     most = settings.pairs + settings.hinted
     noise = features_noise(measure, plan.own[:1], (plan.amount - ones - choosing) / most)
     deviation = sqrt(noise.variance)
-    finest = max(2, min(settings.bins, int(entities / (LIGHTEST_BIN * deviation))))
+    finest = max(2, min(settings.bins, int(entities / (settings.lightest_bin * deviation))))
     bins = max(2, round(median(min(feature.size, finest) for feature in plan.own)))
     choice = SURE_CHOICE * choice_noise(measure, choosing / settings.pairs) if settings.pairs else 0.0
     return PairForecast(
         most=most,
         cells=bins**2,
         noise=deviation,
-        dependence=_seen(bins**2, deviation, choice, entities),
-        least_dependence=_seen(4, deviation, choice, entities),
+        dependence=_seen(bins**2, settings.noise_weight * deviation, choice, entities),
+        least_dependence=_seen(4, settings.noise_weight * deviation, choice, entities),
     )
 
 

@@ -180,7 +180,7 @@ def _mean_keys(table: WeighedTable, feature: Feature, references: References, am
     """Of each entity that has a key one is counted: so many keys for each row."""
     if feature.in_degree is None:
         raise ValueError(f"{feature.name}: counts no keys of other entities")
-    counted = table.entities_with_key(feature.in_degree.link, amount)
+    counted = table.entities_with_key(feature.in_degree, amount)
     keys = max(counted.total, FEWEST_KEYS)
     noise = float(np.sqrt(counted.noise.variance)) / keys
     return MeanKeys(mean=keys / max(references.rows, 1.0), error=math.hypot(noise, references.error))

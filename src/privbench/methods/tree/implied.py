@@ -18,7 +18,7 @@ from privbench.methods.tree.network import MOST_CONTEXTS
 from privbench.methods.tree.settings import TreeSettings
 from privbench.methods.tree.weighed import key_holders
 from privbench.methods.tree.zeros import possible_places, says_only_zeros
-from privbench.privacy.facts import Facts, LinkFacts
+from privbench.privacy.facts import Facts
 from privbench.privacy.features import Fanout, Feature, InDegree, entity_rows
 from privbench.privacy.queries import Counts, Histogram, PairChoice, histogram_json
 from privbench.schema.unit import Neighbours
@@ -50,7 +50,7 @@ def implied(facts: Facts, tables: Mapping[str, TableModel], _settings: TreeSetti
         if not _asked(table) <= set(described) | {COMPONENT, *_constant(table)}:
             unknown.append(name)
             continue
-        references = {f.name: f.in_degree.link for f in own[name] if f.in_degree is not None and is_reference(f)}
+        references = {f.name: f.in_degree for f in own[name] if f.in_degree is not None and is_reference(f)}
         queries += _table_queries(facts, name, table, described, references)
         for node in walk(table.network):
             if isinstance(node, CliqueTree):
@@ -92,7 +92,7 @@ def _table_queries(
     name: str,
     table: TableModel,
     described: Mapping[str, Described],
-    references: Mapping[str, LinkFacts],
+    references: Mapping[str, InDegree],
 ) -> Iterator[Described]:
     if name == facts.entity and facts.neighbours is Neighbours.ADD_REMOVE:
         yield histogram_json(name, Counts.WEIGHTS)
@@ -108,7 +108,7 @@ def _table_queries(
 
 
 def _clique_queries(
-    name: str, tree: CliqueTree, described: Mapping[str, Described], references: Mapping[str, LinkFacts]
+    name: str, tree: CliqueTree, described: Mapping[str, Described], references: Mapping[str, InDegree]
 ) -> Iterator[Described]:
     """Histograms of single columns, by stratum where they depend on it; of references to a hub, who has such keys."""
     bins = {given.column: number_of_bins(given) for given in tree.given}

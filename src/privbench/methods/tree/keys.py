@@ -20,7 +20,7 @@ from privbench.schema.unit import LinkKind
 from privbench.spn.block_link import BlockLink
 from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.fanouts import bin_means, fanout_edges
-from privbench.spn.feature_names import in_degree_column, key_column, null_column, rows_column
+from privbench.spn.feature_names import in_degree_column, key_column, null_column, own_column, rows_column
 from privbench.spn.infer import marginal
 from privbench.spn.inside_link import InsideLink
 from privbench.spn.link import LinkModel
@@ -87,7 +87,8 @@ def _link(
         return owner_fanouts(facts, link, learnt[link.target], unowned=unowned)
     if link.kind is LinkKind.CATEGORY:
         return BlockLink(column=key_column(link.name), blocks=blocks_of(link), slots=link.slots or 0)
-    null = null_column(link.name) if link.nullable else None
+    own = own_column(link.name) if facts.path_above(link) else None
+    null = null_column(link.name) if link.nullable and own is None else None
     if not draws_targets(facts, link):
         return ReferenceLink(column=None, edges=fanout_edges(1), exponent=0.0, null=null)
     column = in_degree_column(link.name)
@@ -95,8 +96,9 @@ def _link(
     if link.kind is LinkKind.INSIDE:
         return InsideLink(column=column, edges=edges, exponent=learnt[link.target].exponents[column], null=null)
     if column in learnt[link.target].rates:
-        return ReferenceLink(column=column, edges=RATE_EDGES, exponent=RATE_EXPONENT, null=null)
-    reference = ReferenceLink(column=column, edges=edges, exponent=learnt[link.target].exponents[column], null=null)
+        return ReferenceLink(column=column, edges=RATE_EDGES, exponent=RATE_EXPONENT, null=null, own=own)
+    exponent = learnt[link.target].exponents[column]
+    reference = ReferenceLink(column=column, edges=edges, exponent=exponent, null=null, own=own)
     return reference if link.unique else replace(reference, uncounted=_uncounted(link, reference, learnt, rows))
 
 
@@ -106,13 +108,14 @@ def _uncounted(
     """What the networks say of keys that were not counted."""
     target, holder = learnt[link.target], learnt[link.table]
     shares = marginal(target.network, in_degree_column(link.name))
-    nulls = 0.0 if reference.null is None else float(marginal(holder.network, reference.null)[1])
+    said = reference.null or reference.own
+    others = 1.0 if said is None else float(marginal(holder.network, said)[0])
     mean = float(shares @ bin_means(reference.edges, reference.exponent))
-    keys = rows[link.table] * (1 - nulls)
+    keys = rows[link.table] * others
     return rates(
         mean=mean,
         none=float(shares[0]),
         deviation=target.deviations[in_degree_column(link.name)],
         keys=keys,
-        counted=counted_keys(mean * rows[link.target], keys=keys, entities=holder.entities.rows, valid_share=1 - nulls),
+        counted=counted_keys(mean * rows[link.target], keys=keys, entities=holder.entities.rows, valid_share=others),
     )

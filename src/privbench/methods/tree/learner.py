@@ -31,20 +31,24 @@ from privbench.methods.tree.hub import (
 )
 from privbench.methods.tree.network import Fitted, Parent, make_network
 from privbench.methods.tree.pairs import (
+    NO_TABLES,
     NoisyTable,
     Tables,
     consolidated,
     margins_of,
+    measure_again,
+    measure_first,
     measure_pairs,
     pair_masses,
     ruled_masses,
     stratum_masses,
 )
+from privbench.methods.tree.paths import Paths
 from privbench.methods.tree.plan import TablePlan
 from privbench.methods.tree.siblings import FIRST_SHARE, Column, measure_firsts
 from privbench.methods.tree.single import Single, Singles, averaged, estimate, measure_singles
 from privbench.methods.tree.sizes import Size
-from privbench.methods.tree.structure import Candidates, Structure, choose_structure, independent, with_bases
+from privbench.methods.tree.structure import Candidates, Growth, Structure, independent, with_bases
 from privbench.methods.tree.surroundings import Surroundings
 from privbench.methods.tree.weighed import WeighedTable
 from privbench.methods.tree.zeros import coarser, find_zeros, summed
@@ -54,8 +58,6 @@ from privbench.spn.nodes import Node
 
 Floats = NDArray[np.float64]
 
-LIGHTEST_BIN = 4.0
-"""A bin weighs at least this many standard deviations of the noise of a pair's cell."""
 ENOUGH_PAIRS = 0.5
 """With fewer pairs per column than this, a part of the pairs' budget measures single columns again."""
 
@@ -114,22 +116,62 @@ def learn_table(table: WeighedTable, task: Task, *, amount: Fraction) -> LearntT
         structure = with_bases(candidates, independent(candidates))
         return _finish(task, candidates, structure, measured, singles, {}, linked, hub)
     if plan.pairs:
-        candidates = _with_firsts(table, task.given, candidates, singles, amount=amount * FIRST_SHARE)
+        candidates = _with_firsts(
+            table, task.given, candidates, singles, amount=amount * FIRST_SHARE, least=plan.lightest_bin
+        )
     firsts = amount * FIRST_SHARE if candidates.only else Fraction(0)
-    each = amount * Fraction(plan.choice_share) / max(plan.pairs + len(candidates.only), 1)
-    structure = choose_structure(table, candidates, parents=plan.parents, choices=plan.pairs, amount=each)
+    most_choices = max(plan.pairs + len(candidates.only), 1)
+    each = amount * Fraction(plan.choice_share) / most_choices
+    growth = Growth(table, candidates, parents=plan.parents, choices=plan.pairs, amount=each)
+    growth.place_first()
+    first = NO_TABLES
+    if plan.staged:
+        pairs = [pair for pair in growth.structure().pairs if pair not in linked]
+        for_pairs = (amount - ones - firsts - each * most_choices) * _part_of_pairs(task, len(pairs))
+        first = measure_first(table, candidates, pairs, most=most_choices, amount=for_pairs)
+        growth.extend(_paths(task, candidates, growth.structure(), measured, singles, first.tables).expected)
+    else:
+        growth.extend()
+    structure = growth.structure()
     left = amount - ones - firsts - each * structure.choices
     pairs = [pair for pair in structure.pairs if pair not in linked]
     structure = with_bases(candidates, structure)
-    enough = 1.0 if plan.only_hinted else ENOUGH_PAIRS * len(task.own)
-    part = Fraction(min(1.0, len(pairs) / enough))
-    tables = measure_pairs(table, candidates, pairs, amount=left * part)
+    part = _part_of_pairs(task, len(pairs))
+    if plan.staged:
+        tables = measure_again(table, candidates, pairs, first, amount=left * part - first.total)
+    else:
+        tables = measure_pairs(table, candidates, pairs, amount=left * part)
     if part < 1:
         again = measure_singles(table, task.own, strata, amount=left * (1 - part), paired=plan.pairs > 0)
         measured = averaged(measured, again)
         singles = estimate(measured, entities=task.entities, means=task.means)
         linked, singles = fit_hub(task.own, measured, singles, hub)
     return _finish(task, candidates, structure, measured, singles, tables, linked, hub)
+
+
+def _part_of_pairs(task: Task, pairs: int) -> Fraction:
+    """The part of what is left for so many pairs; single columns get the rest."""
+    enough = 1.0 if task.plan.only_hinted else ENOUGH_PAIRS * len(task.own)
+    return Fraction(min(1.0, pairs / enough))
+
+
+def _paths(
+    task: Task,
+    candidates: Candidates,
+    structure: Structure,
+    measured: Sequence[Single],
+    singles: Singles,
+    tables: Tables,
+) -> Paths:
+    """What tables of first parents with their columns say of other pairs."""
+    singles = _consolidated(candidates, measured, singles, tables)
+    margins, firsts = margins_of(candidates, singles), structure.firsts
+    masses = {
+        pair: _coarse_pair(candidates, pair, margins, table)
+        for pair, table in tables.items()
+        if pair in firsts and pair[0] not in candidates.only
+    }
+    return Paths(candidates, task.given, margins, masses)
 
 
 def _look_for_hub(table: WeighedTable, task: Task, *, amount: Fraction) -> tuple[Task, list[Single], Fraction]:
@@ -163,7 +205,9 @@ def _candidates(table: WeighedTable, task: Task, singles: Singles, *, noise: Fra
     deviation = float(np.sqrt(table.noise(task.own[:1], noise).variance))
     counts, features = [*singles.counts, *task.given.counts(singles.total)], (*task.own, *task.given.features)
     axes = tuple(
-        coarse_axis(f, c, most=task.plan.bins, least=LIGHTEST_BIN * deviation * f.sensitivity_factor)
+        coarse_axis(
+            f, c, most=_most_bins(f, task.plan), least=task.plan.lightest_bin * deviation * f.sensitivity_factor
+        )
         for f, c in zip(features, counts, strict=True)
     )
     masses = tuple(np.maximum(bin_masses(axis, c), 1e-9) for axis, c in zip(axes, counts, strict=True))
@@ -175,10 +219,15 @@ def _candidates(table: WeighedTable, task: Task, singles: Singles, *, noise: Fra
         own=len(task.own),
         strata=strata,
         deviation=deviation,
+        noise_weight=task.plan.noise_weight,
         entity_weight=task.given.entity_weight,
         zeros=zeros,
         hinted=_places(features, task.hinted) if task.plan.hinted else (),
     )
+
+
+def _most_bins(feature: Feature, plan: TablePlan) -> int:
+    return plan.bins if feature.ordered else plan.unordered_bins
 
 
 def _places(features: Sequence[Feature], pairs: Sequence[tuple[str, str]]) -> tuple[tuple[int, int], ...]:
@@ -188,7 +237,13 @@ def _places(features: Sequence[Feature], pairs: Sequence[tuple[str, str]]) -> tu
 
 
 def _with_firsts(
-    table: WeighedTable, given: Surroundings, candidates: Candidates, singles: Singles, *, amount: Fraction
+    table: WeighedTable,
+    given: Surroundings,
+    candidates: Candidates,
+    singles: Singles,
+    *,
+    amount: Fraction,
+    least: float,
 ) -> Candidates:
     """The columns, and those of first rows as further given ones."""
     if given.siblings is None:
@@ -198,7 +253,7 @@ def _with_firsts(
         table,
         given.siblings.features,
         [Column(*c) for c in zip(candidates.axes[:own], candidates.masses[:own], singles.counts, strict=True)],
-        least=LIGHTEST_BIN * candidates.deviation,
+        least=least * candidates.deviation,
         amount=amount,
     )
     return replace(
@@ -219,17 +274,21 @@ def _finish(
     linked: Linked,
     hub: HubTables,
 ) -> LearntTable:
-    counts = tuple(
-        consolidated(axis, place, single, c, tables)
-        for place, (axis, single, c) in enumerate(
-            zip(candidates.axes[: candidates.own], measured, singles.counts, strict=True)
-        )
-    )
-    singles = replace(singles, counts=counts)
+    paths = _paths(task, candidates, structure, measured, singles, tables)
+    singles = _consolidated(candidates, measured, singles, tables)
+    counts = singles.counts
     fine = refined(candidates)
     margins = margins_of(fine, singles)
     pairs = {
-        pair: _pair(candidates, pair, margins_of(candidates, singles), table, fine=fine, fine_margins=margins)
+        pair: _pair(
+            candidates,
+            pair,
+            margins_of(candidates, singles),
+            table,
+            known=None if pair in structure.firsts else paths.expected(*pair),
+            fine=fine,
+            fine_margins=margins,
+        )
         for pair, table in tables.items()
     }
     pairs |= {pair: _free(fine, pair, margins) for pair in structure.free}
@@ -265,6 +324,13 @@ def _finish(
     )
 
 
+def _consolidated(candidates: Candidates, measured: Sequence[Single], singles: Singles, tables: Tables) -> Singles:
+    """Single columns with what tables of pairs say of their bins."""
+    columns = zip(candidates.axes[: candidates.own], measured, singles.counts, strict=True)
+    counts = tuple(consolidated(axis, at, single, c, tables) for at, (axis, single, c) in enumerate(columns))
+    return replace(singles, counts=counts)
+
+
 def _reference_columns(references: Sequence[tuple[Axis, Floats]], hub: int | None, *, place: int) -> Iterator[Fitted]:
     """Columns of the rates at which rows are referenced, which depend on the hub alone, from that place on."""
     for at, (axis, masses) in enumerate(references):
@@ -279,20 +345,39 @@ def _pair(
     margins: Sequence[Floats],
     table: NoisyTable,
     *,
+    known: Floats | None,
     fine: Candidates,
     fine_margins: Sequence[Floats],
 ) -> Floats:
-    """The masses of a parent and its column that were measured as a pair, in fine bins where these differ."""
+    """The masses of a parent and its column that were measured as a pair, in fine bins where these differ.
+
+    What is `known` of them, in the bins of pairs, is expected where no rule compares them; else independence.
+    """
     parent, column = pair
-    axes, both = (candidates.axes[parent], candidates.axes[column]), (fine_margins[parent], fine_margins[column])
-    expected = candidates.only[parent].expected.T if parent in candidates.only else None
+    both = (fine_margins[parent], fine_margins[column])
     ruled = candidates.zeros.expected(parent, column, both)
     if ruled is None:
-        masses = pair_masses(*axes, (margins[parent], margins[column]), table, expected=expected)
+        masses = _coarse_pair(candidates, pair, margins, table, known=known)
         return expanded(masses, pair, candidates, fine, fine_margins)
+    axes = candidates.axes[parent], candidates.axes[column]
     bins = coarser(fine.axes[parent], axes[0]), coarser(fine.axes[column], axes[1])
     masses = pair_masses(*axes, (margins[parent], margins[column]), table, expected=summed(ruled, *bins))
     return ruled_masses(ruled, masses, bins, both)
+
+
+def _coarse_pair(
+    candidates: Candidates,
+    pair: tuple[int, int],
+    margins: Sequence[Floats],
+    table: NoisyTable,
+    *,
+    known: Floats | None = None,
+) -> Floats:
+    """The masses of a parent and its column in the bins of pairs."""
+    parent, column = pair
+    expected = candidates.only[parent].expected.T if parent in candidates.only else known
+    axes = candidates.axes[parent], candidates.axes[column]
+    return pair_masses(*axes, (margins[parent], margins[column]), table, expected=expected)
 
 
 def _free(fine: Candidates, pair: tuple[int, int], margins: Sequence[Floats]) -> Floats:

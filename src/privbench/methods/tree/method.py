@@ -157,10 +157,12 @@ class _Database:
             deviation = math.sqrt(table.noise([], amount).variance)
             limit = best_limit(children.rows_by_entity, scale=scale, deviation=deviation)
             if limit.error < predicted.error:
-                counted = replace(table, full_rows=limit.rows).measure([], amount).total
+                limit, part = limit.relaxed(SURE / 2)
+                spent = amount * part
+                counted = replace(table, full_rows=limit.rows).measure([], spent).total
                 expected = scale * float(np.minimum(children.rows_by_entity, limit.rows).sum()) / limit.rows
                 ratio, error = pooled(math.log(max(counted, 0.1 * expected) / expected), limit.error, predicted.error)
-                predicted, spent = Size(predicted.rows * ratio, error), amount
+                predicted = Size(predicted.rows * ratio, error)
         self._sizes[link.table] = together(predicted, self._unowned[link.table])
         if abs(math.log(ratio)) > NEARLY:
             self._tilt(link, ratio)
@@ -206,7 +208,7 @@ class _Database:
             even = plan.amount * Fraction(plan.settings.single_share) / len(plan.own)
             noise = table.noise(plan.own[:1], even).scale
             scale = self._scale(plan.table, children)
-            table = replace(table, full_rows=best_full_rows(children, noise, scale=scale))
+            table = replace(table, full_rows=best_full_rows(children, plan.own, noise, scale=scale, strata=plan.strata))
             plan = planned_for(plan, scale * float(children.weights(table.full_rows).sum()), self._settings)
             given = _surroundings(plan, children, noise, full_rows=table.full_rows)
         task = Task(

@@ -21,6 +21,12 @@ Places = NDArray[np.int64]
 
 LEAST_PART = 1 / 8
 """No table gets less than this part of what the largest one gets, so that its noise can be drawn."""
+LIGHTEST, HEAVIEST = 0.25, 2.5
+"""Where first pairs are measured before others are chosen, a table gets between these parts of what others do."""
+MOST_FIRST = 0.6
+"""The largest part of what there is for pairs that first ones get then."""
+LEAST_AGAIN = 0.03
+"""No table is measured again for less than this part of what the largest one gets."""
 LEAST_KEPT = 0.3
 """A bin keeps at least this part of the mass that the single column gives it."""
 
@@ -41,15 +47,97 @@ def measure_pairs(
     table: WeighedTable, candidates: Candidates, pairs: Sequence[tuple[int, int]], *, amount: Fraction
 ) -> Tables:
     """A noisy table of each pair, the amount divided by the root of their cells."""
-    axes = candidates.axes
-    cells = {pair: axes[pair[0]].size * axes[pair[1]].size for pair in pairs}
-    roots = np.sqrt(np.array(list(cells.values()), np.float64))
+    roots = np.sqrt([_cells(candidates, pair) for pair in pairs])
     parts = divided(amount, np.maximum(roots, LEAST_PART * roots.max(initial=0.0)).tolist())
-    requests = [((axes[a], axes[b]), part) for (a, b), part in zip(cells, parts, strict=True)]
+    return _measured(table, candidates, dict(zip(pairs, parts, strict=True)))
+
+
+def _cells(candidates: Candidates, pair: tuple[int, int]) -> int:
+    return candidates.axes[pair[0]].size * candidates.axes[pair[1]].size
+
+
+def _measured(table: WeighedTable, candidates: Candidates, parts: Mapping[tuple[int, int], Fraction]) -> Tables:
+    requests = [((candidates.axes[a], candidates.axes[b]), part) for (a, b), part in parts.items()]
     return {
         pair: NoisyTable(cells=measured.counts, variance=measured.noise.variance)
-        for pair, measured in zip(cells, table.measure_all(requests), strict=True)
+        for pair, measured in zip(parts, table.measure_all(requests), strict=True)
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FirstTables:
+    """Tables of pairs that were measured before further pairs are chosen, and what was spent on each."""
+
+    tables: Tables
+    spent: Mapping[tuple[int, int], Fraction]
+
+    @property
+    def total(self) -> Fraction:
+        """What was spent on all of them."""
+        return sum(self.spent.values(), Fraction(0))
+
+
+NO_TABLES = FirstTables(tables={}, spent={})
+
+
+def measure_first(
+    table: WeighedTable, candidates: Candidates, pairs: Sequence[tuple[int, int]], *, most: int, amount: Fraction
+) -> FirstTables:
+    """A noisy table of each pair, for what it gets of the amount if there are going to be `most` pairs like these."""
+    weights = _weights(candidates, pairs, pairs)
+    share = min(sum(weights) / most, MOST_FIRST) if pairs else 0.0
+    parts = divided(amount * Fraction(share), weights) if pairs else []
+    spent = dict(zip(pairs, parts, strict=True))
+    return FirstTables(tables=_measured(table, candidates, spent), spent=spent)
+
+
+def measure_again(
+    table: WeighedTable,
+    candidates: Candidates,
+    pairs: Sequence[tuple[int, int]],
+    first: FirstTables,
+    *,
+    amount: Fraction,
+) -> Tables:
+    """Tables of all pairs: new ones are measured, old ones again where they lack budget, beside the new ones.
+
+    Two measurements with Gaussian noise add up to one for the sum of what they cost.
+    """
+    weights = np.array(_weights(candidates, pairs, list(first.spent) or pairs))
+    old = np.array([float(first.spent.get(pair, 0)) for pair in pairs])
+    parts = _filled(weights, old, float(amount))
+    parts[parts < LEAST_AGAIN * parts.max(initial=0.0)] = 0.0
+    kept = [pair for pair, part in zip(pairs, parts, strict=True) if part > 0]
+    spent = dict(zip(kept, divided(amount, parts[parts > 0].tolist()), strict=True))
+    new = _measured(table, candidates, spent)
+    return {**first.tables, **{pair: _together(first.tables.get(pair), new[pair]) for pair in kept}}
+
+
+def _weights(candidates: Candidates, pairs: Sequence[tuple[int, int]], usual: Sequence[tuple[int, int]]) -> list[float]:
+    """What pairs get in proportion to: the root of their cells over that of usual pairs, within limits."""
+    mean = float(np.mean(np.sqrt([_cells(candidates, pair) for pair in usual]))) if usual else 1.0
+    return [min(max(float(np.sqrt(_cells(candidates, pair))) / mean, LIGHTEST), HEAVIEST) for pair in pairs]
+
+
+def _filled(weights: Floats, old: Floats, amount: float) -> Floats:
+    """What each gets of an amount, such that all have the same in proportion to weights, old ones counted in.
+
+    >>> _filled(np.array([1.0, 1.0, 2.0]), np.array([3.0, 0.0, 0.0]), 6.0).tolist()
+    [0.0, 2.0, 4.0]
+    """
+    order = np.argsort(old / weights)
+    levels = (amount + np.cumsum(old[order])) / np.cumsum(weights[order])
+    level = levels.min(initial=np.inf)
+    filled: Floats = np.maximum(level * weights - old, 0.0)
+    return filled
+
+
+def _together(first: NoisyTable | None, second: NoisyTable) -> NoisyTable:
+    """Two measurements of a table as one, by their precision."""
+    if first is None:
+        return second
+    weight = second.variance / (first.variance + second.variance)
+    return NoisyTable(cells=weight * first.cells + (1 - weight) * second.cells, variance=weight * first.variance)
 
 
 def consolidated(axis: Axis, place: int, single: Single, counts: Floats, tables: Tables) -> Floats:

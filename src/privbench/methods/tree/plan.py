@@ -20,13 +20,22 @@ PLENTY = 2500
 """About the r at which half of a table's budget goes to single columns."""
 PER_CHOICE = 40.0
 """Entities per unit of noise that each choice of a pair needs: with fewer, fewer pairs are looked for."""
+GAUSSIAN_PER_CHOICE = 8.0
+"""The same with a delta: choices and tables of pairs cost less there, the more of them there are."""
+GAUSSIAN_PARENTS = 6
+"""The most parents of a column with a delta."""
+UNORDERED_BINS = 96
+"""Columns without order have up to this many bins: a code that is heavy enough to stand alone should."""
+LIGHTEST_BIN = 4.0
+"""A bin weighs at least this many standard deviations of the noise of a pair's cell."""
 MOST_NOISE = 3000.0
 """With more noise than this, in entities, the smallest queries of pairs could not be drawn, so there are none."""
 FEWEST_CHOICES = 5
 """No pairs are looked for if fewer than this are affordable, or than there are further columns: all of the budget then
 serves single columns."""
 MANY_COLUMNS = 12
-"""With fewer columns than this a larger share goes to choices: what each of them needs does not depend on columns."""
+"""With fewer columns than this a larger share goes to choices: what each of them needs does not depend on columns. From
+this on, noise counts less against pairs."""
 MOST_CHOICES = 3.0
 """So many times the usual share at most."""
 HINTED_SHARE = 0.3
@@ -61,7 +70,9 @@ class TablePlan:
     parents: int
     """The most parents of a column."""
     bins: int
-    """About the most bins of a column in a table of pairs."""
+    """About the most bins of an ordered column in a table of pairs."""
+    unordered_bins: int
+    """The same of a column without order."""
     pairs: int
     """The most pairs that are chosen; with none, and none hinted, columns are independent."""
     single_share: float
@@ -70,6 +81,13 @@ class TablePlan:
     """Share of the budget for the choice of pairs; what both leave is for tables of pairs."""
     hinted: int = 0
     """Pairs that the spec names and that are measured without a choice, as far as they fit together."""
+
+    staged: bool = False
+    """Whether first pairs are measured before further ones are chosen, and these by what the first ones leave open."""
+    noise_weight: float = 1.0
+    """How much of what noise alone makes of a table counts against a pair when it is chosen."""
+    lightest_bin: float = 4.0
+    """A bin weighs at least this many standard deviations of the noise of a pair's cell."""
 
     @property
     def only_hinted(self) -> bool:
@@ -88,6 +106,7 @@ def plan_table(
     single_share: float = 0.0,
     choice_share: float = 0.0,
     hinted: int = 0,
+    gaussian: bool = False,
 ) -> TablePlan:
     """Settings for a table with these numbers of own and given columns, and that noise per column; 0 means automatic.
 
@@ -105,23 +124,54 @@ def plan_table(
     r = max(entities / noise, 1e-3)
     hinted = hinted if single_share < 1 and noise * max(hinted / columns, 1) <= MOST_NOISE else 0
     beside_hinted = single_share or 1 - HINTED_SHARE
-    doublings = log2(PLENTY / r)
+    parents = parents or _parents(r, gaussian=gaussian)
     choice_share = choice_share or CHOICES * _clip(MANY_COLUMNS / columns, 1, MOST_CHOICES)
-    most_single = 1 - LEAST_FOR_PAIRS - choice_share
-    single_share = single_share or _clip(0.45 + (0.09 if doublings > 0 else 0.03) * doublings, 0.3, most_single)
-    affordable = int(r / PER_CHOICE) if noise <= MOST_NOISE else 0
+    single_share = single_share or min(_single_share(r, gaussian=gaussian), 1 - LEAST_FOR_PAIRS - choice_share)
+    affordable = int(r / per_choice(gaussian=gaussian)) if noise <= MOST_NOISE else 0
     enough = affordable >= min(FEWEST_CHOICES, max(columns - 1, 1))
-    pairs = min(most_choices(columns, given, parents or _parents(r)), affordable) if enough else 0
+    useful = min(most_choices(columns, given, parents), _most_pairs(r, columns, gaussian=gaussian))
+    pairs = min(useful, affordable) if enough else 0
     if not pairs or single_share == 1:
         pairs, single_share = 0, beside_hinted if hinted else 1.0
+    automatic = int(_clip(round(40 * (r / 5000) ** (1 / 3)), 12, 96))
     return TablePlan(
-        parents=parents or _parents(r),
-        bins=bins or int(_clip(round(40 * (r / 5000) ** (1 / 3)), 12, 96)),
+        parents=parents,
+        bins=bins or automatic,
+        unordered_bins=bins or max(automatic, UNORDERED_BINS),
         pairs=pairs,
         single_share=single_share,
         choice_share=choice_share if pairs else 0.0,
         hinted=hinted,
+        staged=gaussian and pairs > 0,
+        noise_weight=_noise_weight(pairs, columns, gaussian=gaussian),
+        lightest_bin=LIGHTEST_BIN * (sqrt(min(1.0, 1.5 * columns / max(pairs, columns))) if gaussian else 1.0),
     )
+
+
+def per_choice(*, gaussian: bool) -> float:
+    """Entities per unit of noise that each choice of a pair needs."""
+    return GAUSSIAN_PER_CHOICE if gaussian else PER_CHOICE
+
+
+def _single_share(r: float, *, gaussian: bool) -> float:
+    doublings = log2(PLENTY / r)
+    if gaussian:
+        return _clip(0.30 + (0.08 if doublings > 0 else 0.02) * doublings, 0.2, 0.75)
+    return _clip(0.45 + (0.09 if doublings > 0 else 0.03) * doublings, 0.3, 1.0)
+
+
+def _most_pairs(r: float, columns: int, *, gaussian: bool) -> int:
+    """The most pairs that are of use; at smaller budgets the noise of each is not worth more."""
+    if gaussian:
+        return 4 * columns - 1
+    return int(columns - 1 + _clip(log2(r / 1000), 0.5, 3.0) * columns)
+
+
+def _noise_weight(pairs: int, columns: int, *, gaussian: bool) -> float:
+    """Where many columns can be connected, a pair too many costs less than one that is missed."""
+    if gaussian:
+        return 0.6
+    return 0.3 if pairs >= columns - 1 and columns >= MANY_COLUMNS else 1.0
 
 
 def most_choices(columns: int, given: int, parents: int) -> int:
@@ -133,8 +183,8 @@ def most_choices(columns: int, given: int, parents: int) -> int:
     return columns * parents if given else sum(min(place, parents) for place in range(1, columns))
 
 
-def _parents(r: float) -> int:
-    return int(_clip(1 + floor(log2(r / 600)), 1, 4))
+def _parents(r: float, *, gaussian: bool) -> int:
+    return GAUSSIAN_PARENTS if gaussian else int(_clip(1 + floor(log2(r / 600)), 1, 4))
 
 
 def _clip(value: float, low: float, high: float) -> float:
@@ -183,10 +233,12 @@ def plan_database(
 
 
 def total_amounts(facts: Facts, *, budget: Fraction) -> dict[str, Fraction]:
-    """What may count the rows of each owned table, where that is private and an owner may have several."""
-    tables = [
-        t for t in facts.tables if (link := facts.owner_link(t)) and not link.unique and facts.tables[t].rows is None
-    ]
+    """What may count the rows of each owned table, where that is private and its owners do not tell it anyway.
+
+    Of entities that have at most one row the share that has one tells; of other owners it is that of entities.
+    """
+    owned = [(t, link) for t in facts.tables if (link := facts.owner_link(t)) and facts.tables[t].rows is None]
+    tables = [table for table, link in owned if not link.unique or link.target != facts.entity]
     return {table: budget * min(TOTALS_SHARE / len(tables), TOTAL_SHARE) for table in tables}
 
 
@@ -242,6 +294,7 @@ def _settings(
         single_share=float(settings.single_share),
         choice_share=float(settings.choice_share),
         hinted=hinted,
+        gaussian=noise.gaussian,
     )
 
 

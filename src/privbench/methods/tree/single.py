@@ -13,7 +13,7 @@ from privbench.methods.tree.fanout import ROWS_WEIGHT, fanout_shares
 from privbench.methods.tree.plan import divided
 from privbench.methods.tree.weighed import WeighedTable
 from privbench.privacy.calibrate import Noise
-from privbench.privacy.features import Activity, Axis, Fanout, Feature, InDegree, whole_axis
+from privbench.privacy.features import Activity, Axis, Fanout, Feature, InDegree, OwnKey, whole_axis
 
 Floats = NDArray[np.float64]
 
@@ -30,6 +30,8 @@ DENSE_ROWS_WEIGHT = 0.5
 """Long tails count less against a law where most rows have a number, or a hub says which have a large one."""
 DENSE = 0.7
 """Most rows have a number if at most this share has none."""
+CLEAR_OWN = 3.0
+"""Keys to the row above are taken as none below this many noise scales: where none do, one that does looks odd."""
 LEAST_STRATUM = 0.5
 
 
@@ -139,6 +141,8 @@ def _one_by_one(feature: Feature, noisy: Floats, noise: Noise, counts: Floats) -
 
 def _denoised(feature: Feature, noisy: Floats, noise: Noise, total: float) -> Floats:
     """Counts of a column; NULL, which is no neighbour of any value, on its own."""
+    if isinstance(feature.source, OwnKey) and noisy[1] <= CLEAR_OWN * noise.scale:
+        return np.insert(denoise(np.delete(noisy, 1), noise, total, smooth=False), 1, 0.0)
     smooth = feature.ordered
     if not (smooth and feature.apart and feature.size > 2):
         return denoise(noisy, noise, total, smooth=smooth)

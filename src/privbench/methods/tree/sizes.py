@@ -6,6 +6,7 @@ All of it is a function of released numbers. What strata and the fixed sample of
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +38,8 @@ MANY_SHARE = 0.3
 """Owners with many rows alone are tilted if they have this share of all rows."""
 MOST_POWER = 3.0
 """The steepest tilt of fanouts."""
+MOST_HAVE = 0.999
+"""The largest share of owners that have a row of a table of which they have at most one, if fanouts are tilted."""
 MET = 1e-3
 """Owners with many rows alone are tilted if that gives the rows up to this share."""
 ROUNDS = 40
@@ -97,7 +100,16 @@ class RowLimit:
     """Up to how many rows of an entity a direct count of a table's rows goes, and the error of what follows from it."""
 
     rows: int
+    noise: float
+    """The part of the error that is noise."""
     error: float
+
+    def relaxed(self, noise: float) -> tuple["RowLimit", Fraction]:
+        """The same limit with at least that noise, and the part of the budget that is enough for it."""
+        if self.noise >= noise:
+            return self, Fraction(1)
+        error = math.sqrt(self.error**2 - self.noise**2 + noise**2)
+        return replace(self, noise=noise, error=error), Fraction(self.noise / noise)
 
 
 def best_limit(by_entity: NDArray[np.int64], *, scale: float, deviation: float) -> RowLimit:
@@ -112,7 +124,7 @@ def best_limit(by_entity: NDArray[np.int64], *, scale: float, deviation: float) 
         counted, before = (float(np.minimum(by_entity, 2 ** max(p, 0)).sum()) * scale for p in (power, power - 1))
         noise = deviation * 2**power / max(counted, 1e-9)
         beyond = max(rows - counted, CONTINUED * (counted - before)) / max(rows, 1e-9)
-        return RowLimit(rows=2**power, error=math.hypot(noise, BEYOND_ERROR * beyond))
+        return RowLimit(rows=2**power, noise=noise, error=math.hypot(noise, BEYOND_ERROR * beyond))
 
     return min((limit(power) for power in range(MOST_DOUBLINGS + 1)), key=lambda found: found.error)
 
@@ -132,8 +144,12 @@ def tilt(shares: Floats, means: Floats, ratio: float) -> Floats:
     """A factor for each bin of fanouts that gives so many times the rows: a power of the number of rows.
 
     As many owners have none as before; where those with many rows have enough of all rows, as many have few, unless
-    they alone cannot make up for the rest.
+    they alone cannot make up for the rest. Where owners have at most one row, more or fewer have it.
     """
+    if means.max() <= 1:
+        none, some = float(shares[means == 0].sum()), float(shares[means > 0].sum())
+        more = min(ratio, max(MOST_HAVE, some) / max(some, 1e-9))
+        return np.where(means > 0, more, (1 - more * some) / none) if none else np.ones_like(shares)
     many = means > FEW_ROWS
     if shares[many] @ means[many] >= MANY_SHARE * shares @ means:
         factors = _powers(shares, means, many, ratio)

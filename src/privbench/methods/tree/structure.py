@@ -7,7 +7,7 @@ alone would make of it (both public). A choice of "none" ends a round. Pairs tha
 before any choice.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
@@ -17,15 +17,22 @@ from numpy.typing import NDArray
 
 from privbench.methods.tree.weighed import WeighedTable
 from privbench.methods.tree.zeros import NO_ZEROS, Zeros, coarser, summed
-from privbench.privacy.features import Axis, NullKey, Own
+from privbench.privacy.features import Axis, NullKey, Own, OwnKey
 from privbench.privacy.queries import ENTITY_WEIGHT, Pair, sensitivity_factor
 
 Floats = NDArray[np.float64]
 
 MOST_CELLS = 200_000
 """A column and its parents have at most this many combinations of bins."""
+MOST_FURTHER = 20_000
+"""The same of further parents that are chosen: each gains little, and a conditional of many cells takes long to fit."""
 MOST_RULED = 2**20
 """The same with parents that follow from rules."""
+ENOUGH_NONES = 2
+"""So many choices of "none" in a row end the choice of further parents."""
+
+Expected = Callable[[int, int], Floats | None]
+"""What is known of two columns by their places, before their table is measured; None if nothing is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,6 +56,8 @@ class Candidates:
     """How many times as many cells a conditional has for strata."""
     deviation: float
     """Standard deviation of the noise of a cell of a pair."""
+    noise_weight: float = 1.0
+    """How much of what noise alone makes of a table counts against a pair."""
     entity_weight: float = 1.0
     """What a typical entity weighs."""
     only: Mapping[int, Alone] = field(default_factory=dict)
@@ -96,6 +105,11 @@ class Structure:
     def pairs(self) -> tuple[tuple[int, int], ...]:
         """Every parent with its column."""
         return tuple((parent, column) for column in self.order for parent in self.parents.get(column, ()))
+
+    @property
+    def firsts(self) -> frozenset[tuple[int, int]]:
+        """Every column with its first parent, as pairs."""
+        return frozenset((parents[0], column) for column, parents in self.parents.items())
 
     def sequence(self, own: int) -> tuple[int, ...]:
         """All own columns, those that were not placed last."""
@@ -145,39 +159,35 @@ def _may_join(
     return len(own) < 2 or any(own <= {c, *parents.get(c, ())} for c in own)
 
 
-def choose_structure(
-    table: WeighedTable, candidates: Candidates, *, parents: int, choices: int, amount: Fraction
-) -> Structure:
-    """Grow a k-tree of at most `parents` parents per column by at most `choices` choices, each for that amount.
+class Growth:
+    """A k-tree in the making: at most `parents` parents per column, at most `choices` choices, each for that amount.
 
     Parents of one column alone come on top, with a choice for each. Pairs that the spec names come first, without one.
     """
-    grower = _Grower(table, candidates, parents, choices + len(candidates.only), amount)
-    grower.place_hinted()
-    grower.place_null_keys()
-    grower.place()
-    grower.join_siblings()
-    grower.extend()
-    return grower.structure()
-
-
-class _Grower:
-    """A structure in the making."""
 
     def __init__(
-        self, table: WeighedTable, candidates: Candidates, parents: int, choices: int, amount: Fraction
+        self, table: WeighedTable, candidates: Candidates, *, parents: int, choices: int, amount: Fraction
     ) -> None:
         self._table = table
         self._candidates = candidates
         self._most = parents
-        self._most_choices = choices
+        self._most_choices = choices + len(candidates.only)
         self._amount = amount
         self._pairs: dict[tuple[int, int], Pair] = {}
+        self._expected: Expected = _independence
+        self._bins = [candidates.bins(place) for place in range(len(candidates.axes))]
         start = independent(candidates)
         self._order = list(start.order)
         self._parents = {column: list(start.parents.get(column, ())) for column in range(candidates.own)}
         self._alone: dict[int, int] = {}
         self._choices = 0
+
+    def place_first(self) -> None:
+        """Place what the spec names, and give every column a first parent where that is worth it."""
+        self._place_hinted()
+        self._place_null_keys()
+        self._place()
+        self._join_siblings()
 
     def structure(self) -> Structure:
         parents = {column: tuple(parents_of) for column, parents_of in self._parents.items() if parents_of}
@@ -185,7 +195,7 @@ class _Grower:
             parents[column] = (*parents.get(column, ()), parent)
         return Structure(order=tuple(self._order), parents=parents, choices=self._choices)
 
-    def place_hinted(self) -> None:
+    def _place_hinted(self) -> None:
         """Place the pairs that the spec names, as far as they fit: those that touch what is there first.
 
         So pairs that form no circle all have their place.
@@ -207,13 +217,15 @@ class _Grower:
             return True
         return parent in self._order[: self._order.index(column)]
 
-    def place_null_keys(self) -> None:
-        """Give columns that say whether a key is NULL a parent in the same row, if one is worth it.
+    def _place_null_keys(self) -> None:
+        """Give columns that say which keys are NULL, or to the row above, a parent in the same row, if one is worth it.
 
         Joins through the key depend on it, and there are few columns to choose among.
         """
         axes = self._candidates.axes[: self._candidates.own]
-        null_keys = [c for c, a in enumerate(axes) if isinstance(a.feature.source, NullKey) and c not in self._order]
+        null_keys = [
+            c for c, a in enumerate(axes) if isinstance(a.feature.source, NullKey | OwnKey) and c not in self._order
+        ]
         columns = [c for c, axis in enumerate(axes) if isinstance(axis.feature.source, Own) and axis.size > 1]
         for null_key in null_keys:
             chosen = self._choose([(column, null_key) for column in columns])
@@ -221,7 +233,7 @@ class _Grower:
                 self._order += [column for column in chosen if column not in self._order]
                 self._parents[null_key].append(chosen[0])
 
-    def place(self) -> None:
+    def _place(self) -> None:
         """Give columns a first parent, until none is worth it; also those that were placed as a parent of others."""
         own = (c for c in range(self._candidates.own) if c not in self._order)
         roots = [c for c in self._order if not self._parents[c] and c != self._candidates.hub]
@@ -239,7 +251,7 @@ class _Grower:
             self._order += [c for c in chosen if c < self._candidates.own and c not in self._order]
             left = [c for c in left if c != column and (c != parent or c in roots)]
 
-    def join_siblings(self) -> None:
+    def _join_siblings(self) -> None:
         """Give columns the parent that is for them alone, where it is worth it."""
         for parent, alone in self._candidates.only.items():
             if self._choose([(parent, alone.column)]) is not None:
@@ -247,21 +259,36 @@ class _Grower:
                 if alone.column not in self._order:
                     self._order.append(alone.column)
 
-    def extend(self) -> None:
-        """Give placed columns further parents."""
-        for place, column in enumerate(self._order):
-            parents_of = self._parents[column]
-            while column not in self._candidates.linked and parents_of and len(parents_of) < self._most:
-                chosen = self._choose([(p, column) for p in self._further(column, place)])
-                if chosen is None:
-                    break
-                parents_of.append(chosen[0])
+    def extend(self, expected: Expected | None = None) -> None:
+        """Give placed columns further parents, the best first, until none is worth it twice in a row.
+
+        Pairs are compared with what is expected of them by what is known so far; else with independence.
+        """
+        if expected is not None:
+            self._expected, self._pairs = expected, {}
+        nones = 0
+        while nones < ENOUGH_NONES and self._choices < self._most_choices:
+            chosen = self._choose(self._extensions())
+            nones = nones + 1 if chosen is None else 0
+            if chosen is not None:
+                self._parents[chosen[1]].append(chosen[0])
+
+    def _extensions(self) -> list[tuple[int, int]]:
+        """Placed columns that may have one parent more, with each that it may be."""
+        return [
+            (parent, column)
+            for place, column in enumerate(self._order)
+            if column not in self._candidates.linked and 0 < len(self._parents[column]) < self._most
+            for parent in self._further(column, place)
+        ]
 
     def _further(self, column: int, place: int) -> list[int]:
         """Columns that may become another parent of a column; the second comes from the other side if that has any."""
         parents_of = self._parents[column]
         pool = [
-            p for p in (*self._candidates.given, *self._order[:place]) if p not in parents_of and self._fits(p, column)
+            p
+            for p in (*self._candidates.given, *self._order[:place])
+            if p not in parents_of and self._fits(p, column, most=MOST_FURTHER)
         ]
         if len(parents_of) == 1:
             first_given = parents_of[0] in self._candidates.given
@@ -269,17 +296,19 @@ class _Grower:
             return other or pool
         return pool
 
-    def _fits(self, parent: int, column: int) -> bool:
-        axes, parents_of = self._candidates.axes, self._parents[column]
-        if axes[parent].size < 2:
+    def _fits(self, parent: int, column: int, *, most: int = MOST_CELLS) -> bool:
+        parents_of = self._parents[column]
+        if self._candidates.axes[parent].size < 2:
             return False
         joined = (*parents_of, parent, column)
-        if self._candidates.cells(joined) > MOST_CELLS:
-            return False
-        if self._candidates.cells((*joined, *self._candidates.bases(column))) > MOST_RULED:
+        if self._cells(joined) > most or self._cells((*joined, *self._candidates.bases(column))) > MOST_RULED:
             return False
         own = {p for p in (*parents_of, parent) if p not in self._candidates.given}
         return len(own) < 2 or any(own <= {c, *self._parents[c]} for c in own)
+
+    def _cells(self, places: Iterable[int]) -> int:
+        """How many combinations of bins some columns have in a conditional."""
+        return self._candidates.strata * prod(self._bins[place] for place in set(places))
 
     def _choose(self, places: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
         options = list(places)
@@ -292,15 +321,24 @@ class _Grower:
     def _pair(self, a: int, b: int) -> Pair:
         key = (min(a, b), max(a, b))
         if key not in self._pairs:
-            self._pairs[key] = dependence_pair(self._candidates, *key)
+            self._pairs[key] = dependence_pair(self._candidates, *key, known=self._expected(*key))
         return self._pairs[key]
 
 
-def dependence_pair(candidates: Candidates, a: int, b: int) -> Pair:
-    """Two columns, what independence expects of them, and what sampling and noise alone would add to the distance."""
+def _independence(_a: int, _b: int) -> Floats | None:
+    """Nothing is known of two columns."""
+    return None
+
+
+def dependence_pair(candidates: Candidates, a: int, b: int, *, known: Floats | None = None) -> Pair:
+    """Two columns, what is expected of them, and what sampling and noise alone would add to the distance.
+
+    What is `known` of them is expected, else independence.
+    """
     first, second = candidates.axes[a], candidates.axes[b]
-    total = candidates.masses[b].sum()
-    expected = np.outer(candidates.masses[a], candidates.masses[b]) / total
+    expected = known
+    if expected is None:
+        expected = np.outer(candidates.masses[a], candidates.masses[b]) / candidates.masses[b].sum()
     error = 0.0
     if b in candidates.only:
         expected, error = candidates.only[b].expected, candidates.only[b].error
@@ -310,7 +348,7 @@ def dependence_pair(candidates: Candidates, a: int, b: int) -> Pair:
     entities = expected / candidates.entity_weight
     sampling = np.minimum(2 * entities * np.exp(-entities), np.sqrt(2 * entities / np.pi)).sum()
     sampling *= candidates.entity_weight
-    noise = np.minimum(0.8 * factor * candidates.deviation, expected).sum()
+    noise = candidates.noise_weight * np.minimum(0.8 * factor * candidates.deviation, expected).sum()
     return Pair(
         first=first,
         second=second,

@@ -4,6 +4,7 @@ A row weighs one over the rows of its entity, so histograms describe entities, n
 rows an entity has in a table: within a stratum of entities of about the same size both are the same.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from privbench.methods.tree.sampled import SampledRows
 from privbench.methods.tree.siblings import Siblings
 from privbench.privacy.features import Axis, Feature, entity_rows
-from privbench.spn.fanouts import size_edges
+from privbench.spn.fanouts import bin_of, size_edges
 
 FEWEST = 200.0
 """A stratum has at least this many entities."""
@@ -22,26 +23,34 @@ LEAST_SHARE = 0.2
 """A stratum has at least this share of all entities."""
 APART = 0.4
 """About how far the columns of entities with few and with many rows are apart, in total variation."""
-CELLS_NOISE = 16.0
-"""How far a column is off if all its codes share noise of scale 1, for each entity that there is."""
+CODE_NOISE = 3.0
+"""How far columns and their pairs are off for each code of a column, with noise of scale 1 and one entity."""
+MOST_CODES = 64
+"""Further codes of a column are made of what neighbours share."""
 MOST_DOUBLINGS = 10
 NEARLY = 0.8
 """A stratum is closed only if at least this part of the least stratum is left for the next."""
 
 
-def best_full_rows(rows: SampledRows, noise: float, *, scale: float) -> int:
-    """From how many rows on an entity should count fully, for noise of that scale.
+def best_full_rows(rows: SampledRows, own: Sequence[Feature], noise: float, *, scale: float, strata: bool) -> int:
+    """From how many rows on an entity should count fully in histograms of own columns, for noise of that scale.
 
     The more, the nearer histograms are to those of rows, and the less the table weighs, which noise makes up for. The
-    sample stands for `scale` times as many entities.
+    sample stands for `scale` times as many entities. Strata, where they are used, undo what weights distort between
+    them; inside a stratum entities are the more alike, the more strata there are.
     """
     each = rows.rows_by_entity
-    shares = each / each.sum()
+    sizes = bin_of(each, size_edges())
+    codes = sum(min(feature.size, MOST_CODES) for feature in own) / len(own)
 
     def error(full_rows: int) -> float:
+        axis = strata_axis(rows, noise, full_rows=full_rows) if strata else None
+        stratum = np.zeros(len(each), np.int64) if axis is None else axis.bins[sizes]
         counted = np.minimum(each, full_rows) / full_rows
-        bias = np.abs(counted / counted.sum() - shares).sum() / 2
-        return float((APART * bias) ** 2 + (CELLS_NOISE * noise / max(scale * counted.sum(), 1.0)) ** 2)
+        shown = counted * (np.bincount(stratum, weights=each) / np.bincount(stratum, weights=counted))[stratum]
+        bias = np.abs(shown - each).sum() / (2 * each.sum())
+        noisy = CODE_NOISE * codes * noise / max(scale * counted.sum(), 1.0)
+        return float((APART * bias / (stratum.max() + 1)) ** 2 + noisy**2)
 
     return int(min((2**power for power in range(MOST_DOUBLINGS + 1)), key=error))
 

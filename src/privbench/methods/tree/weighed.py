@@ -13,8 +13,7 @@ import numpy as np
 
 from privbench.privacy.calibrate import Noise, noise_of
 from privbench.privacy.events import PrivacyMeasure
-from privbench.privacy.facts import LinkFacts
-from privbench.privacy.features import Axis, Feature, null_key
+from privbench.privacy.features import Axis, Feature, InDegree, null_key, own_key
 from privbench.privacy.ledger import Scope
 from privbench.privacy.queries import ENTITY_WEIGHT, Counts, Histogram, Pair, PairChoice, sensitivity_factor
 from privbench.privacy.vault import Measured, Vault
@@ -48,9 +47,9 @@ class WeighedTable:
     def _histogram(self, axes: Axes) -> Histogram:
         return Histogram(table=self.table, axes=tuple(axes), full_rows=self.full_rows)
 
-    def entities_with_key(self, link: LinkFacts, amount: Fraction) -> Measured:
-        """How many entities have a key of another table that is not NULL."""
-        return self.vault.measure(key_holders(link), amount, self.scope)
+    def entities_with_key(self, counted: InDegree, amount: Fraction) -> Measured:
+        """How many entities have a key, perhaps of another table, that in-degrees may count."""
+        return self.vault.measure(key_holders(counted), amount, self.scope)
 
     def choose(self, pairs: Sequence[Pair], amount: Fraction) -> Pair | None:
         """Pick the pair that is farthest from what is expected of it; None stands for a distance of 0."""
@@ -59,10 +58,11 @@ class WeighedTable:
         return pairs[at] if at < len(pairs) else None
 
 
-def key_holders(link: LinkFacts) -> Histogram:
-    """How many entities have a key that is not NULL: each has one vote."""
-    there = Axis(null_key(link), np.array([0, -1]))
-    return Histogram(table=link.table, axes=(there,), counts=Counts.VOTES)
+def key_holders(counted: InDegree) -> Histogram:
+    """How many entities have a key that is not NULL, and not to the row above: each has one vote."""
+    feature = own_key(counted.link, counted.above) if counted.above else null_key(counted.link)
+    there = Axis(feature, np.append(0, np.full(feature.size - 1, -1)))
+    return Histogram(table=counted.link.table, axes=(there,), counts=Counts.VOTES)
 
 
 def features_noise(measure: PrivacyMeasure, features: Sequence[Feature], amount: Fraction) -> Noise:
