@@ -15,6 +15,7 @@ from privbench.errors import SchemaError, SpecError
 from privbench.estimation.estimate import cardinality
 from privbench.schema.domain import Origin
 from privbench.schema.spec import Spec
+from privbench.schema.table_spec import ClusterSpec
 
 SHOP = """
 CREATE TABLE "the customer" (id INTEGER PRIMARY KEY, age INTEGER NOT NULL);
@@ -121,6 +122,20 @@ def test_draft_finds_them_in_the_data_alone(shop: Path, spec: Spec) -> None:
     private = privbench.draft(shop, unit="the customer", owners={"refund": ("payment",)})
     assert not any(k.inside for table in private.tables.values() for k in table.foreign_keys)
     assert private.tables["payment"].owner == ("paid by",)
+
+
+def test_they_stay_inside_where_entities_lie_together(
+    shop: Path, spec: Spec, model: privbench.Model, tmp_path: Path
+) -> None:
+    privbench.generate(model, tmp_path / "plain", seed=1)
+    words = spec.tables["the customer"].model_copy(update={"clustered_by": (ClusterSpec(column="age"),)})
+    clustered = spec.model_copy(update={"tables": {**spec.tables, "the customer": words}})
+    privbench.generate(privbench.fit(clustered, source=shop, epsilon="30"), tmp_path / "out", seed=1)
+    ages = duckdb.execute(f"SELECT age FROM '{tmp_path}/out/data/the*.parquet'").fetchall()
+    assert ages == sorted(ages)
+    plain = _shares(tmp_path / "plain")
+    for key, (rows, same) in _shares(tmp_path / "out").items():
+        assert rows == same > 0.8 * plain[key][0], key
 
 
 def test_what_was_found_in_the_data_is_a_condition(model: privbench.Model) -> None:

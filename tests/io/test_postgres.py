@@ -71,7 +71,7 @@ def test_keys_rules_and_plain_indexes(everything: Schema) -> None:
     customer, orders = everything.table("Customer"), everything.table("orders")
     assert customer.uniques == (("code",),)
     assert customer.indexes == (Index(name="firm", columns=("code", "m"), unique=True),)
-    assert orders.indexes == (Index(name="by_customer", columns=("customer_id", "ts")),)
+    assert orders.indexes == (Index(name="by_customer", columns=("customer_id", "ts"), clustered=True),)
     assert orders.uniques == ()
     assert set(orders.foreign_keys) == {
         ForeignKey(columns=("customer_id",), table="Customer", references=("id",)),
@@ -85,6 +85,13 @@ def test_keys_rules_and_plain_indexes(everything: Schema) -> None:
     assert customer.column("full_code").generated
     assert [str(c) for c in everything.table("ev").checks] == ["\"at\" >= '2020-01-01' AND \"at\" < '2021-01-01'"]
     assert everything.table("ev").column("at").implied is not None
+
+
+def test_the_index_that_a_table_is_stored_by(postgres: str) -> None:
+    run(postgres, "CREATE TABLE a (id int PRIMARY KEY, area int NOT NULL, kind int NOT NULL)")
+    run(postgres, "CREATE INDEX by_area ON a (area, kind); CREATE INDEX by_kind ON a (kind); CLUSTER a USING by_area")
+    spec = privbench.draft(postgres, unit="a")
+    assert [level.column for level in spec.tables["a"].clustered_by] == ["area", "kind"]
 
 
 def test_types_of_columns(everything: Schema) -> None:

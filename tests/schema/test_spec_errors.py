@@ -47,6 +47,31 @@ def refused(tmp_path: Path, text: str | bytes) -> str:
             HEAD + "    numbered_by: b\n    columns: {a: {type: DATE}}",
             "line 4, tables.t.numbered_by: t has no column 'b'.",
         ),
+        (HEAD + "    public: true\n    clustered_by: [a]", "clustered_by has no meaning beside public: take it out"),
+        (
+            HEAD + "    clustered_by: [a, {column: b, run: 9}]\n    columns: {a: {type: DATE}}",
+            "line 4, tables.t.clustered_by.1: t has no column 'b'.",
+        ),
+        (
+            HEAD + "    clustered_by: [a, a]\n    columns: {a: {type: DATE}}",
+            "line 4, tables.t.clustered_by.1: 'a' is listed twice.",
+        ),
+        (
+            HEAD + "    clustered_by: [{column: a, share: 1.5}]\n    columns: {a: {type: DATE}}",
+            "line 4, tables.t.clustered_by.0.share",
+        ),
+        (
+            HEAD + "    clustered_by: [{column: a, run: 1}]\n    columns: {a: {type: DATE}}",
+            "line 4, tables.t.clustered_by.0.run",
+        ),
+        (
+            HEAD + "    clustered_by: [{column: a, from: private}]\n    columns: {a: {type: DATE}}",
+            "line 4, tables.t.clustered_by.0: `from` can be `declared`, `schema` or `data` here",
+        ),
+        (
+            HEAD + "    clustered_by: a\n    columns: {a: {type: DATE}}",
+            "line 4, tables.t.clustered_by: a list is wanted",
+        ),
         (HEAD + "    public: true\n    pairs: [[a, b]]", "pairs have no meaning beside public: take them out"),
         (
             HEAD + "    pairs:\n      - [a, c]\n      - [s.d, a]\n    columns: {a: {type: DATE}, b: {type: DATE}}",

@@ -161,8 +161,9 @@ def draft_flags(command: Command) -> Command:
         click.option(
             "--no-find",
             is_flag=True,
-            help="Do not look for columns that follow from others, rules, numbering, and keys and lists inside the "
-            "entity: not in the data with `--domains data`, nor with budget when the model is fitted.",
+            help="Do not look for columns that follow from others, rules, numbering, which rows lie together, "
+            "and keys and lists inside the entity: not in the data with `--domains data`, nor with budget when the "
+            "model is fitted.",
         ),
         click.option("--unit", metavar="T", help="The table with one row for each entity to protect."),
     ):

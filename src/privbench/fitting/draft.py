@@ -23,6 +23,7 @@ from privbench.errors import SchemaError, SpecError
 from privbench.fitting.draft_determined import with_determined
 from privbench.fitting.draft_found import with_bounds, with_computed, with_rules
 from privbench.fitting.draft_relative import Tell, with_relative
+from privbench.fitting.find_clustering import clustered_as_stored, with_clustering
 from privbench.fitting.find_inside import FoundInside, find_inside
 from privbench.fitting.find_lists import FoundList, find_lists, with_lists
 from privbench.fitting.find_numbering import find_numbering
@@ -42,7 +43,14 @@ from privbench.schema.domain import Domain, Origin, Text
 from privbench.schema.expression import ColumnName, Expression
 from privbench.schema.inside import with_implied, with_inside
 from privbench.schema.spec import Orphans, Spec
-from privbench.schema.table_spec import LONGEST_NAME, ColumnSpec, ForeignKeySpec, IndexSpec, RuleSpec, TableSpec
+from privbench.schema.table_spec import (
+    LONGEST_NAME,
+    ColumnSpec,
+    ForeignKeySpec,
+    IndexSpec,
+    RuleSpec,
+    TableSpec,
+)
 from privbench.schema.tables import Column, ForeignKey, Place, Schema, Table
 from privbench.schema.types import Kind
 from privbench.schema.unit import Neighbours, Protection, Role, protect
@@ -86,9 +94,9 @@ def draft(
     them with budget; "data" reads them from the data. `public` and `drop` are lists of tables, `drop_columns` columns,
     each as (table, column). `owners` names the owner key of a table by its columns, `lookups` the table whose rows
     reference those of a lookup. With domains from the data, the draft also says what else holds there, unless
-    `find` is off: columns that follow from others or lie close to them, rules, numbering, keys and lists inside the
-    entity. With `find` off, no fit looks for any of this with budget, either. `tell` hears, by table and column, how
-    many rows disagree.
+    `find` is off: columns that follow from others or lie close to them, rules, numbering, which rows lie together,
+    keys and lists inside the entity. With `find` off, no fit looks for any of this with budget, either. `tell` hears,
+    by table and column, how many rows disagree.
 
     Example::
 
@@ -158,6 +166,7 @@ def draft(
                 tables = with_rules(sql, protection, tables, tell=tell)
                 tables = with_relative(with_rows, protection, tables, entities=look.entities, tell=tell)
                 tables = with_bounds(sql, protection, tables)
+            tables = with_clustering(with_rows, protection, tables)
     return Spec(
         source=kept_place(located),
         csv=csv_options(located),
@@ -270,6 +279,7 @@ def _table(
         owner=protection.owners[table.name].columns if role is Role.OWNED else None,
         owned_by=protection.lookups[table.name][0] if role is Role.LOOKUP else None,
         numbered_by=numbered_by,
+        clustered_by=clustered_as_stored(protection, kept),
         public=role is Role.PUBLIC,
         rules=tuple(_rules(table, kept, protection.schema)),
         quoted=table.quoted,

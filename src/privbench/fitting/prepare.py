@@ -7,6 +7,7 @@ from privbench.fitting.computed import check_counted
 from privbench.fitting.domains import check_wanted
 from privbench.fitting.promise import check_method
 from privbench.model.chosen import Chosen, method_settings, with_method
+from privbench.model.clustering import check_clustering
 from privbench.model.facts import sizes_are_public
 from privbench.model.numbering import check_numbering
 from privbench.model.order import generation_order
@@ -38,6 +39,7 @@ def prepare(spec: Spec, *, method: str | None, delta: Fraction) -> Prepared:
     check_counted(spec, protection)
     check_functions(protection)
     check_numbering(spec, protection)
+    check_clustering(spec, protection)
     check_rules_work(protection.schema)
     public_sizes = sizes_are_public(spec, chosen.settings)
     return Prepared(spec=spec, chosen=chosen, protection=protection, public_sizes=public_sizes)

@@ -30,12 +30,13 @@ from privbench.generation.sizes import Sizes
 from privbench.generation.unique import ROUNDS, Uniqueness, deduplicated
 from privbench.io.base import arrow_schema
 from privbench.methods.method import TableModel
+from privbench.model.clustering import clustered_order, computed_first, value_ranks
 from privbench.model.key_rules import split_rules
 from privbench.model.model import Model
 from privbench.model.order import colliding_keys, is_numbered, redrawn_links, references_entity
 from privbench.rules.computed import ComputedRows
 from privbench.schema.computed import equal_columns, late_columns, public_paths, row_columns
-from privbench.schema.domain import never_repeats
+from privbench.schema.domain import Serial, never_repeats
 from privbench.schema.unit import Link, LinkKind, key_name
 from privbench.spn.feature_names import rows_column
 
@@ -77,12 +78,17 @@ class PrivateRows:
             Uniqueness(key, local=self._holds_owner(key)) for key in colliding_keys(model.spec, self._table)
         ]
         self._numbered = {c for c in self._codecs if never_repeats(model.spec.column(name, c).domain)}
+        self._clusters = model.spec.tables[name].clustered_by
+        first = computed_first(model.protection, name, [level.column for level in self._clusters])
+        self._computed_first = ComputedRows(model.protection, name, first)
         self._key_rules, early = split_rules(self._table)
         drawn = [c for c in self._codecs if not self._relative.is_sequence(c)]
         self._rules = KeptRules(self._table, model.protection.schema, rules=early, drawn=drawn) if early else None
         named = {name.column for rule in early for name in rule.columns if name.table is None}
         self._computed_in_rules = not named.isdisjoint(row_columns(model.protection, name))
         self._fixed = self._fixed_columns(model.tables[name])
+        fixed = self._numbered & self._fixed
+        self._serial = {c for c in fixed if isinstance(model.spec.column(name, c).domain, Serial)}
         tied = {*named, *self._relative.needed, *(c for c in self._codecs if c in self._relative), *self._numbered}
         self._free = set() if self._computed_in_rules else set(self._codecs) - tied
 
@@ -104,7 +110,7 @@ class PrivateRows:
     def _batches(self) -> Iterator[Made]:
         written = 0
         schema = arrow_schema(self._table)
-        with self._computed:
+        with self._computed, self._computed_first:
             for block in self._draws.blocks():
                 values, owners = self._block(block, written)
                 count = len(next(iter(values.values())))
@@ -132,7 +138,7 @@ class PrivateRows:
         if self._rules is not None:
             self._rules.counts.left_out += int((broken & keep).sum())
         values, keep = deduplicated(values, keep & ~broken, self._unique)
-        kept = np.flatnonzero(keep)
+        values, kept = self._clustered(block, values, np.flatnonzero(keep))
         numbers = np.arange(written, written + len(kept))  # each row's number in the table
         values |= self._within(block, kept, numbers)
         if is_numbered(self._table, self._table.primary_key):
@@ -142,6 +148,21 @@ class PrivateRows:
         values |= self._computed_values(block, values, kept)
         self._carry(block, kept)
         return values, None if self._owner is None else self._owners(block)[kept]
+
+    def _clustered(self, block: Block, values: dict[str, pa.Array], kept: Places) -> tuple[dict[str, pa.Array], Places]:
+        """The values of a block's rows in the order in which they lie, and their places in the block.
+
+        Numbers that ascend with the rows do so still, unless a rule names them.
+        """
+        if not self._clusters:
+            return values, kept
+        elsewhere = partial(self._elsewhere, block, kept)
+        known = values | self._computed_first.values(values, elsewhere, count=len(kept))
+        ranks = [value_ranks(known[level.column]) for level in self._clusters]
+        order = clustered_order(ranks, self._clusters, block.rng)
+        stay = {name for name in self._serial if not values[name].null_count}
+        moved = {name: array if name in stay else array.take(pa.array(order)) for name, array in values.items()}
+        return moved, kept[order]
 
     def _owners(self, block: Block) -> Places:
         """The owners of a block's rows; of rows without one, rows further up."""
@@ -256,7 +277,7 @@ class PrivateRows:
     def _carry(self, block: Block, kept: Places) -> None:
         codes = block.features(self._spools.features(self._table.name), kept)
         counts = {name: rows[kept] for name, rows in block.counts.items()}
-        entities = block.entities[kept]
+        entities = block.entities[np.sort(kept)]  # a row that moved is an entity of its own: they ascend still
         owners = None if self._owner is None else block.targets[self._owner.name][kept]
         self._spools.carry(
             self._table.name, codes=codes, counts=counts, entities=entities, owners=owners, rng=block.rng

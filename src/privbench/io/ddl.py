@@ -15,6 +15,7 @@ from sqlglot.errors import SqlglotError
 
 from privbench.errors import SchemaError
 from privbench.io.catalogue import RawTable, build_schema
+from privbench.io.clustered import with_clustered
 from privbench.io.ddl_types import CHANGED, typed
 from privbench.io.dump import original_of_dump
 from privbench.io.names import Names, find_name
@@ -38,7 +39,7 @@ def parse_ddl(text: str, *, where: str) -> Schema:
     script.end()
     if not script.tables:
         raise SchemaError(f"{where}: has no CREATE TABLE statement.")
-    schema = build_schema(script.tables)
+    schema = with_clustered(build_schema(script.tables), text)
     return replace(schema, original=original_of_dump(text, schema))
 
 

@@ -67,6 +67,10 @@ _ORIGINAL = (
     "# Review them; take a statement out if it says what must stay private."
 )
 _RULES_FROM_DATA = "rules `from: data` are taken from the data: by keeping one you declare it public"
+_CLUSTERS_FROM_DATA = (
+    "where rows lie: `share` of them in the order of the column, the others after them; in runs of about `run` rows. "
+    "`from: data` is taken from the data: by keeping it you declare it public"
+)
 
 
 class Sizes(Enum):
@@ -175,6 +179,8 @@ class Spec(Words):
     def origins(self, protection: Protection) -> dict[Place, Origin]:
         """Say where the domain of each modelled column is from; of a key, where its length or NOT NULL or `inside` is.
 
+        A column by which rows are clustered is from the data if that was read there.
+
         The release of a column whose origin is EARLIER is `column(table, name).release`.
         """
         origins = {}
@@ -191,6 +197,8 @@ class Spec(Words):
             for key in (k for k in self.tables[table].foreign_keys if k.origin is Origin.DATA):
                 there = {c.name for c in protection.schema.table(table).columns}
                 origins |= {(table, name): Origin.DATA for name in key.columns if name in there}
+            clustered = [level.column for level in self.tables[table].clustered_by if level.origin is Origin.DATA]
+            origins |= {(table, name): Origin.DATA for name in clustered}
         return origins
 
     def computed_columns(self, protection: Protection) -> dict[Place, ColumnSpec]:
@@ -595,6 +603,8 @@ def _table_lines(name: str, table: TableSpec, notes: Mapping[str, str]) -> Itera
     yield next(entry(name, {}, indent=2)).removesuffix(" {}")
     words = table.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"columns"})
     for key, value in words.items():
+        if key == "clustered_by" and any(level.origin is Origin.DATA for level in table.clustered_by):
+            yield f"    # {_CLUSTERS_FROM_DATA}"
         if key == "rules" and any(rule.origin is Origin.DATA for rule in table.rules):
             yield f"    # {_RULES_FROM_DATA}"
         yield from entry(key, value, indent=4)

@@ -165,6 +165,7 @@ def _in_table(tables: Mapping[str, TableSpec], name: str, table: TableSpec) -> I
     columns = table.columns
     lists: list[tuple[Path, Sequence[str]]] = [(("key",), table.key), (("owner",), table.owner or ())]
     lists += [(("order",), table.order or ())]
+    lists += [(("clustered_by",), [level.column for level in table.clustered_by])]
     lists += [(("unique", i), u) for i, u in enumerate(table.unique)]
     lists += [(("indexes", n, "columns"), i.columns) for n, i in table.indexes.items()]
     lists += [(("foreign_keys", i, "columns"), k.columns) for i, k in enumerate(table.foreign_keys)]

@@ -234,6 +234,35 @@ class RuleSpec(Words):
         return parse_expression(self.check, where=where)
 
 
+class ClusterSpec(Words):
+    """A column whose equal or neighbouring values lie together. In the file it is its name alone, if all rows do.
+
+    `share` of the rows lie in the order of the column, the others after them. With `run` those in order are cut into
+    runs of about so many rows, and the runs lie in any order.
+    """
+
+    column: Name
+    share: Annotated[StrictInt | StrictFloat, Field(gt=0, le=1)] = 1
+    run: Annotated[StrictInt, Field(gt=1, le=10**9)] | None = None
+    origin: Annotated[Origin, Field(validation_alias="from", serialization_alias="from")] = Origin.DECLARED
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, words: Any) -> Any:
+        """Read a column that is only its name."""
+        return {"column": words} if isinstance(words, str) else words
+
+    @model_validator(mode="after")
+    def _known_origin(self) -> "ClusterSpec":
+        if self.origin not in (Origin.DECLARED, Origin.SCHEMA, Origin.DATA):
+            raise ValueError("`from` can be `declared`, `schema` or `data` here")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: Callable[["ClusterSpec"], dict[str, Any]]) -> dict[str, Any] | str:
+        return self.column if self == ClusterSpec(column=self.column) else write(self)
+
+
 class TableSpec(Words):
     """One table. Without `public`, `drop` and `owned_by` its rows belong to entities through its owner key.
 
@@ -249,6 +278,7 @@ class TableSpec(Words):
     budget: Annotated[StrictInt | StrictFloat, Field(gt=0, le=1000)] | None = None
     order: Names | None = None
     numbered_by: Name | None = None
+    clustered_by: Annotated[tuple[ClusterSpec, ...], Field(max_length=MOST_IN_KEY)] = ()
     pairs: Annotated[tuple[TwoNames, ...], Field(max_length=MOST_KEYS)] = ()
     rules: Annotated[tuple[RuleSpec, ...], Field(max_length=MOST_KEYS)] = ()
     public: StrictBool = False
@@ -272,6 +302,8 @@ class TableSpec(Words):
             raise ValueError(f"order has no meaning beside {words[0]}: take it out")
         if self.numbered_by and (self.public or self.drop):
             raise ValueError(f"numbered_by has no meaning beside {words[0]}: take it out")
+        if self.clustered_by and (self.public or self.drop):
+            raise ValueError(f"clustered_by has no meaning beside {words[0]}: take it out")
         if self.pairs and (self.public or self.drop):
             raise ValueError(f"pairs have no meaning beside {words[0]}: take them out")
         if self.list_of and (self.public or self.drop or self.owned_by):

@@ -74,11 +74,15 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
-    """A secondary index, kept so that plans on the synthetic database stay the same."""
+    """A secondary index, kept so that plans on the synthetic database stay the same.
+
+    `clustered` says that the source stores the table in the order of this index.
+    """
 
     name: str
     columns: tuple[str, ...]
     unique: bool = False
+    clustered: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,9 @@ def raw_tables(catalogue: Catalogue) -> list[RawTable]:
             _add_constraint(tables[constraint["table_oid"]], constraint, catalogue)
     for index, columns in plain_indexes(catalogue):
         raw = tables[index["table_oid"]]
-        raw.indexes.append(Index(name=index["name"], columns=columns, unique=index["is_unique"]))
+        raw.indexes.append(
+            Index(name=index["name"], columns=columns, unique=index["is_unique"], clustered=index["is_clustered"])
+        )
     for oid, raw in tables.items():
         raw.checks += _partition_rule(catalogue, catalogue.by_oid[oid])
     return list(tables.values())
