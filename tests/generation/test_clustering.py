@@ -246,3 +246,12 @@ def test_rows_whose_ids_public_tables_reference_stay() -> None:
     }
     with pytest.raises(SpecError, match="public tables reference the ids of person"):
         checked(spec)
+
+
+def test_what_is_read_from_the_data_and_what_is_found_with_budget_do_not_mix() -> None:
+    """Else the receipt would call a domain both: a condition, and paid for."""
+    words = clustered({"column": "age", "from": "data"})
+    words["tables"]["person"]["columns"]["age"] = {"type": "SMALLINT"}
+    spec = Spec.model_validate(words)
+    with pytest.raises(SpecError, match=r"person\.age: clustered_by is from the data"):
+        spec.origins(spec.protection())

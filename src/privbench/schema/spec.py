@@ -198,7 +198,13 @@ class Spec(Words):
                 there = {c.name for c in protection.schema.table(table).columns}
                 origins |= {(table, name): Origin.DATA for name in key.columns if name in there}
             clustered = [level.column for level in self.tables[table].clustered_by if level.origin is Origin.DATA]
-            origins |= {(table, name): Origin.DATA for name in clustered}
+            for name in clustered:
+                if origins.get((table, name)) in (Origin.PRIVATE, Origin.EARLIER):
+                    raise SpecError(
+                        f"{table}.{name}: clustered_by is from the data, but the domain of the column is found with "
+                        "budget. Take `from: data` out if it is public how the rows lie, or declare the domain."
+                    )
+                origins[table, name] = Origin.DATA
         return origins
 
     def computed_columns(self, protection: Protection) -> dict[Place, ColumnSpec]:
