@@ -76,7 +76,7 @@ def write_script(schema: Schema) -> Script:
 
 
 def _of_another_system(schema: Schema) -> tuple[LeftOut, ...]:
-    """What a source of another system has besides tables, keys, plain indexes and CHECKs, which come from the schema."""
+    """What a source of another system has, but for what is made from the schema: tables, keys, indexes and CHECKs."""
     if schema.original is None:
         return ()
     kept, left_out = schema.original.kept(schema)
