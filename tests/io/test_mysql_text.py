@@ -2,6 +2,7 @@
 
 import gc
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from privbench.io.mysql.address import read_address
 from privbench.io.mysql.ddl import write_script
 from privbench.io.mysql.show_create import PartKind, cut_check, names_in, read_table, view_query, without_nulls
 from privbench.io.open import open_source
+from privbench.schema.original import OriginalDdl, Phase, SourceDialect, Statement
 
 CREATE = """CREATE TABLE `t,(` (
   `a``b` int(11) NOT NULL DEFAULT 7 COMMENT 'x, KEY `z` (`q`) it''s \\' NOT NULL',
@@ -186,3 +188,14 @@ def test_comments_of_engines_whose_rows_are_elsewhere_are_left_out() -> None:
     assert read_table("CREATE TABLE `t` (`a` int) ENGINE=MEMORY COMMENT='x'").options == "ENGINE=InnoDB COMMENT='x'"
     linked = read_table("CREATE TABLE `t` (`a` int) ENGINE=FEDERATED CONNECTION='mysql://u@h/ COMMENT=hush'")
     assert linked.options == "ENGINE=InnoDB"
+
+
+def test_what_only_another_system_has_is_listed() -> None:
+    schema = parse_ddl("CREATE TABLE p (id BIGINT PRIMARY KEY, kind VARCHAR CHECK (kind IN ('a', 'b')))", where="s.sql")
+    own = [
+        Statement(kind="view", name="v", sql="CREATE VIEW v AS SELECT 1", phase=Phase.AFTER),
+        Statement(kind="check", name="p.c", sql="ALTER TABLE p ADD CHECK (kind IN ('a', 'b'))", phase=Phase.AFTER),
+    ]
+    script = write_script(replace(schema, original=OriginalDdl(dialect=SourceDialect.POSTGRES, statements=tuple(own))))
+    assert [str(each) for each in script.left_out] == ["view v: only the system of the source has it"]
+    assert [s.kind for s in script.after] == ["check"]

@@ -33,6 +33,10 @@ _Sql = Annotated[str, Field(max_length=LONGEST_SQL, pattern=_NO_NUL)]
 Place = tuple[str, str]
 
 
+ELSEWHERE = "only the system of the source has it"
+"""Why a target of another system does not get an object."""
+
+
 class SourceDialect(StrEnum):
     """The systems whose DDL can be kept; the word is the one that sqlglot uses."""
 

@@ -14,7 +14,15 @@ from privbench.io.mysql.connection import quote_name
 from privbench.io.mysql.show_create import names_in, quoted_list
 from privbench.io.mysql.types import StoredType, column_type, declare, declared_type
 from privbench.schema.expression import Expression
-from privbench.schema.original import LeftOut, OriginalDdl, Phase, SourceDialect, Statement, TableDefinition
+from privbench.schema.original import (
+    ELSEWHERE,
+    LeftOut,
+    OriginalDdl,
+    Phase,
+    SourceDialect,
+    Statement,
+    TableDefinition,
+)
 from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import Kind
 
@@ -62,7 +70,7 @@ class Script:
 def write_script(schema: Schema) -> Script:
     """Write everything that makes the database of a schema."""
     original = schema.original if schema.original and schema.original.dialect is SourceDialect.MYSQL else None
-    kept, left_out = original.kept(schema) if original else ((), ())
+    kept, left_out = original.kept(schema) if original else ((), _of_another_system(schema))
     missing = list(left_out)
     tables = tuple(_new_table(table, original, missing) for table in schema.tables)
     before = tuple(s for s in kept if s.phase is Phase.BEFORE and s.kind != "primary key")
@@ -72,6 +80,15 @@ def write_script(schema: Schema) -> Script:
     order = {"foreign key": 1, "check": 2, "view": 3}
     after = sorted([*own, *made], key=lambda s: order.get(s.kind, 0))
     return Script(tables=tables, before=before, after=tuple(after), left_out=tuple(missing))
+
+
+def _of_another_system(schema: Schema) -> tuple[LeftOut, ...]:
+    """What a source of another system has, but for what is made from the schema: tables, keys, indexes and CHECKs."""
+    if schema.original is None:
+        return ()
+    kept, left_out = schema.original.kept(schema)
+    others = [s for s in kept if not s.key and s.kind != "check"]
+    return (*left_out, *(LeftOut(kind=s.kind, name=s.name, reason=ELSEWHERE) for s in others))
 
 
 def _identity(statement: Statement) -> tuple[str, str, frozenset[str]]:

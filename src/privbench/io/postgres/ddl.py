@@ -18,6 +18,7 @@ from privbench.errors import SchemaError
 from privbench.io.names import quote_sql, quote_text
 from privbench.io.render import Dialect, check_text, plan, type_text
 from privbench.schema.original import (
+    ELSEWHERE,
     FOREIGN_KEY,
     LeftOut,
     OriginalDdl,
@@ -36,7 +37,6 @@ PRIMARY_KEY, UNIQUE, INDEX, UNIQUE_INDEX, CHECK, TABLE = (
     "check",
     "table",
 )
-ELSEWHERE = "only the system of the source has it"
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*", re.ASCII)
 _LONGEST_NAME = 63
 """In bytes of UTF-8; what is longer is cut off by the server."""
