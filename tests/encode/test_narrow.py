@@ -38,3 +38,19 @@ def test_what_is_left_can_be_written_and_read_again(domain: Domain, rule: str) -
     assert within != domain
     assert type(within).model_validate_json(within.model_dump_json()) == within
     assert compile_codec("t.c", kind, nullable=False, domain=within).size > 0
+
+
+@pytest.mark.parametrize(
+    ("shape", "like", "once"),
+    [("email", "%@%", "@"), ("email", "K%@%", "K"), ("word", "%@%", "@")],
+)
+def test_text_keeps_its_shape_where_that_keeps_the_pattern(shape: str, like: str, once: str) -> None:
+    """An e-mail address gets no second sign; a shape that does not keep the pattern is written into it."""
+    rule = parse_expression(f"c LIKE '{like}'", where="rules")
+    domain = Text(text=(12, 16, 24), shape=shape)
+    codec = ruled_codec("t.c", parse_type("VARCHAR(40)"), nullable=False, domain=domain, rules=[rule])
+    codes = np.tile(np.arange(codec.size), 200).astype(np.uint16)
+    made = codec.decode(codes, np.random.default_rng(0), first_row=0).to_pylist()
+    assert all(once in text for text in made)
+    if like == "%@%":
+        assert all(text.count("@") == 1 for text in made)

@@ -12,6 +12,7 @@ from privbench.encode.predicate import All, OfValues, Predicate, conjunction
 from privbench.encode.text import LengthCodec
 
 _SAMPLE = 256
+_FEW = 32
 ANY, ONE = "%", "_"
 
 
@@ -81,7 +82,12 @@ class PatternCodec:
         return self.whole.encode(values)
 
     def decode(self, codes: Codes, rng: np.random.Generator, *, first_row: int) -> pa.Array:
-        """Make up what stands for the wildcards, as long as makes the whole string of a fitting length."""
+        """Make up what stands for the wildcards, as long as makes the whole string of a fitting length.
+
+        Strings of a shape that keeps the pattern anyway, as e-mail addresses keep `%@%`, stand as they are.
+        """
+        if self._fits_anyway:
+            return self.whole.decode(codes, rng, first_row=first_row)
         return self.pattern.filled(self._rest.decode(codes, rng, first_row=first_row))
 
     def coverage(self, predicate: Predicate | All) -> NDArray[np.float64]:
@@ -91,6 +97,13 @@ class PatternCodec:
     def labels(self) -> tuple[str, ...]:
         """Return the lengths of each cell."""
         return self.whole.labels()
+
+    @property
+    def _fits_anyway(self) -> bool:
+        """Whether all strings of a fixed sample are in the pattern as they are made."""
+        codes = np.repeat(np.arange(self.whole.layout.cells, dtype=np.uint16), _FEW)
+        made = self.whole.decode(codes, np.random.default_rng(0), first_row=0)
+        return bool(pc.all(pc.match_like(made, self.pattern.like)).as_py())
 
     @property
     def _rest(self) -> LengthCodec:

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -149,7 +148,7 @@ def _any(values: pa.Array, pattern: str) -> bool:
 
 
 def _reader(
-    file: CsvFile, opened: IO[bytes], header: tuple[str, ...], columns: tuple[str, ...]
+    file: CsvFile, opened: pa.NativeFile, header: tuple[str, ...], columns: tuple[str, ...]
 ) -> pcsv.CSVStreamingReader:
     return pcsv.open_csv(
         opened,
