@@ -27,6 +27,7 @@ from privbench.io.postgres.connection import SCHEMES, RefusedError, TargetConnec
 from privbench.io.postgres.ddl import TABLE, DatabaseNames, Step, past_largest, write_script
 from privbench.io.postgres.stream import RowStream
 from privbench.io.postgres.wire import Convert, plain_type, wire
+from privbench.io.script import NAME, name_parts
 from privbench.io.urls import without_password
 from privbench.schema.original import LeftOut
 from privbench.schema.tables import Schema, Table
@@ -46,10 +47,9 @@ _SHARED = ("schema", "extension")
 """Kinds of objects that a target may have already, and that are never dropped."""
 _DROPPED_BEFORE = {"view": "VIEW", "materialized view": "MATERIALIZED VIEW"}
 _DROPPED_AFTER = {"sequence": "SEQUENCE", "domain": "DOMAIN", "type": "TYPE", "function": "FUNCTION"}
-_IDENTIFIER = r'(?:"(?:[^"]|"")+"|[A-Za-z_\u0080-\uffff][\w$]*)'
 _CREATED = re.compile(
     rf"CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMP\s+|RECURSIVE\s+)?(?:MATERIALIZED\s+VIEW|VIEW|SEQUENCE|DOMAIN|TYPE|FUNCTION)\s+"
-    rf"(?:IF\s+NOT\s+EXISTS\s+)?({_IDENTIFIER}(?:\.{_IDENTIFIER})?)",
+    rf"(?:IF\s+NOT\s+EXISTS\s+)?{NAME}",
     re.IGNORECASE,
 )
 _LONGEST = 500
@@ -226,7 +226,7 @@ class PostgresSink:
 
     def _schemas(self) -> Iterator[str]:
         """The schemas that tables go to, as SQL texts."""
-        qualified = [_parts(self._names.table(t.name)) for t in self._schema.tables]
+        qualified = [name_parts(self._names.table(t.name)) for t in self._schema.tables]
         yield from sorted({quote_text(parts[0]) for parts in qualified if len(parts) > 1})
         if any(len(parts) == 1 for parts in qualified):
             yield "current_schema()"
@@ -299,7 +299,7 @@ class PostgresSink:
         [(schema, relation)] = self._connection.rows(_PLACE.format(table=name))
         own = self._names.own.get(table.name)
         loaded = [(i, c) for i, c in enumerate(table.columns) if own is None or c.name not in own.generated]
-        columns = [_parts(self._names.column(table.name, c.name))[0] for _, c in loaded]
+        columns = [name_parts(self._names.column(table.name, c.name))[0] for _, c in loaded]
         found = [types[column] for column in columns]
         wires = [wire(c.type, f[1], is_enum=f[2] == "true") for (_, c), f in zip(loaded, found, strict=True)]
         places = tuple(i for i, _ in loaded)
@@ -333,11 +333,6 @@ class PostgresSink:
 def _temporary(schema: Schema, table: str) -> str:
     """The name of the temporary table for the rows of a table."""
     return f"privbench_load_{[t.name for t in schema.tables].index(table)}"
-
-
-def _parts(name: str) -> list[str]:
-    """The parts of a qualified name, without quotes."""
-    return [p[1:-1].replace('""', '"') if p.startswith('"') else p for p in re.findall(_IDENTIFIER, name)]
 
 
 POSTGRES_SERVER = ServerKind(
