@@ -116,16 +116,16 @@ class PostgresSink:
         self._stream: RowStream | None = None
         self._streaming = ""
         self._targets: dict[str, _Target] = {}
-        self._connection = TargetConnection(url, self.location)
+        self._session = TargetConnection(url, self.location)
         try:
             self._begin(replace=replace)
         except BaseException:
-            self._connection.close()
+            self._session.close()
             raise
 
     def _begin(self, *, replace: bool) -> None:
         for sql in ("BEGIN", *_QUIET):
-            self._connection.run(sql)
+            self._session.run(sql)
         if replace:
             self._drop()
         else:
@@ -139,7 +139,7 @@ class PostgresSink:
                 self._add_default_partitions(table.name)
                 self._targets[table.name] = self._target(table)
         except BaseException:
-            self._connection.close()
+            self._session.close()
             raise
         return self
 
@@ -168,16 +168,16 @@ class PostgresSink:
             self._stream_to(table, target, rows.schema).put(rows)
             return
         temporary = quote_sql(_temporary(self._schema, table))
-        self._connection.ingest(rows, _temporary(self._schema, table))
+        self._session.ingest(rows, _temporary(self._schema, table))
         columns = ", ".join(map(quote_sql, target.columns))
         values = ", ".join(f"CAST(c{i} AS {final})" for i, (_, final) in enumerate(target.casts))
         into = f"{quote_sql(target.schema)}.{quote_sql(target.table)} ({columns})"
-        self._connection.run(f"INSERT INTO {into} OVERRIDING SYSTEM VALUE SELECT {values} FROM pg_temp.{temporary}")
-        self._connection.run(f"TRUNCATE pg_temp.{temporary}")
+        self._session.run(f"INSERT INTO {into} OVERRIDING SYSTEM VALUE SELECT {values} FROM pg_temp.{temporary}")
+        self._session.run(f"TRUNCATE pg_temp.{temporary}")
 
     def _stream_to(self, table: str, target: _Target, rows: pa.Schema) -> RowStream:
         if self._stream is None:
-            copy = partial(self._connection.ingest, table=target.table, schema=target.schema)
+            copy = partial(self._session.ingest, table=target.table, schema=target.schema)
             self._stream, self._streaming = RowStream(rows, copy), table
         return self._stream
 
@@ -192,12 +192,12 @@ class PostgresSink:
             if kind is None:
                 if not self._completed:
                     self.complete()
-                self._connection.run("COMMIT")
+                self._session.run("COMMIT")
                 self._gather_statistics()
         finally:
             if self._stream is not None:
                 self._stream.abandon()
-            self._connection.close()
+            self._session.close()
 
     def complete(self) -> Loaded:
         """Make keys, indexes and the rest; others see the database when the block ends."""
@@ -214,14 +214,14 @@ class PostgresSink:
     def _gather_statistics(self) -> None:
         """Let the planner know the tables, and which pages all can see. The database is there without that, too."""
         tables = ", ".join(self._names.table(t.name) for t in self._schema.tables)
-        if (problem := self._connection.attempt(f"VACUUM (ANALYZE) {tables}")) is not None:
+        if (problem := self._session.attempt(f"VACUUM (ANALYZE) {tables}")) is not None:
             _logger.warning("%s: VACUUM ANALYZE failed: %s. Run it yourself.", self.location, problem)
 
     # -- what is there -----------------------------------------------------------------------------------------------
 
     def _check_empty(self) -> None:
         schemas = ", ".join(self._schemas())
-        there = [name for (name,) in self._connection.rows(_THERE.format(schemas=schemas))]
+        there = [name for (name,) in self._session.rows(_THERE.format(schemas=schemas))]
         refuse_full(self.location, there)
 
     def _schemas(self) -> Iterator[str]:
@@ -239,7 +239,7 @@ class PostgresSink:
             self._drop_one(step, _DROPPED_BEFORE, "to_regclass")
         there = [name for name in tables if self._is_there(name, "to_regclass")]
         if there:
-            self._connection.run(f"DROP TABLE {', '.join(there)}", remedy=_OTHERS)
+            self._session.run(f"DROP TABLE {', '.join(there)}", remedy=_OTHERS)
             self._replaced += [f"{TABLE} {name}" for name in there]
         for step in reversed(steps):
             look = {"function": "to_regproc", "sequence": "to_regclass"}.get(step.kind, "to_regtype")
@@ -248,20 +248,20 @@ class PostgresSink:
     def _drop_one(self, step: Step, words: dict[str, str], look: str) -> None:
         created = _CREATED.match(step.sql.strip())
         if step.kind in words and created and self._is_there(created[1], look):
-            self._connection.run(f"DROP {words[step.kind]} {created[1]}", remedy=_OTHERS)
+            self._session.run(f"DROP {words[step.kind]} {created[1]}", remedy=_OTHERS)
             self._replaced.append(f"{step.kind} {created[1]}")
 
     def _is_there(self, name: str, look: str) -> bool:
-        [(found,)] = self._connection.rows(f"SELECT ({look}({quote_text(name)}) IS NOT NULL)::text")
+        [(found,)] = self._session.rows(f"SELECT ({look}({quote_text(name)}) IS NOT NULL)::text")
         return bool(found == "true")
 
     # -- statements --------------------------------------------------------------------------------------------------
 
     def _make(self, step: Step) -> None:
         """Run a statement. One that is not required may fail alone; what is there already may be somebody's."""
-        self._connection.run("SAVEPOINT step")
+        self._session.run("SAVEPOINT step")
         try:
-            self._connection.run(step.sql)
+            self._session.run(step.sql)
         except RefusedError as error:
             if error.is_fatal:
                 raise
@@ -270,23 +270,23 @@ class PostgresSink:
                 remedy = " Choose an empty database, or replace it with `--replace`." if twice else ""
                 message = f"{self.location}: {step.kind} {step.name} could not be made: {error}.{remedy}"
                 raise TargetError(message) from None
-            self._connection.run("ROLLBACK TO SAVEPOINT step")
+            self._session.run("ROLLBACK TO SAVEPOINT step")
             if not twice:
                 self._left_out.append(LeftOut(kind=step.kind, name=step.name, reason=str(error)[:_LONGEST]))
-        self._connection.run("RELEASE SAVEPOINT step")
+        self._session.run("RELEASE SAVEPOINT step")
 
     def _add_default_partitions(self, table: str) -> None:
-        for schema, name in self._connection.rows(_OPEN_PARTITIONS.format(table=quote_text(self._names.table(table)))):
+        for schema, name in self._session.rows(_OPEN_PARTITIONS.format(table=quote_text(self._names.table(table)))):
             parent = f"{quote_sql(schema)}.{quote_sql(name)}"
             default = f"{quote_sql(schema)}.{quote_sql(f'{name[:50]}_default')}"
-            self._connection.run(f"CREATE TABLE {default} PARTITION OF {parent} DEFAULT")
+            self._session.run(f"CREATE TABLE {default} PARTITION OF {parent} DEFAULT")
             self._defaults.append(default)
 
     def _drop_default_partitions(self) -> None:
         for name in self._defaults:
-            [(filled,)] = self._connection.rows(f"SELECT EXISTS (SELECT FROM {name})::text")
+            [(filled,)] = self._session.rows(f"SELECT EXISTS (SELECT FROM {name})::text")
             if filled == "false":
-                self._connection.run(f"DROP TABLE {name}")
+                self._session.run(f"DROP TABLE {name}")
             else:
                 reason = "made-up rows are in no partition of the source, so this one was added and has them"
                 self._left_out.append(LeftOut(kind="partition", name=name, reason=reason))
@@ -295,8 +295,8 @@ class PostgresSink:
 
     def _target(self, table: Table) -> _Target:
         name = quote_text(self._names.table(table.name))
-        types = {column: rest for column, *rest in self._connection.rows(_COLUMNS.format(table=name))}
-        [(schema, relation)] = self._connection.rows(_PLACE.format(table=name))
+        types = {column: rest for column, *rest in self._session.rows(_COLUMNS.format(table=name))}
+        [(schema, relation)] = self._session.rows(_PLACE.format(table=name))
         own = self._names.own.get(table.name)
         loaded = [(i, c) for i, c in enumerate(table.columns) if own is None or c.name not in own.generated]
         columns = [name_parts(self._names.column(table.name, c.name))[0] for _, c in loaded]
@@ -308,7 +308,7 @@ class PostgresSink:
             return _Target(schema=schema, table=relation, columns=tuple(columns), places=places, converts=converts)
         plain = [plain_type(c.type) for _, c in loaded]
         declared = ", ".join(f"c{i} {kind}" for i, (kind, _) in enumerate(plain))
-        self._connection.run(f"CREATE TEMP TABLE {_temporary(self._schema, table.name)} ({declared}) ON COMMIT DROP")
+        self._session.run(f"CREATE TEMP TABLE {_temporary(self._schema, table.name)} ({declared}) ON COMMIT DROP")
         return _Target(
             schema=schema,
             table=relation,
