@@ -183,11 +183,15 @@ class Beside:
             self.partitions[last_part(parent)].bounds.append(" ".join(bound.split()))
 
 
-def last_part(name: str) -> str:
-    """The name of a table without its schema and its quotes.
+def name_parts(name: str) -> list[str]:
+    """The parts of a qualified name, without their quotes.
 
-    >>> last_part('app."Odd ""name"')
-    'Odd "name'
+    >>> name_parts('app."Odd ""name"')
+    ['app', 'Odd "name']
     """
-    inner, plain = map(str, _PART.findall(name)[-1])
-    return inner.replace('""', '"') or plain
+    return [inner.replace('""', '"') or plain for inner, plain in _PART.findall(name)]
+
+
+def last_part(name: str) -> str:
+    """The name of a table without its schema."""
+    return name_parts(name)[-1]

@@ -38,11 +38,6 @@ class Binaries:
     version: str
     """As the server tells it: "15.14"."""
 
-    @property
-    def major(self) -> int:
-        """The version that decides on plans and features."""
-        return int(self.version.split(".")[0])
-
 
 def find_binaries(folder: Path | str | None = None) -> Binaries:
     """Choose a server: in `folder`, in PRIVBENCH_POSTGRES, or the first that `all_binaries` has."""

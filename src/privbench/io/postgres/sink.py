@@ -27,6 +27,7 @@ from privbench.io.postgres.connection import SCHEMES, RefusedError, TargetConnec
 from privbench.io.postgres.ddl import TABLE, DatabaseNames, Step, past_largest, write_script
 from privbench.io.postgres.stream import RowStream
 from privbench.io.postgres.wire import Convert, plain_type, wire
+from privbench.io.script import NAME, name_parts
 from privbench.io.urls import without_password
 from privbench.schema.original import LeftOut
 from privbench.schema.tables import Schema, Table
@@ -46,10 +47,9 @@ _SHARED = ("schema", "extension")
 """Kinds of objects that a target may have already, and that are never dropped."""
 _DROPPED_BEFORE = {"view": "VIEW", "materialized view": "MATERIALIZED VIEW"}
 _DROPPED_AFTER = {"sequence": "SEQUENCE", "domain": "DOMAIN", "type": "TYPE", "function": "FUNCTION"}
-_IDENTIFIER = r'(?:"(?:[^"]|"")+"|[A-Za-z_\u0080-\uffff][\w$]*)'
 _CREATED = re.compile(
     rf"CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMP\s+|RECURSIVE\s+)?(?:MATERIALIZED\s+VIEW|VIEW|SEQUENCE|DOMAIN|TYPE|FUNCTION)\s+"
-    rf"(?:IF\s+NOT\s+EXISTS\s+)?({_IDENTIFIER}(?:\.{_IDENTIFIER})?)",
+    rf"(?:IF\s+NOT\s+EXISTS\s+)?{NAME}",
     re.IGNORECASE,
 )
 _LONGEST = 500
@@ -118,16 +118,16 @@ class PostgresSink:
         self._stream: RowStream | None = None
         self._streaming = ""
         self._targets: dict[str, _Target] = {}
-        self._connection = TargetConnection(url, self.location)
+        self._session = TargetConnection(url, self.location)
         try:
             self._begin(replace=replace)
         except BaseException:
-            self._connection.close()
+            self._session.close()
             raise
 
     def _begin(self, *, replace: bool) -> None:
         for sql in ("BEGIN", *_QUIET):
-            self._connection.run(sql)
+            self._session.run(sql)
         if replace:
             self._drop()
         else:
@@ -141,7 +141,7 @@ class PostgresSink:
                 self._add_default_partitions(table.name)
                 self._targets[table.name] = self._target(table)
         except BaseException:
-            self._connection.close()
+            self._session.close()
             raise
         return self
 
@@ -170,16 +170,16 @@ class PostgresSink:
             self._stream_to(table, target, rows.schema).put(rows)
             return
         temporary = quote_sql(_temporary(self._schema, table))
-        self._connection.ingest(rows, _temporary(self._schema, table))
+        self._session.ingest(rows, _temporary(self._schema, table))
         columns = ", ".join(map(quote_sql, target.columns))
         values = ", ".join(f"CAST(c{i} AS {final})" for i, (_, final) in enumerate(target.casts))
         into = f"{quote_sql(target.schema)}.{quote_sql(target.table)} ({columns})"
-        self._connection.run(f"INSERT INTO {into} OVERRIDING SYSTEM VALUE SELECT {values} FROM pg_temp.{temporary}")
-        self._connection.run(f"TRUNCATE pg_temp.{temporary}")
+        self._session.run(f"INSERT INTO {into} OVERRIDING SYSTEM VALUE SELECT {values} FROM pg_temp.{temporary}")
+        self._session.run(f"TRUNCATE pg_temp.{temporary}")
 
     def _stream_to(self, table: str, target: _Target, rows: pa.Schema) -> RowStream:
         if self._stream is None:
-            copy = partial(self._connection.ingest, table=target.table, schema=target.schema)
+            copy = partial(self._session.ingest, table=target.table, schema=target.schema)
             self._stream, self._streaming = RowStream(rows, copy), table
         return self._stream
 
@@ -194,12 +194,12 @@ class PostgresSink:
             if kind is None:
                 if not self._completed:
                     self.complete()
-                self._connection.run("COMMIT")
+                self._session.run("COMMIT")
                 self._gather_statistics()
         finally:
             if self._stream is not None:
                 self._stream.abandon()
-            self._connection.close()
+            self._session.close()
 
     def complete(self) -> Loaded:
         """Make keys, indexes and the rest; others see the database when the block ends."""
@@ -216,19 +216,19 @@ class PostgresSink:
     def _gather_statistics(self) -> None:
         """Let the planner know the tables, and which pages all can see. The database is there without that, too."""
         tables = ", ".join(self._names.table(t.name) for t in self._schema.tables)
-        if (problem := self._connection.attempt(f"VACUUM (ANALYZE) {tables}")) is not None:
+        if (problem := self._session.attempt(f"VACUUM (ANALYZE) {tables}")) is not None:
             _logger.warning("%s: VACUUM ANALYZE failed: %s. Run it yourself.", self.location, problem)
 
     # -- what is there -----------------------------------------------------------------------------------------------
 
     def _check_empty(self) -> None:
         schemas = ", ".join(self._schemas())
-        there = [name for (name,) in self._connection.rows(_THERE.format(schemas=schemas))]
+        there = [name for (name,) in self._session.rows(_THERE.format(schemas=schemas))]
         refuse_full(self.location, there)
 
     def _schemas(self) -> Iterator[str]:
         """The schemas that tables go to, as SQL texts."""
-        qualified = [_parts(self._names.table(t.name)) for t in self._schema.tables]
+        qualified = [name_parts(self._names.table(t.name)) for t in self._schema.tables]
         yield from sorted({quote_text(parts[0]) for parts in qualified if len(parts) > 1})
         if any(len(parts) == 1 for parts in qualified):
             yield "current_schema()"
@@ -255,7 +255,7 @@ class PostgresSink:
 
     def _run_drop(self, sql: str) -> None:
         try:
-            self._connection.run(sql)
+            self._session.run(sql)
         except RefusedError as error:
             if error.is_fatal:
                 raise
@@ -263,16 +263,16 @@ class PostgresSink:
             raise TargetError(f"{self.location}: {error}. {remedy}") from None
 
     def _is_there(self, name: str, look: str) -> bool:
-        [(found,)] = self._connection.rows(f"SELECT ({look}({quote_text(name)}) IS NOT NULL)::text")
+        [(found,)] = self._session.rows(f"SELECT ({look}({quote_text(name)}) IS NOT NULL)::text")
         return bool(found == "true")
 
     # -- statements --------------------------------------------------------------------------------------------------
 
     def _make(self, step: Step) -> None:
         """Run a statement. One that is not required may fail alone; what is there already may be somebody's."""
-        self._connection.run("SAVEPOINT step")
+        self._session.run("SAVEPOINT step")
         try:
-            self._connection.run(step.sql)
+            self._session.run(step.sql)
         except RefusedError as error:
             if error.is_fatal:
                 raise
@@ -281,23 +281,23 @@ class PostgresSink:
                 remedy = " Choose an empty database, or replace it with `--replace`." if twice else ""
                 message = f"{self.location}: {step.kind} {step.name} could not be made: {error}.{remedy}"
                 raise TargetError(message) from None
-            self._connection.run("ROLLBACK TO SAVEPOINT step")
+            self._session.run("ROLLBACK TO SAVEPOINT step")
             if not twice:
                 self._left_out.append(LeftOut(kind=step.kind, name=step.name, reason=str(error)[:_LONGEST]))
-        self._connection.run("RELEASE SAVEPOINT step")
+        self._session.run("RELEASE SAVEPOINT step")
 
     def _add_default_partitions(self, table: str) -> None:
-        for schema, name in self._connection.rows(_OPEN_PARTITIONS.format(table=quote_text(self._names.table(table)))):
+        for schema, name in self._session.rows(_OPEN_PARTITIONS.format(table=quote_text(self._names.table(table)))):
             parent = f"{quote_sql(schema)}.{quote_sql(name)}"
             default = f"{quote_sql(schema)}.{quote_sql(f'{name[:50]}_default')}"
-            self._connection.run(f"CREATE TABLE {default} PARTITION OF {parent} DEFAULT")
+            self._session.run(f"CREATE TABLE {default} PARTITION OF {parent} DEFAULT")
             self._defaults.append(default)
 
     def _drop_default_partitions(self) -> None:
         for name in self._defaults:
-            [(filled,)] = self._connection.rows(f"SELECT EXISTS (SELECT FROM {name})::text")
+            [(filled,)] = self._session.rows(f"SELECT EXISTS (SELECT FROM {name})::text")
             if filled == "false":
-                self._connection.run(f"DROP TABLE {name}")
+                self._session.run(f"DROP TABLE {name}")
             else:
                 reason = "made-up rows are in no partition of the source, so this one was added and has them"
                 self._left_out.append(LeftOut(kind="partition", name=name, reason=reason))
@@ -306,11 +306,11 @@ class PostgresSink:
 
     def _target(self, table: Table) -> _Target:
         name = quote_text(self._names.table(table.name))
-        types = {column: rest for column, *rest in self._connection.rows(_COLUMNS.format(table=name))}
-        [(schema, relation)] = self._connection.rows(_PLACE.format(table=name))
+        types = {column: rest for column, *rest in self._session.rows(_COLUMNS.format(table=name))}
+        [(schema, relation)] = self._session.rows(_PLACE.format(table=name))
         own = self._names.own.get(table.name)
         loaded = [(i, c) for i, c in enumerate(table.columns) if own is None or c.name not in own.generated]
-        columns = [_parts(self._names.column(table.name, c.name))[0] for _, c in loaded]
+        columns = [name_parts(self._names.column(table.name, c.name))[0] for _, c in loaded]
         found = [types[column] for column in columns]
         wires = [wire(c.type, f[1], is_enum=f[2] == "true") for (_, c), f in zip(loaded, found, strict=True)]
         places = tuple(i for i, _ in loaded)
@@ -319,7 +319,7 @@ class PostgresSink:
             return _Target(schema=schema, table=relation, columns=tuple(columns), places=places, converts=converts)
         plain = [plain_type(c.type) for _, c in loaded]
         declared = ", ".join(f"c{i} {kind}" for i, (kind, _) in enumerate(plain))
-        self._connection.run(f"CREATE TEMP TABLE {_temporary(self._schema, table.name)} ({declared}) ON COMMIT DROP")
+        self._session.run(f"CREATE TEMP TABLE {_temporary(self._schema, table.name)} ({declared}) ON COMMIT DROP")
         return _Target(
             schema=schema,
             table=relation,
@@ -344,11 +344,6 @@ class PostgresSink:
 def _temporary(schema: Schema, table: str) -> str:
     """The name of the temporary table for the rows of a table."""
     return f"privbench_load_{[t.name for t in schema.tables].index(table)}"
-
-
-def _parts(name: str) -> list[str]:
-    """The parts of a qualified name, without quotes."""
-    return [p[1:-1].replace('""', '"') if p.startswith('"') else p for p in re.findall(_IDENTIFIER, name)]
 
 
 POSTGRES_SERVER = ServerKind(
