@@ -33,7 +33,6 @@ from privbench.methods.tree.sizes import (
     NoisyFanouts,
     Size,
     best_limit,
-    hidden_rows,
     pooled,
     size_error,
     tilt,
@@ -156,7 +155,7 @@ class _Database:
         elif amount and predicted.error > SURE:
             scale = (predicted.rows + self._unowned[link.table].rows) / len(children.owners)
             deviation = math.sqrt(table.noise([], amount).variance)
-            limit = best_limit(children.rows_by_entity, scale=scale, deviation=deviation, hidden=self._hidden(link))
+            limit = best_limit(children.rows_by_entity, scale=scale, deviation=deviation)
             if limit.error < predicted.error:
                 limit, part = limit.relaxed(SURE / 2)
                 spent = amount * part
@@ -168,11 +167,6 @@ class _Database:
         if abs(math.log(ratio)) > NEARLY:
             self._tilt(link, ratio)
         return spent
-
-    def _hidden(self, link: LinkFacts) -> float:
-        """The share of a table's rows whose numbers were made up, by its owners' fanouts or those further up."""
-        above = self._facts.owner_link(link.target)
-        return max(hidden_rows(self._fanouts(link)), 0.0 if above is None else self._hidden(above))
 
     def _predicted(self, link: LinkFacts, children: SampledRows) -> Size:
         """The rows that come with their owners, from the network where these are entities, else from their sample."""

@@ -30,10 +30,8 @@ FEW_ROWS = 6
 BEYOND_ERROR = 1.0
 """The error of the rows beyond the limit of a direct count, as a share of these rows."""
 CONTINUED = 2.0
-"""Where tails are made up, so many times the rows between half of the limit and the limit may lie beyond it at least: a
-short tail would have little counted."""
-MADE_UP = 0.1
-"""Tails are made up where this share of the rows is in bins that do not stand out; with less, in proportion."""
+"""At least so many times the rows between half of the limit and the limit may lie beyond it: the tail that tells how
+many do is itself a guess, and a short one would have little counted."""
 MOST_DOUBLINGS = 13
 """The highest limit of a direct count is 2 to the power of this."""
 MANY_SHARE = 0.3
@@ -80,19 +78,9 @@ def size_error(fanouts: NoisyFanouts, *, owners: float) -> float:
         return owners
     clear = fanouts.shares >= CLEAR * fanouts.deviation
     noise = fanouts.deviation * math.hypot(*fanouts.means[clear]) / mean
-    hidden = hidden_rows(fanouts)
+    hidden = float(rows[~clear].sum()) / mean
     shape = FALLING_ERROR * float(rows[fanouts.means > FEW_ROWS].sum()) / mean
     return math.hypot(owners, noise, shape, hidden * max(hidden, HIDDEN_ERROR))
-
-
-def hidden_rows(fanouts: NoisyFanouts) -> float:
-    """The share of all rows that owners in bins have which do not stand out: laws of tails made them up.
-
-    >>> hidden_rows(NoisyFanouts(shares=np.array([0.5, 0.4, 0.1]), means=np.array([0.0, 1.0, 4.0]), deviation=0.03))
-    0.5
-    """
-    rows = fanouts.shares * fanouts.means
-    return float(rows[fanouts.shares < CLEAR * fanouts.deviation].sum() / max(rows.sum(), 1e-9))
 
 
 def together(*sizes: Size) -> Size:
@@ -124,19 +112,18 @@ class RowLimit:
         return replace(self, noise=noise, error=error), Fraction(self.noise / noise)
 
 
-def best_limit(by_entity: NDArray[np.int64], *, scale: float, deviation: float, hidden: float) -> RowLimit:
+def best_limit(by_entity: NDArray[np.int64], *, scale: float, deviation: float) -> RowLimit:
     """The limit at which noise and what lies beyond it cost the least together.
 
     `by_entity` are the rows of entities in a sample that stands for `scale` times as many; `deviation` is that of the
-    noise in entities, each of which counts as many rows as the limit; `hidden` is the share of rows that was made up.
+    noise in entities, each of which counts as many rows as the limit.
     """
-    continued = CONTINUED * min(1.0, hidden / MADE_UP)
     rows = float(by_entity.sum()) * scale
 
     def limit(power: int) -> RowLimit:
         counted, before = (float(np.minimum(by_entity, 2 ** max(p, 0)).sum()) * scale for p in (power, power - 1))
         noise = deviation * 2**power / max(counted, 1e-9)
-        beyond = max(rows - counted, continued * (counted - before)) / max(rows, 1e-9)
+        beyond = max(rows - counted, CONTINUED * (counted - before)) / max(rows, 1e-9)
         return RowLimit(rows=2**power, noise=noise, error=math.hypot(noise, BEYOND_ERROR * beyond))
 
     return min((limit(power) for power in range(MOST_DOUBLINGS + 1)), key=lambda found: found.error)
