@@ -13,7 +13,7 @@ venv: $(READY)
 $(READY): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed, as python3.11 or python3." >&2; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,demo,docs,mysql,postgres,server]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,demo,docs,fast,mysql,postgres,server,spark]'
 	@touch $@
 
 # A real database from start to checked bundle, in under a minute.

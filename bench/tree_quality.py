@@ -35,6 +35,7 @@ from privbench.methods.registry import find_method
 from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.facts import ColumnFacts, Facts, TableFacts
 from privbench.privacy.noise import TestEntropy
+from privbench.privacy.parts import one_part
 from privbench.privacy.receipt import open_ledger
 from privbench.privacy.vault import Vault
 from privbench.schema.spec import Spec
@@ -195,7 +196,7 @@ def synthesise(table: Table, epsilon: str, delta: str, seed: int) -> dict[str, C
     ledger = open_ledger(Fraction(epsilon), Fraction(delta), Neighbours.REPLACE)
     method: Any = find_method("tree")
     entropy = TestEntropy(seed)
-    vault = Vault(NumpyEngine(data, entropy=entropy), ledger=ledger, entropy=entropy)
+    vault = Vault(NumpyEngine(one_part(data), entropy=entropy), ledger=ledger, entropy=entropy)
     model = method.learn(vault, facts, method.read_settings({}), silent)["adult"]
     found = sample(model.network, table.rows, np.random.default_rng(seed))
     return {name: found[name].astype(np.int64) for name in table.sizes}

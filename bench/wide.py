@@ -37,6 +37,7 @@ from privbench.methods.registry import find_method
 from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.facts import ColumnFacts, Facts, TableFacts
 from privbench.privacy.noise import TestEntropy
+from privbench.privacy.parts import one_part
 from privbench.privacy.receipt import open_ledger
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import Neighbours
@@ -114,7 +115,7 @@ def learn(table: Table, method: str, epsilon: str, delta: str, seed: int) -> Any
     data = {TABLE: CodedTable(codes=coded, keys={}, entities=np.arange(table.rows))}
     ledger = open_ledger(Fraction(epsilon), Fraction(delta), Neighbours.REPLACE)
     found, entropy = find_method(method), TestEntropy(seed)
-    vault = Vault(NumpyEngine(data, entropy=entropy), ledger=ledger, entropy=entropy)
+    vault = Vault(NumpyEngine(one_part(data), entropy=entropy), ledger=ledger, entropy=entropy)
     return found.learn(vault, facts, found.read_settings({}), silent)[TABLE].network
 
 

@@ -6,6 +6,7 @@
     ├── DataError                 the private data break the schema; for the publisher's eyes only
     ├── SourceError               a database or file could not be read
     ├── TargetError               the output could not be written; nothing half-written is left
+    ├── StoreError                work files of a fit could not be written, or were changed by somebody
     ├── ServerError               a database server could not be found, started or used
     ├── BudgetError               a query would spend more privacy than there is; nothing was drawn
     └── ModelError                a model or bundle file is not one of ours, or is damaged
@@ -36,6 +37,10 @@ class SourceError(PrivBenchError):
 
 class TargetError(PrivBenchError):
     """The output could not be written; nothing half-written is left."""
+
+
+class StoreError(PrivBenchError):
+    """Work files of a fit could not be written, or were changed by somebody."""
 
 
 class ServerError(PrivBenchError):

@@ -11,6 +11,7 @@ from privbench.bundle import Bundle, model_beside
 from privbench.errors import SpecError
 from privbench.fitting.draft import PRIVATE, draft
 from privbench.fitting.fit import fit
+from privbench.fitting.memory import parse_memory
 from privbench.fitting.promise import parse_delta, parse_epsilon
 from privbench.generation.generate import check_request
 from privbench.generation.generate import generate as write_bundle
@@ -34,6 +35,11 @@ def generate(
     seed: int | None = None,
     format: str = Format.PARQUET,  # noqa: A002
     force: bool = False,
+    partitions: int | None = None,
+    only: Collection[int] | None = None,
+    resume: bool = False,
+    engine: str = "local",
+    master: str | None = None,
     progress: Progress = silent,
 ) -> Bundle:
     """Write a bundle from a model or a model file; returns it with the rows of each table. Costs no privacy.
@@ -42,24 +48,42 @@ def generate(
     `out` the bundle lies in a temporary folder as long as the value that is returned: `.tables()` gives its tables in
     memory, `.save(path)` keeps it.
 
+    With `partitions` each table is a folder of so many files, each the same bytes wherever it is made. `only` makes
+    some of them, numbered from 0, and leaves the bundle to be completed by a call without it; `resume` goes on with
+    what is there. With the `engine` "spark" they are made on the cluster of a `master`, in a folder that all of its
+    machines see (docs/spark.md).
+
     Example::
 
         tables = privbench.generate("shop.model", scale=10, seed=7).tables()
         privbench.generate("shop.model", "bundle", format="duckdb")
+        privbench.generate("shop.model", "large", scale=1000, seed=7, partitions=64, only=[7])
     """
     return _written(
-        model_of(model), out, scale=scale, seed=seed, format=format, force=force, progress=progress, keep_model=False
+        model_of(model),
+        out,
+        scale=scale,
+        seed=seed,
+        format=format,
+        force=force,
+        partitions=partitions,
+        only=only,
+        resume=resume,
+        engine=engine,
+        master=master,
+        progress=progress,
+        keep_model=False,
     )
 
 
 def _written(model: Model, out: Path | str | None, *, keep_model: bool, **request: Any) -> Bundle:
     """Write a bundle to its place, or to a temporary one that goes with the value."""
     if out is not None:
-        rows = write_bundle(model, out, **request)
+        rows = write_bundle(model, out, **request) or {}
         return Bundle(path=Path(out), model=model, rows=rows, keep_model=keep_model)
     with ExitStack() as held:
         path = held.enter_context(private_folder()) / "bundle"
-        rows = write_bundle(model, path, **request)
+        rows = write_bundle(model, path, **request) or {}
         return Bundle(path=path, model=model, rows=rows, keep_model=keep_model, held=held.pop_all())
 
 
@@ -89,6 +113,7 @@ def synth(
     force: bool = False,
     find: bool = True,
     budget_limit: Fraction | float | str | None = None,
+    memory: str | int | None = None,
     progress: Progress = silent,
 ) -> Bundle:
     """Make a bundle from a database; returns it with its model and the rows of each table.
@@ -104,7 +129,7 @@ def synth(
         made = privbench.synth({"customer": df}, unit="customer", schema="schema.sql", epsilon="3.2")
         made.tables()["customer"].to_pandas()
     """
-    budget, chance = parse_epsilon(epsilon), parse_delta(delta)
+    budget, chance, most_memory = parse_epsilon(epsilon), parse_delta(delta), parse_memory(memory)
     format = format_of(format)  # noqa: A001
     check_request(scale, seed)
     kept = _model_path(out, model)
@@ -134,6 +159,7 @@ def synth(
         delta=chance,
         method=method,
         budget_limit=budget_limit,
+        memory=most_memory,
         out=kept,
         progress=progress,
     )

@@ -124,12 +124,13 @@ def read_manifest(folder: Path | str) -> Manifest:
         raise ReceiptError(unreadable)
     check_values(value)
     names = ("version", "software", "scale", "seed", "format", "tables", "model", "receipt")
-    manifest = fields_of(value, MANIFEST, names, optional=("left_out",))
+    manifest = fields_of(value, MANIFEST, names, optional=("left_out", "partitions"))
     names_of(manifest.get("left_out", []), f"{MANIFEST}: left_out")
     if type(manifest["version"]) is not int or manifest["version"] != 1:
         raise ReceiptError(f"{MANIFEST}: version is {brief(manifest['version'])}, not 1")
     text_of(manifest["software"], f"{MANIFEST}: software")
     integer_of(manifest["seed"], f"{MANIFEST}: seed", least=-(2**64))
+    integer_of(manifest.get("partitions", 1), f"{MANIFEST}: partitions", least=1)
     return Manifest(
         format=text_of(manifest["format"], f"{MANIFEST}: format"),
         scale=_scale(manifest["scale"]),

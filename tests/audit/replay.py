@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from privbench.fitting import fit as fit_module
 from privbench.fitting.warnings import fit_warnings
 from privbench.model.file import save_model
-from privbench.privacy import feature_codes
+from privbench.privacy import engine
 from privbench.privacy import vault as vault_module
-from privbench.privacy.engine import Exact, ValueCounts
+from privbench.privacy.engine import Exact
 from privbench.privacy.events import Event, PrivacyMeasure
+from privbench.privacy.part_counter import ValueCounts
 from privbench.privacy.vault import Answer, Vault
 from privbench.schema.spec import Spec
 
@@ -55,7 +56,7 @@ def run_fit(folder: Path, spec: Spec, source: Path, *, tape: Run | None = None, 
     """Fit a source; with a tape, its answers are those of another run, though its own rows are counted as well."""
     run = Run()
     with pytest.MonkeyPatch.context() as patch, _watched_samplers(patch) as drawn:
-        patch.setattr(feature_codes, "random_order", lambda size, _: np.arange(size))  # coupled: the same in both runs
+        patch.setattr(engine, "random_order", lambda size, _: np.arange(size))  # coupled: the same in both runs
 
         class Watched(Vault):
             def _release(self, event: Event, exact: Exact | None) -> Answer:

@@ -20,6 +20,7 @@ from privbench.privacy.queries import Counts, Histogram, Query
 from privbench.schema.spec import Orphans
 from privbench.schema.unit import Neighbours
 
+from ..opened import bins_of, tables_of
 from .forums import CHOICES, write_forums
 from .replay import Run, compare, replayed
 
@@ -104,7 +105,7 @@ def votes_of_rows(patch: pytest.MonkeyPatch) -> None:
 
     def by_rows(self: NumpyEngine, queries: Sequence[Query]) -> list[Exact]:
         return [
-            np.array([(self._features.bins(query.table, query.axes[0]) >= 0).sum()], np.int64)
+            np.array([(bins_of(self, query.table, query.axes[0]) >= 0).sum()], np.int64)
             if isinstance(query, Histogram) and query.counts is Counts.VOTES
             else found
             for query, found in zip(queries, count(self, queries), strict=True)
@@ -143,7 +144,7 @@ def a_limit_that_the_data_say(patch: pytest.MonkeyPatch) -> None:
         if axes or self.full_rows == 1:
             return measure(self, axes, amount)
         engine: Any = self.vault._engine
-        largest = int(exact.rows_of_entity(engine._data[self.table].entities).max())
+        largest = int(exact.rows_of_entity(tables_of(engine)[self.table].entities).max())
         return measure(replace(self, full_rows=2 ** largest.bit_length()), axes, amount)
 
     patch.setattr(WeighedTable, "measure", measured)

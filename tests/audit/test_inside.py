@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privbench.encode.keys import MISSING, NULL
-from privbench.fitting import entities as entities_module
+from privbench.fitting import part_rows
 from privbench.schema.spec import Spec
 from privbench.schema.unit import Neighbours
 
@@ -140,5 +140,5 @@ def test_nor_by_differences_from_rows_that_keys_lead_to(
 def test_replay_catches_keys_that_lead_out_of_the_entity(
     coding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entities_module, "inside_keys", lambda rows, *_: np.where(rows == MISSING, NULL, rows))
+    monkeypatch.setattr(part_rows, "inside_keys", lambda rows, *_: np.where(rows == MISSING, NULL, rows))
     assert any(problems(tmp_path, Neighbours.REPLACE, seed, coding) for seed in range(1, 6))

@@ -100,5 +100,5 @@ def test_replay_catches_a_list_of_all_entities(tmp_path: Path, monkeypatch: pyte
         return found.take(pa.array(np.sort(first)))
 
     monkeypatch.setattr(lists_module, "list_rows", of_all)
-    monkeypatch.setattr("privbench.fitting.reading._check_orphans", lambda *_, **__: None)
+    monkeypatch.setattr("privbench.fitting.reading.check_orphans", lambda *_, **__: None)
     assert any(problems(tmp_path, Neighbours.REPLACE, seed) for seed in range(1, 4))

@@ -21,6 +21,7 @@ from privbench.privacy.queries import Histogram
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import Neighbours
 
+from ..opened import tables_of
 from .test_replay import check
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
@@ -82,14 +83,14 @@ def _with_learner(patch: pytest.MonkeyPatch, tell: Callable[[Any, Any], None]) -
 
 def a_progress_line_of_exact_counts(patch: pytest.MonkeyPatch) -> None:
     def tell(engine: Any, progress: Any) -> None:
-        progress("learning", 0, len(engine._data["purchase"].entities))
+        progress("learning", 0, len(tables_of(engine)["purchase"].entities))
 
     _with_learner(patch, tell)
 
 
 def a_progress_line_of_missing_owners(patch: pytest.MonkeyPatch) -> None:
     def tell(engine: Any, progress: Any) -> None:
-        keys = engine._data["purchase"].keys["purchase.helper"]
+        keys = tables_of(engine)["purchase"].keys["purchase.helper"]
         progress(f"{(keys < 0).sum()} keys are NULL", 0, 1)
 
     _with_learner(patch, tell)
@@ -97,7 +98,7 @@ def a_progress_line_of_missing_owners(patch: pytest.MonkeyPatch) -> None:
 
 def a_budget_check_of_exact_counts(patch: pytest.MonkeyPatch) -> None:
     def tell(engine: Any, _progress: Any) -> None:
-        if len(engine._data["purchase"].entities) % 2:
+        if len(tables_of(engine)["purchase"].entities) % 2:
             raise BudgetError("too few orders for this budget")
 
     _with_learner(patch, tell)

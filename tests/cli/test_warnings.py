@@ -145,7 +145,7 @@ def test_lost_rows_are_told_by_generate_and_in_its_readme(
     def told(*_: object) -> list[str]:
         return ["visit: 3 of 4 rows were made: a test."]
 
-    monkeypatch.setattr("privbench.generation.generate.lost_rows", told)
+    monkeypatch.setattr("privbench.generation.run.lost_rows", told)
     monkeypatch.setattr("privbench.generation.sizes.lost_rows", told)
     assert "warning: visit: 3 of 4" in run("generate", model, "-o", tmp_path / "b").err
     assert "- visit: 3 of 4 rows were made: a test." in (tmp_path / "b" / "README.md").read_text()

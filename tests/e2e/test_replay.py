@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from privbench.fitting import engines
 from privbench.fitting import fit as fit_module
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
@@ -16,6 +17,7 @@ from privbench.methods.registry import BUILT_IN
 from privbench.model.file import save_model
 from privbench.model.verify import verify
 from privbench.privacy.noise import TestEntropy as FixedEntropy
+from privbench.privacy.parts import MemoryParts
 from privbench.privacy.vault import Answer, Vault
 from privbench.schema.spec import Spec
 
@@ -36,13 +38,13 @@ def _fit(spec: Spec, out: Path, *, tape: Sequence[Answer] | None = None, **optio
     def read_public(*arguments: Any, **more: Any) -> ReadDatabase:
         read = read_database(*arguments, **more)
         known = {spec.protection().entity, *read.public}
-        return replace(read, private={}, raw={}, rows={t: n if t in known else -1 for t, n in read.rows.items()})
+        return replace(read, parts=MemoryParts([]), rows={t: n if t in known else -1 for t, n in read.rows.items()})
 
-    read_database = fit_module.read_database
+    read_database = engines.read_database
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fit_module, "Vault", Recording)
         if tape is not None:
-            patch.setattr(fit_module, "read_database", read_public)
+            patch.setattr(engines, "read_database", read_public)
             patch.setattr(FixedEntropy, "words", lambda *_: pytest.fail("noise was drawn"))
         save_model(fit(spec, epsilon=EPSILON, entropy=FixedEntropy(4), **options), out)
     [vault] = vaults

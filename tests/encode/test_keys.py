@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privbench.encode import keys as keys_module
 from privbench.encode.keys import MISSING, NULL, KeyIndex, entities_by_owner, own_entities, owners_of_lookup
 from privbench.errors import DataError
 
@@ -110,10 +111,59 @@ def test_null_keys_are_refused_unless_the_key_may_be_null() -> None:
     assert find([column([None, 2, 1])], [column([1, 2])], nullable=True) == [2, 1]
 
 
-def test_keys_with_more_combinations_than_a_number_holds_are_refused() -> None:
+NARROW = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16(), pa.uint32())
+
+
+@pytest.mark.parametrize("narrow", NARROW, ids=str)
+@pytest.mark.parametrize("first", [1, -5, 200, -(2**31)], ids=str)
+@pytest.mark.parametrize("gaps", [False, True])
+def test_keys_of_a_narrow_type_never_wrap_round_to_rows_that_only_wider_ones_reach(
+    narrow: pa.DataType, first: int, gaps: bool
+) -> None:
+    keys = np.arange(first, first + 70_000)
+    keys = np.delete(keys, 3) if gaps else keys
+    ends = np.iinfo(narrow.to_pandas_dtype())
+    wanted = [
+        n for n in (ends.min, ends.min + 1, -129, -5, -1, 0, 1, 4, 127, 255, ends.max) if ends.min <= n <= ends.max
+    ]
+    position = {key: row for row, key in enumerate(keys.tolist())}
+    found = KeyIndex("t(id)", [pa.array(keys)]).find([pa.array([*wanted, None], narrow)])
+    assert found.tolist() == [*(position.get(number, -2) for number in wanted), -1]
+
+
+def test_keys_of_many_parts_are_found() -> None:
     wide = [column(list(range(3000))) for _ in range(6)]
-    with pytest.raises(DataError, match="too many combinations"):
-        find(wide, wide)
+    assert find(wide, wide) == list(range(3000))
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=4), st.integers(0, 30), st.integers(-(2**63), 2**63 - 31))
+def test_keys_that_count_up_are_found(others: list[int], rows: int, first: int) -> None:
+    wanted = [*range(first, first + rows), *others, None]
+    expected = [*range(rows), *(o - first if first <= o < first + rows else MISSING for o in others), NULL]
+    assert KeyIndex.counting("t(id)", first, rows).find([column(wanted, pa.int64())]).tolist() == expected
+    texts = column([None if w is None else str(w) for w in wanted], pa.string())
+    assert KeyIndex.counting("t(id)", first, rows).find([texts]).tolist() == expected
+
+
+@given(st.lists(st.text(max_size=100), unique=True, max_size=30), st.lists(st.text(max_size=3)))
+def test_texts_are_found(keys: list[str], others: list[str]) -> None:
+    wanted = keys + others
+    expected = [keys.index(w) if w in keys else MISSING for w in wanted]
+    assert find([column(keys, pa.string())], [column(wanted, pa.string())]) == expected
+
+
+def test_keys_with_the_same_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys of the table get another hash, and one that is not there is compared."""
+    real = keys_module.hash_rows
+
+    def rough(columns: list[pa.Array], *, salt: int) -> np.ndarray:
+        return real(columns, salt=salt) % np.uint64(7 if salt < 5 else 2**20)
+
+    monkeypatch.setattr(keys_module, "hash_rows", rough)
+    keys = [f"{n}" for n in range(20)]
+    assert find([column(keys)], [column([*keys, *map(str, range(20, 4000))])]) == [*range(20)] + [MISSING] * 3980
+    with pytest.raises(DataError, match="1 rows repeat"):
+        find([column([*keys, "7"])], [])
 
 
 # -- entities ------------------------------------------------------------------------------------------------------

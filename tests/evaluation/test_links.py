@@ -10,6 +10,7 @@ from privbench.evaluation.links import Linked, fanouts, find_parents
 from privbench.evaluation.metrics import distance_metrics
 from privbench.evaluation.result import Bin, BinKind
 from privbench.methods.method import silent
+from privbench.schema.tables import ForeignKey
 
 from .conftest import REAL, SYNTHETIC, Make
 from .slow import slow_distance
@@ -57,11 +58,21 @@ def test_keys_become_positions(make: Make) -> None:
         CREATE TABLE c (a BIGINT, b VARCHAR);
         INSERT INTO c VALUES (1, 'x'), (1, NULL), (2, 'x'), (9, 'x'), (1, 'y');
     """
-    from privbench.schema.tables import ForeignKey
-
     with open_pair(make("real", script), make("synthetic", SYNTHETIC), silent) as database:
         key = ForeignKey(columns=("a", "b"), table="p", references=("a", "b"))
         assert find_parents(database, Side.REAL, "c", key).tolist() == [2, -1, 0, -1, 1]
+
+
+def test_an_integer_key_leads_to_the_first_of_several_rows(make: Make) -> None:
+    script = """
+        CREATE TABLE p (a INTEGER);
+        INSERT INTO p VALUES (7), (NULL), (-3), (7), (-3);
+        CREATE TABLE c (a BIGINT);
+        INSERT INTO c VALUES (-3), (NULL), (7), (8), (-9223372036854775808), (0);
+    """
+    key = ForeignKey(columns=("a",), table="p", references=("a",))
+    with open_pair(make("real", script), make("synthetic", SYNTHETIC), silent) as database:
+        assert find_parents(database, Side.REAL, "c", key).tolist() == [2, -1, 0, -1, -1, -1]
 
 
 def test_positions_come_in_row_order(make: Make) -> None:

@@ -89,7 +89,7 @@ def test_a_record_that_cannot_be_written_stops_a_fit_before_it_reads(
     spec = draft(shop)
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(VARIABLE, str(tmp_path / "file" / "budget.jsonl"))
-    monkeypatch.setattr("privbench.fitting.fit.read_database", lambda *_, **__: pytest.fail("the source was read"))
+    monkeypatch.setattr("privbench.fitting.engines.read_database", lambda *_, **__: pytest.fail("the source was read"))
     with pytest.raises(TargetError, match=VARIABLE):
         spend(spec)
 
@@ -182,7 +182,7 @@ def test_a_lost_salt_is_not_made_anew(record: Path) -> None:
 def test_a_limit_refuses_before_anything_is_read(record: Path, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = draft(shop)
     spend(spec, budget_limit="3.2")
-    monkeypatch.setattr("privbench.fitting.fit.read_database", lambda *_, **__: pytest.fail("the source was read"))
+    monkeypatch.setattr("privbench.fitting.engines.read_database", lambda *_, **__: pytest.fail("the source was read"))
     with pytest.raises(BudgetError, match=r"1 releases of this source have spent epsilon 3\.2, and epsilon 3\.2 more"):
         spend(spec, budget_limit="6.3")
     assert record.read_bytes().count(b"\n") == 1

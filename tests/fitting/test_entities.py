@@ -14,6 +14,8 @@ from privbench.methods.method import silent
 from privbench.model.model import compile_codecs
 from privbench.schema.spec import Orphans, Spec
 
+from ..one_part import only_part
+
 DDL = """
 CREATE TABLE address (id INTEGER PRIMARY KEY, town INTEGER);
 CREATE TABLE customer (id INTEGER PRIMARY KEY, age INTEGER, address_id INTEGER REFERENCES address (id));
@@ -44,7 +46,7 @@ def read(folder: Path, purchases: list[int | None], addresses: list[int | None],
 
 
 def test_every_user_of_a_lookup_row_has_a_copy(tmp_path: Path) -> None:
-    found = read(tmp_path / "d", [1], [10, 11, 10]).private
+    found = only_part(read(tmp_path / "d", [1], [10, 11, 10])).tables
     named = found["customer"].keys["customer.address_id"]
     assert len(set(named.tolist())) == 3
     address = found["address"]
@@ -57,8 +59,8 @@ def test_every_user_of_a_lookup_row_has_a_copy(tmp_path: Path) -> None:
 
 def test_without_a_customer_the_others_look_the_same(tmp_path: Path) -> None:
     """The first user of a shared address goes: what is left is what it would be had it never been there."""
-    whole = read(tmp_path / "whole", [1, 3], [10, 11, 10]).private
-    fewer = read(tmp_path / "fewer", [3, 3], [None, 11, 10]).private
+    whole = only_part(read(tmp_path / "whole", [1, 3], [10, 11, 10])).tables
+    fewer = only_part(read(tmp_path / "fewer", [3, 3], [None, 11, 10])).tables
     for database in (whole, fewer):
         customers, addresses = database["customer"], database["address"]
         mine = addresses.entities == customers.entities[2]
@@ -66,7 +68,7 @@ def test_without_a_customer_the_others_look_the_same(tmp_path: Path) -> None:
 
 
 def test_rows_of_one_missing_owner_are_one_entity_and_rows_without_one_their_own(tmp_path: Path) -> None:
-    found = read(tmp_path / "d", [1, 77, None, 77, 88, None], [10, 11, 12], orphans=Orphans.NULL).private
+    found = only_part(read(tmp_path / "d", [1, 77, None, 77, 88, None], [10, 11, 12], orphans=Orphans.NULL)).tables
     entities = found["purchase"].entities.tolist()
     assert entities[0] == found["customer"].entities[0]
     assert entities[1] == entities[3]
@@ -101,7 +103,7 @@ def test_rows_that_a_copy_names_are_copied_too(tmp_path: Path) -> None:
     protection = spec.protection()
     with open_source(tmp_path) as source:
         codecs = compile_codecs(spec, protection)
-        found = read_database(source, protection, codecs, orphans_as_null=False, progress=silent).private
+        found = only_part(read_database(source, protection, codecs, orphans_as_null=False, progress=silent)).tables
     named = found["address"].keys["address.region_id"][found["customer"].keys["customer.address_id"]]
     assert found["region"].entities[named].tolist() == found["customer"].entities.tolist()
 
@@ -130,7 +132,7 @@ def test_the_order_of_ones_copies_depends_on_nobody_else(tmp_path: Path) -> None
         protection = spec.protection()
         with open_source(folder) as source:
             codecs = compile_codecs(spec, protection)
-            found = read_database(source, protection, codecs, orphans_as_null=False, progress=silent).private
+            found = only_part(read_database(source, protection, codecs, orphans_as_null=False, progress=silent)).tables
         mine = found["item"].entities == 1  # of the second customer
         return [int(code) for code in found["item"].codes["price"][mine]]
 

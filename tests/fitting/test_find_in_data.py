@@ -12,10 +12,11 @@ import pytest
 
 from privbench.fitting.find_computed import find_computed
 from privbench.fitting.find_rules import find_rules
-from privbench.fitting.tables_in_sql import TablesInSql
+from privbench.fitting.tables_in_sql import SAMPLE_ROWS, Sampler, TablesInSql
+from privbench.io.base import Source, arrow_schema
 from privbench.io.open import open_source
 from privbench.schema.expression import parse_expression
-from privbench.schema.tables import Schema
+from privbench.schema.tables import Schema, Table
 from privbench.schema.unit import Protection, protect
 
 SCHEMA = """
@@ -86,11 +87,21 @@ def _decimal(cents: np.ndarray, digits: int) -> pa.Array:
     return pa.array([f"{c / 100:.2f}" for c in cents]).cast(pa.decimal128(digits, 2))
 
 
+def _samples(source: Source, protection: Protection) -> dict[str, pa.Table]:
+    samples = {}
+    for table in map(protection.schema.table, protection.order):
+        sampler = Sampler()
+        for batch in source.read(table):
+            sampler.add(batch)
+        samples[table.name] = sampler.rows(arrow_schema(table))
+    return samples
+
+
 @contextmanager
 def _opened(shop: Path) -> Iterator[tuple[TablesInSql, Protection]]:
     with open_source(shop) as source:
         protection = protect(source.schema(), entity="buyer", public=["Price List"])
-        with TablesInSql(source, protection.schema) as tables:
+        with TablesInSql(source, protection.schema, _samples(source, protection)) as tables:
             yield tables, protection
 
 
@@ -127,3 +138,43 @@ def test_what_the_schema_states_is_not_found_again(shop: Path) -> None:
     assert ("line", "broken <= pieces") not in found
     assert ("order", "day <= paid") not in found
     assert ("line", '"order".day < sent') in found, "it is stronger than what is stated"
+
+
+def test_a_sample_is_even_and_the_same_each_time() -> None:
+    def sampled(batch_rows: int) -> list[int]:
+        sampler = Sampler()
+        for start in range(0, 20_000, batch_rows):
+            sampler.add(pa.record_batch({"a": np.arange(start, start + batch_rows)}))
+        return sampler.rows(pa.schema({"a": pa.int64()})).column("a").to_pylist()
+
+    rows = sampled(5_000)
+    assert rows == sampled(5_000) == sampled(500)
+    assert len(set(rows)) == SAMPLE_ROWS
+    quarters = np.bincount(np.array(rows) // 5_000)
+    assert abs(quarters - SAMPLE_ROWS / 4).max() < 60  # four standard deviations are 55
+    assert rows != sorted(rows)
+
+
+def test_small_tables_are_their_own_sample() -> None:
+    sampler = Sampler()
+    sampler.add(pa.record_batch({"a": [3, 1, 2]}))
+    assert sorted(sampler.rows(pa.schema({"a": pa.int64()})).column("a").to_pylist()) == [1, 2, 3]
+    assert Sampler().rows(pa.schema({"a": pa.int64()})).num_rows == 0
+
+
+def test_questions_read_only_what_they_name(shop: Path) -> None:
+    """Of all rows, the columns in the question; of a sample, only the rows that it is joined to are kept."""
+    with _opened(shop) as (tables, protection):
+        read: list[tuple[str, int]] = []
+        source = tables._source
+        plain = source.read
+
+        def watched(table: Table) -> Iterator[pa.RecordBatch]:
+            read.append((table.name, len(table.columns)))
+            return plain(table)
+
+        source.read = watched  # type: ignore[method-assign]
+        name = protection.order[-1]
+        column = tables.seen(protection.schema.table(name), protection.schema.table(name).columns[0], "r", own=True)
+        tables.ask([f"COUNT({column.sql})"], name)
+        assert read == [(name, 1)]

@@ -35,6 +35,7 @@ from privbench.schema.release import receipt_digest, release_of
 from privbench.schema.spec import Spec, read_spec, write_spec
 
 from ..forging import MISSING, assert_refused, events, fewer_bins, places_from
+from ..one_part import only_part
 from ..seeded import SeededEntropy
 
 ROWS = 3_000
@@ -188,7 +189,7 @@ def test_the_spec_is_a_function_of_the_noisy_answers(shop: Path) -> None:
         codecs = compile_codecs(spec, protection, without=wanted)
         read = read_database(source, protection, codecs, orphans_as_null=False, progress=silent)
     entropy = FixedEntropy(3)
-    engine = NumpyEngine(read.private, raw=read.raw, entropy=entropy)
+    engine = NumpyEngine(read.parts, entropy=entropy)
     first = Vault(engine, ledger=Ledger(Fraction(4)), entropy=entropy)
     found = with_found(spec, protection, first, wanted)
     replay = Vault(None, ledger=Ledger(Fraction(4)), entropy=FixedEntropy(4), tape=first.answers)
@@ -204,7 +205,7 @@ def test_columns_are_coded_once_their_domain_is_known(shop: Path) -> None:
         codecs = compile_codecs(spec, protection, without={("person", "age")})
         read = read_database(source, protection, codecs, orphans_as_null=False, progress=silent)
     entropy, ledger, codecs = SeededEntropy(), Ledger(Fraction(200)), compile_codecs(spec, protection)
-    vault = Vault(NumpyEngine(read.private, raw=read.raw, entropy=entropy), ledger=ledger, entropy=entropy)
+    vault = Vault(NumpyEngine(read.parts, entropy=entropy), ledger=ledger, entropy=entropy)
     vault.encode(codecs)
     age = own("age", ColumnFacts(size=codecs["person"]["age"].size, ordered=True, null=False))
     query = Histogram(table="person", axes=(whole_axis(age),))
@@ -232,9 +233,10 @@ def test_raw_values_follow_their_rows(tmp_path: Path) -> None:
     with open_source(source) as opened:
         codecs = compile_codecs(spec, protection, without=wanted_types(spec, protection))
         read = read_database(opened, protection, codecs, orphans_as_null=False, progress=silent)
-    assert read.raw["person"]["age"].to_pylist() == [70, 80, 90]
-    keys = next(iter(read.private["person"].keys.values()))
-    assert read.raw["address"]["zip"].take(pa.array(keys)).to_pylist() == [111, 222, 222]
+    part = only_part(read)
+    assert part.raw["person"]["age"].to_pylist() == [70, 80, 90]
+    keys = next(iter(part.tables["person"].keys.values()))
+    assert part.raw["address"]["zip"].take(pa.array(keys)).to_pylist() == [111, 222, 222]
     assert len(set(keys.tolist())) == 3
 
 

@@ -11,7 +11,7 @@ from privbench.fitting.fit import fit
 from privbench.fitting.promise import check_method, parse_delta, parse_epsilon
 from privbench.fitting.warnings import fit_warnings
 from privbench.generation.generate import generate
-from privbench.methods.registry import BUILT_IN
+from privbench.methods.registry import find_method
 from privbench.model.file import load_model, save_model
 from privbench.model.verify import verify
 from privbench.schema.spec import Spec
@@ -62,7 +62,7 @@ def test_a_fit_with_a_delta_is_verified(spec: Spec, tmp_path: Path) -> None:
 def test_a_method_that_parts_rows_takes_no_delta(spec: Spec) -> None:
     with pytest.raises(SpecError, match=r"method paper takes no delta.*`--method independent`"):
         fit(spec, epsilon=1, delta="1e-9", method="paper")
-    check_method(BUILT_IN["paper"], Fraction(0))
+    check_method(find_method("paper"), Fraction(0))
 
 
 def test_a_delta_that_allows_to_publish_somebody_is_told(folder: Path) -> None:

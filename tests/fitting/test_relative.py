@@ -29,6 +29,8 @@ from privbench.privacy.noise import TestEntropy as FixedEntropy
 from privbench.schema.relative import relative_columns
 from privbench.schema.spec import Spec, read_spec, write_spec
 
+from ..one_part import only_part
+
 TABLES = ("a", "b", "c")
 """Each owns the next."""
 DAYS = {"range": [-40, 40]}
@@ -105,10 +107,11 @@ def test_decoding_the_codes_gives_back_every_value(
         read = read_database(
             source, protection, codecs, orphans_as_null=False, null_bases=stand_ins(spec, protection), progress=silent
         )
+    private = only_part(read).tables
     model: Any = SimpleNamespace(spec=spec, protection=protection, codecs=codecs)
     restored: dict[str, dict[str, pa.Array]] = {}
     for name in TABLES:
-        coded = read.private[name]
+        coded = private[name]
         owners = coded.keys[f"{name}.owner"] if name != "a" else None
         runs = np.arange(len(coded.entities)) if owners is None else np.argsort(owners, kind="stable")
         codes = {c: held[runs] for c, held in coded.codes.items()}
@@ -119,7 +122,7 @@ def test_decoding_the_codes_gives_back_every_value(
         def above(table: str, column: str, name: str = name, runs: Any = runs) -> pa.Array:
             at = runs
             for below, owner in zip((name, *protection.above(name)), protection.above(name), strict=False):
-                at = np.append(read.private[below].keys[f"{below}.owner"], -1)[at]
+                at = np.append(private[below].keys[f"{below}.owner"], -1)[at]
                 if owner == table:
                     break
             return restored[table][column].take(pa.array(np.maximum(at, 0), mask=at < 0))

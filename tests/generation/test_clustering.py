@@ -169,7 +169,7 @@ def test_rows_stand_in_the_order_of_entities_still(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(Spools, "carry", noted)
     generate(made(clustered("age")), tmp_path / "out", seed=1)
-    assert len(carried) >= 5
+    assert len(carried) >= 3
     assert all((np.diff(entities) >= 0).all() for entities in carried)
 
 

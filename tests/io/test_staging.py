@@ -65,7 +65,7 @@ def test_a_full_disk_is_a_target_error(tmp_path: Path, monkeypatch: pytest.Monke
         def close(self) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(files, "_open_writer", lambda *_: Full())
+    monkeypatch.setattr(files, "_open_writer", lambda *_, **__: Full())
 
     def run(*, write: bool) -> None:
         with staged(tmp_path / "out", force=False) as temp, open_sink(temp, schema=SCHEMA, format=Format.CSV) as sink:

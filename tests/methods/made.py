@@ -17,6 +17,7 @@ from privbench.methods.paper.settings import PaperSettings
 from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, TableFacts
 from privbench.privacy.noise import Entropy, TestEntropy
+from privbench.privacy.parts import one_part
 from privbench.privacy.receipt import PublicFacts, make_receipt, open_ledger
 from privbench.privacy.vault import Answer, Vault
 from privbench.schema.domain import Origin
@@ -152,7 +153,7 @@ def vault_of(
     """A vault on data, on a tape, or on data that a tape overrules."""
     ledger = open_ledger(EPSILON, Fraction(0), (public or facts()).neighbours)
     entropy = entropy or TestEntropy(seed)
-    engine = None if data is None else NumpyEngine(data, entropy=entropy)
+    engine = None if data is None else NumpyEngine(one_part(data), entropy=entropy)
     if engine is not None and tape is not None:
         return Overruled(engine, ledger=ledger, entropy=entropy, answers=tape)
     return Vault(engine, ledger=ledger, entropy=entropy, tape=tape)

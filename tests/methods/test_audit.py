@@ -15,6 +15,7 @@ from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.facts import ColumnFacts, Facts, TableFacts
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy, discrete_laplace
+from privbench.privacy.parts import one_part
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import Neighbours
 from privbench.spn.nodes import Leaf, walk
@@ -35,7 +36,7 @@ def published(persons: int, entropy: TestEntropy) -> int:
     """How many persons seem to be there, going by a model of persons who all have the last codes."""
     codes = {name: np.ones(persons, np.uint8) for name in COLUMNS}
     data = {"person": CodedTable(codes=codes, keys={}, entities=own_entities(persons))}
-    vault = Vault(NumpyEngine(data, entropy=entropy), ledger=Ledger(Fraction(1)), entropy=entropy)
+    vault = Vault(NumpyEngine(one_part(data), entropy=entropy), ledger=Ledger(Fraction(1)), entropy=entropy)
     network = learn(vault, FACTS, PaperSettings(), silent)["person"].network
     return int(sum(n.counts[1] for n in walk(network) if isinstance(n, Leaf) and n.column in COLUMNS))
 

@@ -6,8 +6,9 @@ from itertools import combinations_with_replacement
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.privacy.engine import Exact, NumpyEngine, ValueCounts
+from privbench.privacy.engine import Exact, NumpyEngine
 from privbench.privacy.features import Feature, whole_axis
+from privbench.privacy.part_counter import ValueCounts
 from privbench.privacy.queries import Histogram, Query
 
 Family = Sequence[NumpyEngine]

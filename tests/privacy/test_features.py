@@ -284,12 +284,12 @@ def test_more_rows_than_units_weigh_nothing(full_rows: int) -> None:
 
 def test_weights_are_added_up_exactly_whatever_their_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     """In one go, floats would lose the last units of a sum beyond 2**53."""
-    monkeypatch.setattr(exact, "CHUNK", 2)
+    monkeypatch.setattr(exact, "CACHED", 2)
     weights = np.array([2**52, 2**51 + 1, 2**52, 1, 2**52 - 1], np.int64)
-    found = exact.weighted_histogram([(np.zeros(5, np.uint8), 2)], weights, ENTITY_WEIGHT)
-    assert found.tolist() == [int(weights.sum()), 0]
-    monkeypatch.setattr(exact, "CHUNK", 5)
-    lost = exact.weighted_histogram([(np.zeros(5, np.uint8), 2)], weights, ENTITY_WEIGHT)
+    found = exact.weighted_histogram([(np.zeros(5, np.uint8), 1)], weights, ENTITY_WEIGHT)
+    assert found.tolist() == [int(weights.sum())]
+    monkeypatch.setattr(exact, "CACHED", 5)
+    lost = exact.weighted_histogram([(np.zeros(5, np.uint8), 1)], weights, ENTITY_WEIGHT)
     assert lost[0] != weights.sum()
 
 
@@ -322,3 +322,12 @@ def test_the_key_that_counts_of_an_entity_is_its_own_choice(rows: list[tuple[int
     assert sorted(chosen(rows)) == sorted(key for keys in every.values() for key in keys)
     rest = chosen([r for r in rows if r[0] != gone])
     assert sorted(rest) == sorted(key for e, keys in every.items() if e != gone for key in keys)
+
+
+@given(st.lists(st.tuples(st.integers(-1, 4), st.integers(0, 2), st.integers(0, 2**20)), max_size=30), st.booleans())
+def test_compiled_loops_count_the_same(rows: list[tuple[int, int, int]], weighted: bool) -> None:
+    compiled = pytest.importorskip("privbench.privacy.compiled", reason="the extra `fast` is not installed")
+    a, b, weights = np.array(rows, np.int64).reshape(-1, 3).T
+    columns, weighed = [(a, 5), (b.astype(np.uint8), 3)], weights if weighted else None
+    plain = exact.weighted_histogram(columns, weighed, 7)
+    assert np.array_equal(plain, exact.weighted_histogram(columns, weighed, 7, add=compiled.add_up))

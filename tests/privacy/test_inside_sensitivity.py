@@ -20,6 +20,7 @@ from privbench.privacy import features
 from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.facts import ColumnFacts
 from privbench.privacy.noise import TestEntropy
+from privbench.privacy.parts import one_part
 from privbench.privacy.queries import ENTITY_WEIGHT
 from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import parse_type
@@ -128,7 +129,7 @@ class World:
         }
 
     def engine(self) -> NumpyEngine:
-        return NumpyEngine(assign_entities(PROTECTION, self.tables()), raw={}, entropy=TestEntropy(0))
+        return NumpyEngine(one_part(assign_entities(PROTECTION, self.tables())), entropy=TestEntropy(0))
 
     def without(self, gone: int) -> "World":
         """The world without an entity, by its number; keys of others to its rows lead nowhere."""

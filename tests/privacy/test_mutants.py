@@ -27,6 +27,7 @@ from privbench.privacy.events import Event, PrivacyMeasure
 from privbench.privacy.features import Feature, InDegree
 from privbench.privacy.ledger import Ledger, Scope
 from privbench.privacy.noise import TestEntropy, discrete_laplace
+from privbench.privacy.parts import one_part
 from privbench.privacy.queries import Dependency, DependencyChoice, FrequentValues, HeavyHitters, Histogram
 from privbench.privacy.select import exponential_mechanism
 from privbench.privacy.sparse import sparse_histogram
@@ -34,6 +35,7 @@ from privbench.privacy.vault import Vault
 from privbench_verify.receipt import verify_receipt
 
 from ..methods import made
+from ..opened import counter_of, tables_of
 from ..seeded import SeededEntropy
 from . import tiny, weighted_tiny
 from .audit import loss_bound
@@ -95,7 +97,7 @@ def exact_leaf_sizes(patch: pytest.MonkeyPatch) -> None:
     def leaky(vault: Vault, facts: Any, task: Any, *arguments: Any) -> Any:
         draft, children = make(vault, facts, task, *arguments)
         if draft.counts is not None:
-            rows = len(opened(vault)._rows.of(task.block))
+            rows = len(counter_of(opened(vault))._rows.of(task.block))
             values = np.full_like(draft.counts.values, rows)
             draft.counts = replace(draft.counts, values=values)
         return draft, children
@@ -108,7 +110,7 @@ def real_keys(patch: pytest.MonkeyPatch) -> None:
 
     def leaky(vault: Vault, facts: Any, link: Any, learnt: Any, **options: Any) -> Any:
         found = learn(vault, facts, link, learnt, **options)
-        degrees = exact.degrees(opened(vault)._data[link.table].keys[link.name], 10**4)
+        degrees = exact.degrees(tables_of(opened(vault))[link.table].keys[link.name], 10**4)
         counts = np.broadcast_to(degrees[: found.counts.shape[-1]].astype(np.float64), found.counts.shape)
         return replace(found, counts=counts.copy())
 
@@ -237,9 +239,7 @@ def test_sums_and_dependences_that_are_called_additive_are_caught(name: str, mon
 
 def test_scores_that_do_not_move_the_same_way_are_not_monotone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Distance from a wanted number of cut entities is a fair score, but must be charged twice."""
-    monkeypatch.setattr(
-        exact, "cap_scores", lambda rows, caps, _: -np.abs(np.array([(rows > c).sum() for c in caps], np.int64) - 1)
-    )
+    monkeypatch.setattr(exact, "cap_scores", lambda above, _: -np.abs(above - 1))
     with pytest.raises(AssertionError, match="not monotone"):
         worst_moves(families(databases_by_rows(), {"person": 1}), {"cap": cap_choice()})
 
@@ -371,7 +371,7 @@ def choices_with(persons: int, runs: int, seed: int) -> np.ndarray:
     raw = {"person": {"age": pa.array([0] * persons, pa.int16()), "amount": pa.array([7] * persons, pa.int16())}}
     entropy = TestEntropy(seed)
     vault = Vault(
-        NumpyEngine(weighted_tiny.coded(rows), raw=raw, entropy=entropy),
+        NumpyEngine(one_part(weighted_tiny.coded(rows), raw), entropy=entropy),
         ledger=Ledger(Fraction(10**6), PrivacyMeasure.RHO),
         entropy=entropy,
     )
@@ -399,7 +399,7 @@ def heavy_with(entities: int, runs: int, seed: int) -> np.ndarray:
     entropy = TestEntropy(seed)
     table = CodedTable(codes={}, keys={}, entities=np.arange(entities))
     raw = {"t": {"a": pa.array([5] * entities, pa.int32())}}
-    engine = NumpyEngine({"t": table}, raw=raw, entropy=entropy)
+    engine = NumpyEngine(one_part({"t": table}, raw), entropy=entropy)
     vault = Vault(engine, ledger=Ledger(Fraction(10**6)), entropy=entropy)
     grid = weighted_tiny.GRID
     query = HeavyHitters(table="t", column="a", grid=grid, low=5, high=5, false=0.5)

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privbench.encode.codec import compile_codec
 from privbench.encode.coded import CodedTable
 from privbench.encode.grid import Grid
 from privbench.errors import BudgetError
@@ -24,12 +25,15 @@ from privbench.methods.domains.columns import SearchedColumns
 from privbench.privacy import features
 from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.events import PrivacyMeasure
+from privbench.privacy.facts import ColumnFacts
 from privbench.privacy.features import Feature, whole_axis
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy as FixedEntropy
+from privbench.privacy.parts import one_part
 from privbench.privacy.queries import ENTITY_WEIGHT, Counts, FrequentValues, HeavyHitters, Histogram, Query
 from privbench.privacy.thresholds import tail_probability
 from privbench.privacy.vault import Vault
+from privbench.schema.domain import Range
 from privbench.schema.types import SqlType, parse_type
 
 from .brute import by_value, checked_move
@@ -55,7 +59,7 @@ def engine_of(kind: SqlType, rows: Rows) -> NumpyEngine:
     entities = np.unique([e for e, _ in rows], return_inverse=True)[1].astype(np.int64)
     raw = {"t": {"a": pa.array([v for _, v in rows], kind.arrow)}}
     table = CodedTable(codes={}, keys={}, entities=entities)
-    return NumpyEngine({"t": table}, raw=raw, entropy=FixedEntropy(1))
+    return NumpyEngine(one_part({"t": table}, raw), entropy=FixedEntropy(1))
 
 
 def weights(feature: Feature) -> Histogram:
@@ -336,7 +340,7 @@ def test_what_is_not_unicode_is_no_string() -> None:
     raw = pa.array([b"\xff\xfe"] * 500 + [b"ok"] * 500, pa.binary())
     broken = pa.Array.from_buffers(pa.string(), 1000, raw.buffers())
     table = CodedTable(codes={}, keys={}, entities=np.arange(1000))
-    engine = NumpyEngine({"t": table}, raw={"t": {"a": broken}}, entropy=FixedEntropy(1))
+    engine = NumpyEngine(one_part({"t": table}, {"t": {"a": broken}}), entropy=FixedEntropy(1))
     assert searched(vault_of(engine, ledger=rho()), TEXT).frequent_strings(PLACE, amount=HUNDREDTH).keys == ("ok",)
 
 
@@ -358,3 +362,19 @@ def test_the_audit_of_a_string_that_one_entity_alone_has() -> None:
         released += "own" in searched(vault, TEXT).frequent_strings(PLACE, amount=Fraction(1, 20)).keys
     expected = tries * float(delta)
     assert expected / 3 < released < expected + 4 * expected**0.5
+
+
+def test_what_was_counted_before_columns_had_codes_is_counted_again() -> None:
+    codes = {"a": np.zeros(3, np.uint8), "b": np.array([0, 1, 1], np.uint8)}
+    table = CodedTable(codes=codes, keys={}, entities=np.arange(3))
+    engine = NumpyEngine(
+        one_part({"t": table}, {"t": {"a": pa.array([0, 1, 1], NUMBER.arrow)}}), entropy=FixedEntropy(1)
+    )
+    axes = tuple(whole_axis(features.own(name, ColumnFacts(size=2, ordered=True))) for name in "ab")
+    pair = Histogram(table="t", axes=axes)
+    before = np.asarray(engine.count([pair])[0]) // ENTITY_WEIGHT
+    codec = compile_codec("t.a", NUMBER, nullable=False, domain=Range(range=(0, 1)))
+    engine.encode({"t": {"a": codec, "b": codec}})
+    after = np.asarray(engine.count([pair])[0]) // ENTITY_WEIGHT
+    assert before.tolist() == [[1, 2], [0, 0]]
+    assert after.tolist() == [[1, 0], [0, 2]]

@@ -16,6 +16,7 @@ from privbench.privacy.exact import COORDINATE
 from privbench.privacy.features import whole_axis
 from privbench.privacy.queries import ROW_SCORE, Counts, Dependence, Histogram, Sums
 
+from ..opened import codes_of
 from .brute import worst_moves
 from .tiny import (
     COLUMNS,
@@ -147,7 +148,7 @@ def test_why_rows_are_not_counted_by_the_in_degree_of_their_owner() -> None:
     """One key of a removed visit moves two notes of another's visit: twice what a key to the note itself would."""
     counted = features.of_owner(features.in_degree(link("previous"), np.arange(4), cap=2), link("visit"))
     data = database([{}, {}], [{"person": 0}, {"person": GONE, "previous": 0}], [{"visit": 0}] * 2)
-    before, after = (engine_of(d, CAPS[1])._features.codes("note", counted) for d in (data, without(data, GONE)))
+    before, after = (codes_of(engine_of(d, CAPS[1]), "note", counted) for d in (data, without(data, GONE)))
     assert (before.tolist(), after.tolist()) == ([1, 1], [0, 0])
 
 

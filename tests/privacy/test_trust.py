@@ -13,6 +13,7 @@ from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.facts import ColumnFacts
 from privbench.privacy.features import Axis, whole_axis
 from privbench.privacy.noise import TestEntropy as FixedEntropy
+from privbench.privacy.parts import one_part
 from privbench.privacy.queries import ENTITY_WEIGHT, Counts, Histogram, Pair, PairChoice
 
 from .tiny import CENTRES, COLUMNS, database, open_vault
@@ -77,7 +78,7 @@ def test_a_pair_is_counted_as_if_it_were_alone(rows: int) -> None:
     pairs = [Pair(axes[a], axes[b], np.zeros((axes[a].size, axes[b].size), np.int64), 0) for a, b in names]
 
     def scores(*candidates: Pair) -> list[int]:
-        engine = NumpyEngine(data, entropy=FixedEntropy(1))
+        engine = NumpyEngine(one_part(data), entropy=FixedEntropy(1))
         [found] = engine.count([PairChoice(table="t", candidates=candidates)])
         assert isinstance(found, np.ndarray)
         return [int(score) for score in found[:-1]]
@@ -90,7 +91,9 @@ def test_as_many_codes_as_a_small_integer_has_values() -> None:
     """65,535 rows and NULL, by a single part: as many codes as 16 bits tell apart."""
     one, many = (whole_axis(features.own(n, ColumnFacts(size=s, ordered=True))) for n, s in (("p", 1), ("x", 65_536)))
     codes = {"p": np.zeros(2, np.uint8), "x": np.array([0, 65_535], np.uint16)}
-    engine = NumpyEngine({"t": CodedTable(codes=codes, keys={}, entities=np.arange(2))}, entropy=FixedEntropy(1))
+    engine = NumpyEngine(
+        one_part({"t": CodedTable(codes=codes, keys={}, entities=np.arange(2))}), entropy=FixedEntropy(1)
+    )
     [cells] = engine.count([Histogram(table="t", axes=(one, many))])
     assert isinstance(cells, np.ndarray)
     assert cells[0, [0, -1]].tolist() == [ENTITY_WEIGHT, ENTITY_WEIGHT]

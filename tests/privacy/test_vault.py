@@ -20,6 +20,8 @@ from privbench.privacy.exact import distance_score
 from privbench.privacy.features import whole_axis
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy
+from privbench.privacy.part_counter import PartCounter
+from privbench.privacy.parts import one_part
 from privbench.privacy.queries import ENTITY_WEIGHT, Choice, Histogram, Pair, PairChoice, Query
 from privbench.privacy.vault import Measured, Vault
 
@@ -70,7 +72,7 @@ def weighted_vault(measure: PrivacyMeasure = PrivacyMeasure.EPSILON, *, budget: 
     """A vault on one of the databases with keys of every kind."""
     rows = [*next(b for b in weighted_tiny.bundles() if len(b) > 6), *OTHERS["many visits"]]
     entropy = TestEntropy(seed)
-    engine = NumpyEngine(weighted_tiny.coded(rows), raw=weighted_tiny.raw(rows), entropy=entropy)
+    engine = NumpyEngine(one_part(weighted_tiny.coded(rows), weighted_tiny.raw(rows)), entropy=entropy)
     return Vault(engine, ledger=Ledger(Fraction(budget), measure), entropy=entropy)
 
 
@@ -114,6 +116,23 @@ def test_of_a_batch_nothing_is_counted_unless_all_is_paid(monkeypatch: pytest.Mo
     with pytest.raises(BudgetError):
         vault.measure_all([(query, Fraction(1, 3)) for query in list(SINGLES.values())[:4]], vault.ledger.root)
     assert vault.answers == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_cannot_be_counted_stays_charged_and_says_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A work file may be gone: who tries again pays again, and the first try has no answer."""
+    vault = open_vault(made(), CAPS)
+    query = queries(vault)[name]
+    with monkeypatch.context() as broken:
+        broken.setattr(PartCounter, "tallies", untouchable)
+        with pytest.raises(AssertionError, match="touched"):
+            ask(vault, query)
+    spent = vault.ledger.total
+    assert spent > 0
+    assert vault.answers == []
+    ask(vault, query)
+    assert vault.ledger.total == 2 * spent
+    assert len(vault.answers) == 1
 
 
 def test_measuring_again_costs_again() -> None:
@@ -162,7 +181,7 @@ def test_a_vault_neither_prints_nor_leaves() -> None:
 
 
 def test_it_needs_an_engine_or_a_tape_and_not_both() -> None:
-    engine = NumpyEngine(made(), entropy=TestEntropy(0))
+    engine = NumpyEngine(one_part(made()), entropy=TestEntropy(0))
     for given, tape in ((None, None), (engine, [])):
         with pytest.raises(ValueError, match="either an engine or a tape"):
             Vault(given, ledger=Ledger(ONE), entropy=TestEntropy(1), tape=tape)

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from privbench.methods.tree.weighed import key_holders
-from privbench.privacy import agreement, engine, exact, features
+from privbench.privacy import exact, features, part_counter
 from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.exact import NULL, Integers
 from privbench.privacy.facts import LinkFacts
 from privbench.privacy.feature_codes import FeatureCodes
 from privbench.privacy.features import Base, Feature, InDegree, NullKey, OwnKey, whole_axis
+from privbench.privacy.part_counter import PartCounter
 from privbench.privacy.queries import (
     ENTITY_WEIGHT,
     Counts,
@@ -27,6 +28,7 @@ from privbench.privacy.queries import (
 )
 from privbench.spn.feature_names import first_column
 
+from ..opened import bins_of
 from .brute import worst_moves
 from .weighted_tiny import (
     ACTIVITY,
@@ -481,7 +483,7 @@ def test_ranks_among_the_rows_of_all_are_caught(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_derived_rank_among_the_rows_of_all_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agreement, "place_in_group", lambda groups: np.arange(len(groups)))
+    monkeypatch.setattr(exact, "place_in_group", lambda groups: np.arange(len(groups)))
     assert caught(AGREEING)
 
 
@@ -551,7 +553,7 @@ def test_votes_of_many_entities_are_worked_out_in_parts(monkeypatch: pytest.Monk
     rows = next(rows for rows in all_databases(23) if len(rows) > 12)
     query = DependencyVotes(table="person", candidates=CANDIDATES)
     (whole,) = engine_of(rows).count([query])
-    monkeypatch.setattr(engine, "VOTERS", 2)
+    monkeypatch.setattr(part_counter, "VOTERS", 2)
     (parts,) = engine_of(rows).count([query])
     assert np.array_equal(np.asarray(whole), np.asarray(parts))
     assert np.asarray(whole).shape == (len(CANDIDATES), 3)
@@ -631,7 +633,7 @@ def test_a_derived_count_of_keys_of_others_is_caught(monkeypatch: pytest.MonkeyP
 
 
 def test_a_vote_for_each_row_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(NumpyEngine, "_votes", lambda _self, _table, rows: np.ones(len(rows), bool))
+    monkeypatch.setattr(PartCounter, "_votes", lambda _self, _table, rows: np.ones(len(rows), bool))
     assert caught(VOTES)
 
 
@@ -641,7 +643,7 @@ def test_votes_of_key_holders_by_rows_are_caught(monkeypatch: pytest.MonkeyPatch
     def by_rows(self: NumpyEngine, queries: Sequence[Query]) -> Any:
         axes = [(q.table, axis) for q in queries if isinstance(q, Histogram) for axis in q.axes]
         assert len(axes) == len(count(self, queries))
-        return [np.array([(self._features.bins(*asked) >= 0).sum()]) for asked in axes]
+        return [np.array([(bins_of(self, *asked) >= 0).sum()]) for asked in axes]
 
     monkeypatch.setattr(NumpyEngine, "count", by_rows)
     assert caught(KEY_HOLDERS)

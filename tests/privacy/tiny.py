@@ -22,6 +22,7 @@ from privbench.privacy.facts import SIZE_LIMIT, ColumnFacts, Facts, LinkFacts, T
 from privbench.privacy.features import Axis, Feature, whole_axis
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy
+from privbench.privacy.parts import one_part
 from privbench.privacy.queries import CapChoice, Dependence, Histogram, Query, SplitChoice, Sums
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import LinkKind, Neighbours
@@ -119,7 +120,7 @@ def neighbours_of(data: CodedDatabase) -> Iterator[dict[str, CodedTable]]:
 
 def engine_of(data: CodedDatabase, caps: Mapping[str, int], public: Facts | None = None) -> NumpyEngine:
     """An engine with rows capped, owners first."""
-    engine = NumpyEngine(data, entropy=TestEntropy(0))
+    engine = NumpyEngine(one_part(data), entropy=TestEntropy(0))
     for table, cap in caps.items():
         engine.cap_rows(table, cap, (public or facts()).owner_link(table), orphans=False)
     return engine
@@ -140,7 +141,7 @@ def open_vault(
 ) -> Vault:
     """A vault with rows capped and more budget than any test needs; without data, one that queries are made with."""
     entropy, ledger = TestEntropy(seed), Ledger(Fraction(10**6), measure)
-    engine = None if data is None else NumpyEngine(data, entropy=entropy)
+    engine = None if data is None else NumpyEngine(one_part(data), entropy=entropy)
     vault = Vault(engine, ledger=ledger, entropy=entropy, tape=() if data is None else None)
     for table, cap in caps.items():
         vault.cap_rows(table, cap, facts().owner_link(table))

@@ -25,6 +25,7 @@ from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, TableFacts
 from privbench.privacy.features import Agreement, Axis, Base, Feature, OwnKey, whole_axis
 from privbench.privacy.noise import TestEntropy
+from privbench.privacy.parts import one_part
 from privbench.privacy.queries import (
     ENTITY_WEIGHT,
     Counts,
@@ -43,6 +44,8 @@ from privbench.schema.types import parse_type
 from privbench.schema.unit import LinkKind, Neighbours
 from privbench.spn.fanouts import fanout_edges, size_edges
 from privbench.spn.feature_names import shown
+
+from .. import opened
 
 TOWNS = 2
 TABLES = {"person": "age", "visit": "cost", "note": "tone", "address": "size"}
@@ -160,7 +163,7 @@ def raw(rows: Database) -> dict[str, dict[str, pa.Array]]:
 
 def engine_of(rows: Database) -> NumpyEngine:
     """An engine on some rows."""
-    return NumpyEngine(coded(rows), raw=raw(rows), entropy=TestEntropy(0))
+    return NumpyEngine(one_part(coded(rows), raw(rows)), entropy=TestEntropy(0))
 
 
 def neighbours_of(rows: Database) -> Iterator[Database]:
@@ -177,7 +180,7 @@ def families(databases: Iterable[Database]) -> Iterator[list[NumpyEngine]]:
 
 def codes_of(rows: Database, table: str, feature: Feature) -> list[int]:
     """The codes of the rows of a table, in their order."""
-    return [int(code) for code in engine_of(rows)._features.codes(table, feature)]
+    return [int(code) for code in opened.codes_of(engine_of(rows), table, feature)]
 
 
 # -- what is counted -----------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from privbench.schema.yaml_file import MAX_DEPTH, YamlError, parse_yaml
 def loader(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every test runs with libyaml and without it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(yaml_file, "_LOADER", getattr(yaml, request.param, yaml.SafeLoader))
+        patch.setattr(yaml_file, "_loader", lambda: getattr(yaml, request.param, yaml.SafeLoader))
         yield
 
 

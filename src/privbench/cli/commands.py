@@ -19,6 +19,7 @@ from privbench.cli.evaluate import evaluate
 from privbench.cli.fit import draft, fit, synth
 from privbench.cli.model import generate, show, verify
 from privbench.cli.output import warn
+from privbench.cli.quick_start import without_pandas
 from privbench.cli.workload import estimate, workload
 from privbench.io.staging import remove_leftovers
 
@@ -37,6 +38,9 @@ def cli() -> None:
 
 for _command in (demo, draft, fit, generate, synth, show, verify, workload, estimate, evaluate, compare, budget):
     cli.add_command(_command)
+for _command in (demo, draft, fit, generate, synth, *workload.commands.values(), estimate, evaluate, compare):
+    if _command.callback is not None:
+        _command.callback = without_pandas(_command.callback)
 
 
 class _Warnings(logging.Handler):

@@ -10,7 +10,6 @@ import importlib.util
 import json
 import shlex
 import sys
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,6 +81,8 @@ def _run(out: Path, *, force: bool, progress: "Progress") -> str:
 
 def _unpack(folder: Path) -> dict[str, int]:
     """Write the demo's tables as Parquet beside their schema; returns their rows."""
+    import zipfile
+
     import pyarrow.csv as pc
     import pyarrow.parquet as pq
 

@@ -21,10 +21,12 @@ from privbench.cli.flags import (
     draft_choices,
     draft_flags,
     dry_run_flag,
+    engine_flags,
     epsilon_flag,
     force_flag,
     guessed_rows,
     json_flag,
+    memory_flag,
     method_flag,
     out_flag,
     rows_flag,
@@ -78,6 +80,8 @@ def draft(source: str, unit: str | None, domains: str, out: Path, force: bool, a
 @delta_flag
 @method_flag
 @budget_limit_flag
+@memory_flag
+@engine_flags
 @out_flag("Where to write the model file.", required=False)
 @dry_run_flag
 @rows_flag
@@ -90,6 +94,9 @@ def fit(
     delta: str,
     method: str | None,
     budget_limit: str | None,
+    memory: str | None,
+    engine: str,
+    master: str | None,
     out: Path | None,
     dry_run: bool,
     rows: tuple[str, ...],
@@ -101,6 +108,7 @@ def fit(
     \b
     Example: privbench fit spec.yaml --epsilon 3.2 -o shop.model
     First:   privbench fit spec.yaml --epsilon 3.2 --dry-run --rows customer=50000
+    Cluster: privbench fit spec.yaml --epsilon 3.2 --engine spark --source s3a://bucket/shop -o shop.model
     """
     if dry_run:
         from privbench.cli.planned import show_plan
@@ -114,8 +122,11 @@ def fit(
         raise click.UsageError("Missing option '-o' / '--out': where to write the model file (or --dry-run).")
     check_target(out, force=force, is_file=True)
     with _if_stopped("no model was written, so nothing was released."):
+        from privbench.cli.forecast import tell_fit
         from privbench.cli.progress import progress_line
 
+        if not as_json and engine == "local":  # what a cluster takes depends on the cluster
+            tell_fit(spec, source, epsilon=epsilon, delta=delta, method=method)
         with progress_line(quiet=as_json) as progress:
             model = privbench.fit(
                 spec,
@@ -124,6 +135,9 @@ def fit(
                 delta=delta,
                 method=method,
                 budget_limit=budget_limit,
+                memory=memory,
+                engine=engine,
+                master=master,
                 out=out,
                 progress=progress,
             )
@@ -140,6 +154,7 @@ def fit(
 @delta_flag
 @method_flag
 @budget_limit_flag
+@memory_flag
 @out_flag("The bundle's folder.")
 @click.option(
     "--model",
@@ -160,7 +175,7 @@ def synth(
     \b
     Example: privbench synth shop/ --unit customer --epsilon 3.2 -o bundle
     """
-    names = ("unit", "domains", "delta", "method", "budget_limit", "scale", "seed")
+    names = ("unit", "domains", "delta", "method", "budget_limit", "memory", "scale", "seed")
     options = {name: flags.pop(name) for name in names}
     with _if_stopped(_what_is_left(out, model)):
         from privbench.bundle import model_beside

@@ -35,6 +35,12 @@ method_flag = click.option(
     metavar=f"[{'|'.join(METHODS)}]",
     help="How to learn the model. Other packages may offer further methods (entry point `privbench.methods`).",
 )
+memory_flag = click.option(
+    "--memory",
+    metavar="SIZE",
+    help="About how much memory the fit may take, such as 2GB. Coded rows that do not fit are kept in private "
+    "temporary files meanwhile (see TMPDIR).  [default: half of what is free]",
+)
 seed_flag = click.option("--seed", type=int, help="The same seed gives the same data; noise has none.")
 scale_flag = click.option("--scale", type=float, default=1.0, show_default=True, help="Scale factor, 0.01 to 1000.")
 FORMATS = ("parquet", "csv", "duckdb", "sqlite")
@@ -57,6 +63,31 @@ to_server_flag = click.option(
     "or mysql://user@host:port/database. Passwords come from the usual places (~/.pgpass, ~/.my.cnf, PGPASSWORD, "
     "MYSQL_PWD).",
 )
+
+
+ENGINES = ("local", "spark")
+"""The members of `EngineName`, for help texts."""
+
+
+def engine_flags(command: Command) -> Command:
+    """Where the work is done."""
+    for flag in (
+        click.option(
+            "--master",
+            metavar="URL",
+            help="With `--engine spark`: the cluster, such as spark://host:7077, yarn or local[4].  "
+            "[default: that of spark-submit, else this machine]",
+        ),
+        click.option(
+            "--engine",
+            type=click.Choice(ENGINES),
+            default="local",
+            show_default=True,
+            help="Where the work is done: on this machine, or on a Spark cluster (pip install 'privbench[spark]').",
+        ),
+    ):
+        command = flag(command)
+    return command
 
 
 def out_flag(what: str, *, required: bool = True) -> Callable[[Command], Command]:

@@ -5,6 +5,8 @@ This module imports nothing heavy, so that an interrupt finds its handler from t
 printed on stdout as {"error": {"class": .., "message": .., "exit": ..}}, and nothing else is.
 """
 
+import gc
+import os
 import signal
 import sys
 from types import FrameType
@@ -66,6 +68,8 @@ def _unraisable(dropped: "sys.UnraisableHookArgs") -> None:
 def main() -> None:
     """Run the command line."""
     interrupt = Interrupt()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads spin from the start; those of a fit are its own
+    gc.set_threshold(50_000, 20, 100)  # what is loaded stays, and is not worth looking through again and again
     try:
         from privbench.cli.commands import run
 

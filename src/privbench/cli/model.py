@@ -3,7 +3,7 @@
 # ruff: noqa: D301  (click reads the \b in docstrings as a character, which a raw string has not)
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import privbench
-from privbench.cli.flags import force_flag, json_flag, out_flag, scale_flag, seed_flag, to_server_flag
+from privbench.cli.flags import engine_flags, force_flag, json_flag, out_flag, scale_flag, seed_flag, to_server_flag
 from privbench.cli.output import (
     REPLACING,
     decimal,
@@ -44,6 +44,21 @@ NODES = ("sums", "leaves", "in_cliques")
 @click.option(
     "--replace", is_flag=True, help="With `--to URL`: drop the tables, views and types of the same names first."
 )
+@click.option(
+    "--partitions",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Write each table as a folder of N files, each the same wherever it is made.",
+)
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="P",
+    help="Make only these partitions, numbered from 0, such as 3,7-9. May be repeated. A later run with `--resume` "
+    "completes the bundle.",
+)
+@click.option("--resume", is_flag=True, help="Go on with the partitions that are there, and complete the bundle.")
+@engine_flags
 @force_flag
 @json_flag
 def generate(
@@ -53,6 +68,11 @@ def generate(
     seed: int | None,
     format_: str,
     replace: bool,
+    partitions: int | None,
+    only: tuple[str, ...],
+    resume: bool,
+    engine: str,
+    master: str | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -63,14 +83,20 @@ def generate(
     \b
     Example: privbench generate shop.model -o bundle --scale 10 --seed 7 --to duckdb
     Example: privbench generate shop.model --to postgresql://ann@localhost/shop --replace
+    Example: privbench generate shop.model -o large --scale 1000 --seed 7 --partitions 64 --only 0-15
     """
+    from privbench.cli.forecast import tell_generate
     from privbench.cli.progress import progress_line
+    from privbench.generation.generate import check_request
     from privbench.io.urls import scheme_of
 
-    if out is not None:
+    numbers = partition_numbers(only)
+    if out is not None and partitions is None:
         check_target(out, force=force)
     loaded = privbench.load_model(model)
     if scheme_of(format_) is not None:
+        if partitions is not None or engine != "local":
+            raise click.UsageError("`--partitions` and `--engine` are for files, not for databases on a server.")
         from privbench.generation.generate import load_database
 
         with progress_line(quiet=as_json) as progress:
@@ -83,9 +109,62 @@ def generate(
         raise click.UsageError(
             "`--replace` is for databases on a server." if replace else "`-o PATH` is missing: where the bundle goes."
         )
+    check_request(scale, seed)
+    tell_generate(loaded, out, scale=scale, form=format_, quiet=as_json)
     with progress_line(quiet=as_json) as progress:
-        made = privbench.generate(loaded, out, scale=scale, seed=seed, format=format_, force=force, progress=progress)
+        made = privbench.generate(
+            loaded,
+            out,
+            scale=scale,
+            seed=seed,
+            format=format_,
+            force=force,
+            partitions=partitions,
+            only=numbers,
+            resume=resume,
+            engine=engine,
+            master=master,
+            progress=progress,
+        )
+    if partitions is not None and numbers is not None:
+        _show_partitions(out, loaded, numbers, scale=scale, count=partitions, as_json=as_json)
+        return
     show_bundle(out, loaded, made.rows, scale=scale, as_json=as_json)
+
+
+def partition_numbers(texts: Sequence[str]) -> list[int] | None:
+    """The values of `--only`; None if there are none.
+
+    >>> partition_numbers(["3,7-9", "1"])
+    [1, 3, 7, 8, 9]
+    """
+    numbers: set[int] = set()
+    for text in (part.strip() for value in texts for part in value.split(",")):
+        first, dash, last = text.partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()) or not text.isascii():
+            raise click.UsageError(f"--only {text}: write numbers and ranges of partitions, such as 3,7-9.")
+        if not (named := range(int(first), int(last or first) + 1)):
+            raise click.UsageError(f"--only {text}: a range goes from the smaller number to the larger one.")
+        numbers |= set(named)
+    return sorted(numbers) if texts else None
+
+
+def _show_partitions(
+    out: Path, model: "Model", numbers: Sequence[int], *, scale: float, count: int, as_json: bool
+) -> None:
+    """Print which partitions are there, and how to go on."""
+    from privbench.generation.partitions import partitions_there, why_together
+
+    there, together = partitions_there(out), why_together(model, scale=scale, partitions=count)
+    if as_json:
+        made = {"partitions": count, "made": list(numbers), "there": there, "made_together": together}
+        print_json({"bundle": None, "folder": str(out), **made})
+        return
+    for line in together:
+        echo(f"All rows had to be made, to write those of some partitions. {listed([line])}.")
+    missing = count - len(there)
+    echo(f"Wrote {len(numbers)} of {count} partitions to {out / 'partitions'}. Missing: {missing}.")
+    echo("When all are there, or copied there, the same command with `--resume` instead of `--only` makes the bundle.")
 
 
 @click.command()

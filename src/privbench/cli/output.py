@@ -4,15 +4,19 @@ import json
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
+from itertools import zip_longest
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import click
 
 from privbench.io.names import terminal
 
+LEAST_WIDTH = 12
+"""No column of text is made narrower than this."""
 SHOWN = 4
 """Names shown of a long list."""
 REPLACING = {"replace": "replacing", "add-remove": "adding or removing"}
@@ -34,20 +38,34 @@ def error_json(kind: str, message: str, code: int) -> dict[str, Any]:
     return {"error": {"class": kind, "message": message, "exit": code}}
 
 
-def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table; numbers to the right."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
+def print_table(head: Sequence[str], rows: Iterable[Sequence[object]], *, right: Collection[str] = ()) -> None:
+    """Print a table; numbers to the right, and columns named in `right`."""
     kept = [list(row) for row in rows]
-    for at, name in enumerate(head):
-        numeric = bool(kept) and all(isinstance(row[at], int | float) for row in kept)
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
-    for row in kept:
-        table.add_row(*(Text(_cell(value)) for value in row))
-    Console().print(table)
+    columns = [[name, *(_cell(row[at]) for row in kept)] for at, name in enumerate(head)]
+    numbers = [bool(kept) and all(isinstance(row[at], int | float) for row in kept) for at in range(len(head))]
+    to_right = [name in right or number for name, number in zip(head, numbers, strict=True)]
+    widths = _fitting([max(map(_width, column)) for column in columns], fixed=to_right)
+    for at, cells in enumerate(zip(*columns, strict=True)):
+        folded = [_fold(cell, width) for cell, width in zip(cells, widths, strict=True)]
+        for parts in zip_longest(*folded, fillvalue=""):
+            spaces = [" " * (width - _width(part)) for part, width in zip(parts, widths, strict=True)]
+            padded = (s + part if end else part + s for part, s, end in zip(parts, spaces, to_right, strict=True))
+            line = "  ".join(padded).rstrip()
+            click.echo(line if at else click.style(line, bold=True))
+
+
+def _fitting(widths: list[int], *, fixed: Sequence[bool]) -> list[int]:
+    """Widths that the terminal has room for: the widest columns of text become narrower, numbers never."""
+    over = sum(widths) + 2 * (len(widths) - 1) - shutil.get_terminal_size().columns
+    free = [at for at, is_fixed in enumerate(fixed) if not is_fixed]
+    while over > 0 and free and widths[widest := max(free, key=widths.__getitem__)] > LEAST_WIDTH:
+        widths[widest] -= 1
+        over -= 1
+    return widths
+
+
+def _fold(cell: str, width: int) -> list[str]:
+    return [cell] if _width(cell) <= width else wrap(cell, width)
 
 
 def warn(warnings: Iterable[str]) -> None:
@@ -109,3 +127,12 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:,.4g}"
     return f"{value:,}" if isinstance(value, int) else terminal(str(value))
+
+
+def _width(text: str) -> int:
+    """How many columns of a terminal a text takes: letters of East Asia take two, accents on letters none."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    return sum((unicodedata.east_asian_width(c) in "WF") + (unicodedata.combining(c) == 0) for c in text)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from privbench.cli.flags import csv_flags, force_flag, json_flag, out_flag
-from privbench.cli.output import echo, print_json, printable, warn
+from privbench.cli.output import echo, print_json, print_table, printable, warn
 
 if TYPE_CHECKING:
     from privbench.model.model import Model
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 40
 """Queries of a translation that are shown; `--json` has them all."""
-_TABLES_WIDTH = 24
 _PRIVATE = "its literals come from real rows: the file is private. Make one from a model or a bundle to publish it."
 
 dialect_flag = click.option(
@@ -263,23 +262,14 @@ def _print_queries(
     figures: Sequence[str], rows: Sequence[tuple["Statement", Sequence[float | None], str]], dialect: "QueryDialect"
 ) -> None:
     """Print a line for each query; `real` only if the file states cardinalities."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     has_real = any(statement.cardinality is not None for statement, _, _ in rows)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("query", justify="right", no_wrap=True)
-    table.add_column("tables", overflow="fold", max_width=_TABLES_WIDTH)
-    for name in (*(["real"] if has_real else []), *figures):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("what happened", overflow="fold")
+    counts = [*(["real"] if has_real else []), *figures]
+    lines = []
     for statement, values, outcome in rows:
         numbers = [*([statement.cardinality] if has_real else []), *values]
         names = ", ".join(_tables(statement, dialect))
-        cells = [str(statement.number), names, *map(_rows, numbers), outcome]
-        table.add_row(*(Text(_one_line(cell)) for cell in cells))
-    Console().print(table)
+        lines.append((statement.number, _one_line(names), *map(_rows, numbers), _one_line(outcome)))
+    print_table(("query", "tables", *counts, "what happened"), lines, right=counts)
 
 
 def _outcome(changes: Iterable["Change"]) -> str:

@@ -1,4 +1,4 @@
-"""The private database as codes and positions: what the vault locks away.
+"""Private tables as codes and positions: what the vault locks away.
 
 Made by `fitting.reading` from a source, handed to the vault, and read nowhere else. It does not print and
 cannot be pickled.
@@ -12,20 +12,26 @@ from numpy.typing import NDArray
 
 
 class CodedTable:
-    """One private table: codes by column, key positions by key name, and the entity of each row."""
+    """Rows of one private table: codes by column, the rows that keys reference by key name, the entity of each row.
 
-    __slots__ = ("codes", "entities", "keys")
+    `numbers` are the numbers of the rows in their whole table, by which rows of other entities reference them; None
+    where these are the rows of the whole table in their order.
+    """
+
+    __slots__ = ("codes", "entities", "keys", "numbers")
 
     def __init__(
         self,
         *,
         codes: Mapping[str, NDArray[np.unsignedinteger]],
-        keys: Mapping[str, NDArray[np.int64]],
-        entities: NDArray[np.int64],
+        keys: Mapping[str, NDArray[np.signedinteger]],
+        entities: NDArray[np.integer],
+        numbers: NDArray[np.integer] | None = None,
     ) -> None:
         self.codes = dict(codes)
         self.keys = dict(keys)
         self.entities = entities
+        self.numbers = numbers
 
     def __repr__(self) -> str:
         return "<private table>"

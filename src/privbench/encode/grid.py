@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from math import ceil, floor
 
 import numpy as np
@@ -36,7 +37,7 @@ _MASK = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Grid:
     """Where the values of a column may lie. Step and anchor are numbers as in `scalar.number_of`."""
 
@@ -44,12 +45,12 @@ class Grid:
     step: Fraction
     anchor: Fraction = Fraction(0)
 
-    @property
+    @cached_property
     def low(self) -> int:
         """The smallest tick whose value the type can hold."""
         return max(ceil((bounds_of(self.type)[0] - self.anchor) / self.step), -self._reach)
 
-    @property
+    @cached_property
     def high(self) -> int:
         """The largest tick whose value the type can hold."""
         return min(floor((bounds_of(self.type)[1] - self.anchor) / self.step), self._reach - 1)
@@ -85,7 +86,8 @@ class Grid:
 
     def values(self, ticks: NDArray[np.int64], *, nulls: NDArray[np.bool_]) -> pa.Array:
         """Return the typed values of ticks between `low` and `high`; `nulls` marks rows without a value."""
-        ticks = np.where(nulls, self.low, ticks)
+        if nulls.any():
+            ticks = np.where(nulls, self.low, ticks)
         if self.type.kind is Kind.FLOAT:
             return pa.array(self._floats(ticks), mask=nulls).cast(self.type.arrow)
         step, anchor = self._whole
@@ -102,13 +104,13 @@ class Grid:
             digits += 1
         return digits
 
-    @property
+    @cached_property
     def _whole(self) -> tuple[int, int]:
         """Step and anchor as whole numbers, in units of 10**drop."""
         unit = 10**self._drop
         return int(self.step / unit), int(self.anchor / unit)
 
-    @property
+    @cached_property
     def _reach(self) -> int:
         """Ticks lie in [-reach, reach)."""
         if self.type.kind is Kind.FLOAT:
@@ -175,15 +177,16 @@ def whole_numbers(kind: SqlType, values: pa.Array, *, drop: int = 0) -> NDArray[
 
 def typed(kind: SqlType, numbers: NDArray[np.int64], *, nulls: NDArray[np.bool_], drop: int = 0) -> pa.Array:
     """Turn whole numbers into values of exactly the column's Arrow type: the way back from `whole_numbers`."""
+    mask = nulls if nulls.any() else None
     match kind.kind:
         case Kind.DECIMAL:
             return decimals(numbers, nulls=nulls, kind=kind.arrow, drop=drop)
         case Kind.DATE:
-            return pa.array(numbers.astype(np.int32), mask=nulls).view(kind.arrow)
+            return pa.array(numbers.astype(np.int32), mask=mask).view(kind.arrow)
         case Kind.TIME | Kind.TIMESTAMP:
-            return pa.array(numbers, mask=nulls).view(kind.arrow)
+            return pa.array(numbers, mask=mask).view(kind.arrow)
         case _:
-            return pa.array(numbers, mask=nulls).cast(kind.arrow)
+            return pa.array(numbers, mask=mask).cast(kind.arrow)
 
 
 def unscaled(values: pa.Array, *, drop: int = 0) -> NDArray[np.int64]:
@@ -230,7 +233,8 @@ def range_on(grid: Grid, first: int, last: int) -> Range:
 
 def bins_on(grid: Grid, edges: Iterable[int], heavy_hitters: Iterable[int]) -> Bins:
     """Cells between the edges that the type can hold (at least two are needed there), heavy hitters cut out of them."""
-    within = sorted({min(max(edge, grid.low), grid.high + family_of(grid.type).beyond) for edge in edges})
+    last = grid.high + family_of(grid.type).beyond
+    within = sorted({min(max(edge, grid.low), last) for edge in edges})
     inside = sorted({heavy_hitter for heavy_hitter in heavy_hitters if within[0] <= heavy_hitter < within[-1]})
     return Bins(
         bins=tuple(grid.scalar(edge) for edge in within),

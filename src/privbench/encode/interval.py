@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.encode.grid import FLOAT_EXPONENTS, INT64_DIGITS, Grid, float_exponent, one_array
-from privbench.encode.layout import Codes, LaidOut, Layout
+from privbench.encode.layout import Codes, LaidOut, Layout, looked_up
 from privbench.encode.number_pool import NumberPool, number_pool
 from privbench.encode.pool import draw_ranks
 from privbench.encode.predicate import All, Between, OfValues, Predicate, Prefix
@@ -49,15 +49,14 @@ class IntervalCodec(LaidOut):
         return self.layout.pack(cells, values)
 
     def decode(self, codes: Codes, rng: np.random.Generator, *, first_row: int) -> pa.Array:
+        if self._value_by_value and self.pool is None:
+            return looked_up(self.grid.values(self.first, nulls=np.zeros(len(self.first), bool)), codes)
         nulls = self.layout.nulls(codes)
         cells = np.where(nulls, 0, codes)
         if self.pool is not None:
             before = first_row / max(len(codes), 1)  # batches of this size that came before
             return self.grid.values(self._pooled(self.pool, cells.astype(np.int64), rng, before=before), nulls=nulls)
-        ticks = self.first[cells]
-        if not self._value_by_value:
-            ticks = self.ticks_at(cells, rng.random(len(cells)))
-        return self.grid.values(ticks, nulls=nulls)
+        return self.grid.values(self.ticks_at(cells, rng.random(len(cells))), nulls=nulls)
 
     def coverage(self, predicate: Predicate | All) -> NDArray[np.float64]:
         return self.layout.coverage(predicate, self._shares)

@@ -87,6 +87,15 @@ class LaidOut:
         return self.layout.other_code
 
 
+def looked_up(points: pa.Array, codes: NDArray[np.integer]) -> pa.Array:
+    """The value of each code, given those of all codes but NULL, which is the last.
+
+    >>> looked_up(pa.array(["a", "b"]), np.array([1, 2, 0], np.uint16)).to_pylist()
+    ['b', None, 'a']
+    """
+    return pa.concat_arrays([points, pa.nulls(1, points.type)]).take(pa.array(codes))
+
+
 def blank(values: pa.Array, nulls: NDArray[np.bool_]) -> pa.Array:
     """Return the values with NULL in the marked rows."""
     return pc.if_else(pa.array(nulls), pa.scalar(None, type=values.type), values) if nulls.any() else values

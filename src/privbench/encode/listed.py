@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.encode.grid import INT64_DIGITS, one_array, typed, whole_numbers
-from privbench.encode.layout import Codes, LaidOut, Layout
+from privbench.encode.layout import Codes, LaidOut, Layout, looked_up
 from privbench.encode.pool import draw_ranks, weights
 from privbench.encode.predicate import All, OfValues, Predicate, conjunction
 from privbench.encode.scalar import bounds_of, decimal_of, number_of
@@ -50,7 +50,7 @@ class OrderedList(LaidOut):
         return self.layout.pack(cells, values)
 
     def decode(self, codes: Codes, rng: np.random.Generator, *, first_row: int) -> pa.Array:  # noqa: ARG002
-        return _take(self.points, codes, self.layout.nulls(codes))
+        return looked_up(self.points, codes)
 
     def coverage(self, predicate: Predicate | All) -> NDArray[np.float64]:
         """1 for the listed values that satisfy the predicate."""
@@ -83,14 +83,14 @@ class TextList(LaidOut):
 
     def decode(self, codes: Codes, rng: np.random.Generator, *, first_row: int) -> pa.Array:
         """Return the listed string of each code; one of the made-up ones for OTHER."""
-        places = codes.astype(np.int64)
-        if self.other_code is not None:
-            unlisted = codes == self.other_code
-            one_pool = np.zeros(int(unlisted.sum()), dtype=np.int64)
-            before = first_row / max(len(codes), 1)  # batches of this size that came before
-            sizes = np.array([len(self.others)])
-            places[unlisted] += draw_ranks(one_pool, sizes, rng, before=before, skew=self.skew)
-        return _take(pa.concat_arrays([self.points, self.others]), places, self.layout.nulls(codes))
+        if self.other_code is None:
+            return looked_up(self.points, codes)
+        places, unlisted = codes.astype(np.int64), np.flatnonzero(codes == self.other_code)
+        places[self.layout.nulls(codes)] = len(self.points) + len(self.others)
+        before = first_row / max(len(codes), 1)  # batches of this size that came before
+        one_pool, sizes = np.zeros(len(unlisted), dtype=np.int64), np.array([len(self.others)])
+        places[unlisted] += draw_ranks(one_pool, sizes, rng, before=before, skew=self.skew)
+        return looked_up(pa.concat_arrays([self.points, self.others]), places)
 
     def coverage(self, predicate: Predicate | All) -> NDArray[np.float64]:
         """1 for the listed strings that satisfy the predicate; for OTHER, the share of its made-up strings."""
@@ -226,7 +226,3 @@ def unlisted(kind: SqlType, listed: set[str]) -> list[str]:
     tries = np.arange(min(LETTERS.room(length), len(listed) + _OTHERS), dtype=np.int64)
     made: list[str] = key_strings(tries, length).to_pylist()
     return [text for text in made if text not in listed][:_OTHERS]
-
-
-def _take(points: pa.Array, places: Codes | NDArray[np.int64], nulls: NDArray[np.bool_]) -> pa.Array:
-    return points.take(pa.array(np.where(nulls, 0, places), mask=nulls))

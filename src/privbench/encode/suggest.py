@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.encode.codec import compile_codec
-from privbench.encode.grid import INT64_DIGITS, Grid, bins_on, float_exponent, one_array, range_on, typed
+from privbench.encode.counted import Counted, count_values, quantiles, summed
+from privbench.encode.grid import INT64_DIGITS, Grid, bins_on, float_exponent, range_on, typed
 from privbench.encode.guess import shape_of_values
 from privbench.encode.interval import bins_codec
 from privbench.encode.pool import fit_skew
@@ -61,7 +62,7 @@ _MIN_ROWS = 16
 def suggest_domain(
     where: str,
     type: SqlType,  # noqa: A002
-    values: pa.ChunkedArray,
+    values: pa.ChunkedArray | Counted,
     *,
     unique: bool,
     entities: int | None = None,
@@ -76,19 +77,19 @@ def suggest_domain(
     >>> suggest_domain("t.age", parse_type("INTEGER"), pa.chunked_array([[3, 1, None, 2]], pa.int32()), unique=False)
     Range(range=(1, 3), step=None)
     """
-    holders = len(values) if entities is None else entities
+    counted = values if isinstance(values, Counted) else count_values(values)
+    holders = counted.rows if entities is None else entities
     listable = min(MAX_LISTED, holders // ENTITIES_PER_LISTED)
     domain = implied_by_type(type)
     if domain is not None:
         return domain
     if type.kind is Kind.TEXT:
-        least = ENTITIES_PER_LISTED * max(1.0, len(values) / max(holders, 1))
-        strings = one_array(values.drop_null())
-        domain = _text(type, strings, unique=unique, listable=listable, least=least, guess=guess)
+        least = ENTITIES_PER_LISTED * max(1.0, counted.rows / max(holders, 1))
+        domain = _text(type, counted, unique=unique, listable=listable, least=least, guess=guess)
     elif unique:
         domain = Serial()
     else:
-        domain = _ordered(where, type, one_array(values.drop_null()), listable=listable)
+        domain = _ordered(where, type, counted, listable=listable)
     compile_codec(where, type, nullable=True, domain=domain)
     return domain
 
@@ -101,37 +102,38 @@ def suggest_differences(where: str, type: SqlType, values: pa.Array, *, entities
     >>> suggest_differences("t.c", difference_type(parse_type("DATE")), days, entities=10).bins
     (0, 1, 401)
     """
-    domain = suggest_domain(where, type, pa.chunked_array([values]), unique=False, entities=entities)
+    counted = count_values(pa.chunked_array([values]))
+    domain = suggest_domain(where, type, counted, unique=False, entities=entities)
     zeros = pc.sum(pc.equal(values, pa.scalar(0).cast(values.type))).as_py() or 0
     if not isinstance(domain, Bins) or not zeros:
         return domain
-    grid = coarsest_grid(type, values.drop_null())
-    ends = pc.min_max(grid.ticks(values.drop_null())).as_py()
+    grid = coarsest_grid(type, counted.values, counted.counts)
+    ends = pc.min_max(grid.ticks(counted.values)).as_py()
     if zeros >= MOSTLY_ZERO * len(values):
         return bins_on(grid, {ends["min"], 0, 1, ends["max"] + 1}, [0])
     return domain.model_copy(update={"heavy_hitters": tuple({*domain.heavy_hitters, grid.scalar(0)})})
 
 
-def _ordered(where: str, kind: SqlType, values: pa.Array, *, listable: int) -> Domain:
+def _ordered(where: str, kind: SqlType, counted: Counted, *, listable: int) -> Domain:
     if kind.kind is Kind.FLOAT:
-        values = values.filter(pc.is_finite(values))
-    if len(values) == 0:
-        values = _stand_in(kind)
-    grid = coarsest_grid(kind, values)
-    ticks, counts = np.unique(np.clip(grid.ticks(values), grid.low, grid.high), return_counts=True)
+        counted = counted.only(pc.is_finite(counted.values))
+    if len(counted.values) == 0:
+        counted = count_values(pa.chunked_array([_stand_in(kind)]))
+    grid = coarsest_grid(kind, counted.values, counted.counts)
+    drawn = grid.ticks(counted.values)
+    ticks, counts = summed(np.clip(drawn, grid.low, grid.high), counted.counts)
     first, last = int(ticks[0]), int(ticks[-1])
     if last - first < NARROW:
         return range_on(grid, first, last)
     if len(ticks) <= listable and counts.sum() >= _ROWS_PER_LISTED_NUMBER * len(ticks):
         return Values(values=tuple(grid.scalar(int(t)) for t in ticks))
     cuts = cut(ticks, counts, units=round_units(grid))
-    return _repeating(where, kind, bins_on(grid, cuts.edges, cuts.heavy_hitters), grid.ticks(values))
+    return _repeating(where, kind, bins_on(grid, cuts.edges, cuts.heavy_hitters), *summed(drawn, counted.counts))
 
 
-def _repeating(where: str, kind: SqlType, bins: Bins, drawn: NDArray[np.int64]) -> Bins:
+def _repeating(where: str, kind: SqlType, bins: Bins, ticks: NDArray[np.int64], counts: NDArray[np.int64]) -> Bins:
     """Add how many different values there are and how they repeat, where the cells alone would give far more."""
     codec = bins_codec(where, kind, bins, nullable=False)
-    ticks, counts = np.unique(drawn, return_counts=True)
     cells = np.searchsorted(codec.first[1:], ticks, side="right")
     rows = np.bincount(cells, weights=counts, minlength=len(codec.first))
     expected = float((-codec.values_in * np.expm1(-rows / codec.values_in)).sum())
@@ -147,15 +149,14 @@ def _stand_in(kind: SqlType) -> pa.Array:
     return typed(kind, np.zeros(1, dtype=np.int64), nulls=np.zeros(1, dtype=bool))
 
 
-def _text(kind: SqlType, values: pa.Array, *, unique: bool, listable: int, least: float, guess: str | None) -> Domain:
+def _text(kind: SqlType, counted: Counted, *, unique: bool, listable: int, least: float, guess: str | None) -> Domain:
     """Suggest a domain of strings; `least` rows have to have one for it to be kept beside OTHER."""
-    if len(values) == 0 and kind.syntax is not None:  # a rare value that is not NULL must be one of the type
+    distinct, counts = counted.values, counted.counts
+    if len(distinct) == 0 and kind.syntax is not None:  # a rare value that is not NULL must be one of the type
         return made_up_domain(kind, shape=guess, unique=unique)
-    if len(values) == 0:
+    if len(distinct) == 0:
         return Text(text=_NO_TEXT, distinct=None if unique else 1)
-    counted = pc.value_counts(values)
-    distinct, counts = counted.field("values"), counted.field("counts").to_numpy(zero_copy_only=False)
-    if not unique and 2 * len(distinct) < len(values):
+    if not unique and 2 * len(distinct) < counted.known:
         listed = _listed(kind, distinct, counts, listable=listable, least=least, guess=guess)
         if listed is not None:
             return listed
@@ -215,10 +216,11 @@ def _two_digits(count: int) -> int:
     return int(float(f"{count:.1e}"))
 
 
-def coarsest_grid(kind: SqlType, values: pa.Array) -> Grid:
+def coarsest_grid(kind: SqlType, values: pa.Array, counts: NDArray[np.int64]) -> Grid:
     """Return the coarsest grid of round steps that all values (at least one, no NULL, finite) lie on."""
     if kind.kind is Kind.FLOAT:
-        base = Grid(type=kind, step=_float_step(kind, values.cast(pa.float64()).to_numpy(zero_copy_only=False)))
+        numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        base = Grid(type=kind, step=_float_step(kind, numbers, counts))
     else:
         base = Grid(type=kind, step=Fraction(10 ** _excess_digits(kind, values)))
     ticks = base.ticks(values)
@@ -254,14 +256,13 @@ def _excess_digits(kind: SqlType, values: pa.Array) -> int:
     return max(0, digits - INT64_DIGITS)
 
 
-def _float_step(kind: SqlType, numbers: NDArray[np.float64]) -> Fraction:
+def _float_step(kind: SqlType, numbers: NDArray[np.float64], counts: NDArray[np.int64]) -> Fraction:
     """Return 1, 0.1, 0.01 .. where all numbers lie on it, else a power of ten fine enough for their bulk."""
     for decimals in range(_MAX_DECIMALS + 1):
         step = Fraction(1, 10**decimals)
         if Grid(type=kind, step=step).lies_on(numbers).all():
             return step
-    low = float(np.quantile(numbers, _TAIL, method="lower"))
-    high = float(np.quantile(numbers, 1 - _TAIL, method="higher"))
+    low, high = quantiles(numbers, counts, (_TAIL, 1 - _TAIL))
     return Fraction(10) ** float_exponent(Fraction(low), Fraction(high), bits=kind.bits)
 
 

@@ -1,7 +1,8 @@
 """Columns of both databases as small integers: equal values get equal codes, on either side.
 
-DuckDB makes a dictionary of the distinct values of each column, in their order, and joins it to the rows; codes
-come back in row order. Only dictionaries' counts and the codes are held here, large ones in files of the folder.
+DuckDB makes a dictionary of the distinct values of each column, in their order. Integers that lie close together are
+looked up in an array; dictionaries of others are joined to the rows by DuckDB. Codes come back in row order. Only
+dictionaries' counts and the codes are held here, large ones in files of the folder.
 What only one side has, or what is a key, is not compared; all but keys is noted as left out.
 """
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from privbench.errors import first_line
 from privbench.evaluation.bins import Bins, Dictionary, make_bins
 from privbench.evaluation.databases import Database, Positions, Side, draw_rows, sample_table
-from privbench.evaluation.marginals import Codes, Paired
+from privbench.evaluation.marginals import Aligned, AlignedTable, Codes
 from privbench.io.names import find_name, quote_sql
 from privbench.methods.method import Progress
 from privbench.schema.domain import Scalar
@@ -25,12 +26,41 @@ from privbench.schema.tables import Column, Schema
 from privbench.schema.types import Kind
 
 SIDES = (Side.REAL, Side.SYNTHETIC)
+MAX_SAMPLED_ROWS = 2_000_000
+"""A table with more rows is compared on that many draws of its rows; a row drawn twice counts once."""
 _IN_MEMORY = 1 << 23  # bytes of one column's codes; larger ones are mapped from a file
 _BLOCK = 1 << 22  # rows coded at a time
 _JOINED = 16  # dictionaries joined in one query
+_SPAN = 1 << 24  # integers from the least to the greatest that are looked up in an array
 _COMPARABLE = ({Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL}, {Kind.DATE, Kind.TIMESTAMP})
 _UNORDERED = (Kind.TEXT, Kind.BOOLEAN)
 _NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Integers close enough together to be looked up in an array: their places are 1, 2, ...; 0 is for others."""
+
+    least: int
+    greatest: int
+
+    @property
+    def size(self) -> int:
+        """How many places there are."""
+        return self.greatest - self.least + 2
+
+    def offset(self, value: str) -> str:
+        """The place of a value, both in SQL."""
+        inside = f"{value} BETWEEN {self.least} AND {self.greatest}"
+        return f"CAST(CASE WHEN {inside} THEN CAST({value} AS BIGINT) - {self.least - 1} ELSE 0 END AS UINTEGER)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Lookup:
+    """What belongs to each place of a span."""
+
+    span: Span
+    entries: NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,21 +96,18 @@ class CodedTable:
     drawn: Mapping[Side, Positions | None]
     """Which rows are coded; None for all."""
 
-    def paired(self, other: Side | NDArray[np.int64]) -> tuple[list[Paired], list[Paired]]:
-        """The real columns beside another side's, or beside real rows chosen by number; in value codes, and in bins.
-
-        A column whose bins are its values is the same object in both lists.
-        """
+    def aligned(self, resampled: Positions | None) -> AlignedTable:
+        """The columns of the real table beside the synthetic ones and, if given, beside a resample of its rows."""
         values, bins = [], []
         for column in self.columns:
-            values.append(_pair(column.codes, other, column.size))
-            bins.append(values[-1] if column.bins.one_to_one else _pair(column.bin_codes, other, column.bins.size))
-        return values, bins
+            values.append(_align(column.codes, resampled, column.size))
+            bins.append(values[-1] if column.bins.one_to_one else _align(column.bin_codes, resampled, column.bins.size))
+        return AlignedTable(values=values, bins=bins)
 
 
-def _pair(codes: Mapping[Side, Codes], other: Side | NDArray[np.int64], size: int) -> Paired:
-    real = codes[Side.REAL]
-    return Paired(real=real, other=codes[other] if isinstance(other, Side) else real[other], size=size)
+def _align(codes: Mapping[Side, Codes], resampled: Positions | None, size: int) -> Aligned:
+    sides = tuple(codes[side] for side in SIDES)
+    return Aligned(sides=sides if resampled is None else (*sides, codes[Side.REAL][resampled]), size=size)
 
 
 def code_tables(database: Database, schema: Schema, progress: Progress, *, seed: int) -> dict[str, CodedTable]:
@@ -129,10 +156,20 @@ def _compared(database: Database, schema: Schema, name: str) -> list[tuple[Colum
     return compared
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Coding:
+    """How the values of a column, in SQL on either side, become codes: by an array, else by the table `at`."""
+
+    at: int
+    values: Mapping[Side, str]
+    dictionary: Dictionary
+    lookup: Lookup | None
+
+
 def code_table(database: Database, name: str, columns: Sequence[tuple[Column, Column]], *, seed: int) -> CodedTable:
     """Code the given columns (as they are in the real table, and in the synthetic one)."""
     database.connection.execute("CREATE SCHEMA IF NOT EXISTS coding")
-    drawn = {side: draw_rows(database.size(side, name), seed=seed) for side in SIDES}
+    drawn = {side: draw_rows(database.size(side, name), most=MAX_SAMPLED_ROWS, seed=seed) for side in SIDES}
     rows = {side: database.size(side, name) if (some := drawn[side]) is None else len(some) for side in SIDES}
     sources = {side: sample_table(database, side, name, drawn[side]) for side in SIDES}
     coding = []
@@ -140,16 +177,24 @@ def code_table(database: Database, name: str, columns: Sequence[tuple[Column, Co
         as_text = not _comparable(real, synthetic)
         values = {Side.REAL: _value(real, as_text=as_text), Side.SYNTHETIC: _value(synthetic, as_text=as_text)}
         _write_dictionary(database, sources, at, values)
-        coding.append((values, _read_dictionary(database, at, real, rows, as_text=as_text)))
+        dictionary = _read_dictionary(database, at, real, rows, as_text=as_text)
+        integers = {real.type.kind, synthetic.type.kind} == {Kind.INTEGER}
+        lookup = _read_lookup(database, at, dictionary.values) if integers else None
+        coding.append(_Coding(at=at, values=values, dictionary=dictionary, lookup=lookup))
     codes = {side: _codes(database, side, sources[side], rows[side], coding) for side in SIDES}
     coded = []
-    for at, ((real, synthetic), (_, dictionary)) in enumerate(zip(columns, coding, strict=True)):
-        bins = make_bins(dictionary)
+    for at, ((real, synthetic), column) in enumerate(zip(columns, coding, strict=True)):
+        bins = make_bins(column.dictionary)
         coded_values = {side: codes[side][at] for side in SIDES}
         binned = {side: _binned(database, bins, codes[side][at]) for side in SIDES}
         coded.append(
             CodedColumn(
-                real=real, synthetic=synthetic, dictionary=dictionary, bins=bins, codes=coded_values, bin_codes=binned
+                real=real,
+                synthetic=synthetic,
+                dictionary=column.dictionary,
+                bins=bins,
+                codes=coded_values,
+                bin_codes=binned,
             )
         )
         database.connection.execute(f"DROP TABLE coding.d{at}")
@@ -193,11 +238,11 @@ def _read_dictionary(
 ) -> Dictionary:
     text = as_text or column.type.kind is Kind.TEXT
     length = "length(v)" if text else "0"
-    columns = database.connection.execute(
-        f"SELECT CAST(r AS BIGINT) AS r, CAST(s AS BIGINT) AS s, CAST({length} AS BIGINT) AS l "  # noqa: S608
-        f"FROM coding.d{at} ORDER BY code"
-    ).fetchnumpy()
-    real, synthetic, lengths = (np.asarray(columns[name], np.int64) for name in "rsl")
+    [(distinct,)] = database.rows(f"SELECT count(*) FROM coding.d{at}")  # noqa: S608
+    real, synthetic, lengths = (np.empty(distinct, np.int64) for _ in range(3))
+    wanted = ", ".join(f"CAST({number} AS BIGINT)" for number in ("r", "s", length))
+    query = f"SELECT {wanted} FROM coding.d{at} ORDER BY code"  # noqa: S608
+    read_columns(database, query, [real, synthetic, lengths])
 
     def read(codes: Sequence[int]) -> list[Scalar]:
         wanted = ", ".join(str(code) for code in codes) or "NULL"
@@ -212,6 +257,18 @@ def _read_dictionary(
         lengths=lengths if text else None,
         read=read,
     )
+
+
+def _read_lookup(database: Database, at: int, values: int) -> Lookup | None:
+    """The codes of integers in an array; None where they lie too far apart."""
+    span = find_span(database, "v", f"coding.d{at}")
+    if span is None:
+        return None
+    offsets = np.empty(values, np.uint32)
+    read_columns(database, f"SELECT {span.offset('v')} FROM coding.d{at} ORDER BY code", [offsets])  # noqa: S608
+    entries = np.full(span.size, values, np.min_scalar_type(values))
+    entries[offsets] = np.arange(values)
+    return Lookup(span=span, entries=entries)
 
 
 def _scalar(text: str, kind: Kind) -> Scalar:
@@ -229,21 +286,29 @@ def _scalar(text: str, kind: Kind) -> Scalar:
     return number if math.isfinite(number) else "Infinity" if number > 0 else "-Infinity"
 
 
-def _codes(
-    database: Database,
-    side: Side,
-    source: str,
-    rows: int,
-    coding: Sequence[tuple[Mapping[Side, str], Dictionary]],
-) -> list[Codes]:
-    codes = [allocate(database, rows, np.min_scalar_type(d.values)) for _, d in coding]
-    for first in range(0, len(coding), _JOINED):
-        part = range(first, min(first + _JOINED, len(coding)))
-        wanted = ", ".join(f"coalesce(d{at}.code, {coding[at][1].values}) AS c{at}" for at in part)
-        joins = " ".join(f"LEFT JOIN coding.d{at} ON {coding[at][0][side]} = d{at}.v" for at in part)
+def _codes(database: Database, side: Side, source: str, rows: int, coding: Sequence[_Coding]) -> list[Codes]:
+    codes = [allocate(database, rows, np.min_scalar_type(column.dictionary.values)) for column in coding]
+    spans = [(column, column.lookup) for column in coding if column.lookup is not None]
+    if spans:
+        offsets = ", ".join(lookup.span.offset(column.values[side]) for column, lookup in spans)
+        query = f"SELECT {offsets} FROM {source} t"  # noqa: S608  a scan gives the rows in their order
+        read_columns(database, query, [codes[column.at] for column, _ in spans], [found.entries for _, found in spans])
+    joined = [column for column in coding if column.lookup is None]
+    for first in range(0, len(joined), _JOINED):
+        part = joined[first : first + _JOINED]
+        wanted = ", ".join(f"coalesce(d{column.at}.code, {column.dictionary.values})" for column in part)
+        joins = " ".join(f"LEFT JOIN coding.d{column.at} ON {column.values[side]} = d{column.at}.v" for column in part)
         query = f"SELECT {wanted} FROM {source} t {joins} ORDER BY t.rowid"  # noqa: S608
-        read_columns(database, query, [codes[at] for at in part])
+        read_columns(database, query, [codes[column.at] for column in part])
     return codes
+
+
+def find_span(database: Database, value: str, source: str) -> Span | None:
+    """The span of an integer column, both in SQL; None if it has no value, or they are too far apart for an array."""
+    [(least, greatest)] = database.rows(f"SELECT min({value}), max({value}) FROM {source}")  # noqa: S608
+    if least is None or greatest - least >= _SPAN or not -(2**62) < least <= greatest < 2**62:
+        return None
+    return Span(least=int(least), greatest=int(greatest))
 
 
 def allocate(database: Database, rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -254,10 +319,13 @@ def allocate(database: Database, rows: int, dtype: np.dtype[Any]) -> NDArray[Any
     return np.memmap(path, dtype, "w+", shape=(rows,))
 
 
-def read_columns(database: Database, query: str, into: Sequence[NDArray[np.generic]]) -> None:
-    """Stream the columns of a query into arrays."""
+def read_columns(
+    database: Database, query: str, into: Sequence[NDArray[Any]], through: Sequence[NDArray[Any]] | None = None
+) -> None:
+    """Stream numbers without NULL into arrays; if told `through` which array each, what that has at these places."""
     at = 0
-    for batch in database.connection.sql(query).to_arrow_reader(1 << 20):
-        for column, array in zip(batch.columns, into, strict=True):
-            array[at : at + len(batch)] = column.to_numpy(zero_copy_only=False)
+    for batch in database.connection.sql(query).to_arrow_reader(1 << 18):
+        for number, (column, array) in enumerate(zip(batch.columns, into, strict=True)):
+            read = np.from_dlpack(column)  # to_numpy would load pandas
+            array[at : at + len(batch)] = read if through is None else through[number][read]
         at += len(batch)

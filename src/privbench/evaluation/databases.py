@@ -31,10 +31,8 @@ from privbench.methods.method import Progress
 from privbench.schema.tables import Schema, Table
 from privbench.schema.types import Kind
 
-MEMORY = "2GB"
+MEMORY = "1GB"
 """What DuckDB may hold before it spills to the folder."""
-MAX_SAMPLED_ROWS = 2_000_000
-"""A table with more rows is compared on that many draws of its rows; a row drawn twice counts once."""
 
 Positions = NDArray[np.signedinteger]
 """Numbers of rows; -1 for none."""
@@ -84,6 +82,12 @@ class Database:
             progress(f"reading {side.value} {table.name}", at, len(schema.tables))
             self._load(side, source, table)
         self.connection.execute("CHECKPOINT")  # compressed tables are scanned twice as fast
+        self.release()
+
+    def release(self) -> None:
+        """Give back the memory that reading has left in the allocators."""
+        self.connection.execute(f"SET memory_limit = '{MEMORY}'")  # even the same limit makes DuckDB do so
+        pa.default_memory_pool().release_unused()
 
     def skip(self, what: str, reason: str) -> None:
         """Note what is left out of the evaluation."""
@@ -152,14 +156,16 @@ def qualified(side: Side, table: str) -> str:
     return f"{side.value}.{quote_sql(table)}"
 
 
-def draw_rows(rows: int, *, seed: int) -> Positions | None:
-    """The numbers of the rows to compare, ascending; None for all of them.
+def draw_rows(rows: int, *, most: int, seed: int) -> Positions | None:
+    """The numbers of the rows to compare if there are more than `most`, ascending; None for all of them.
 
-    Tables of one size get the same numbers, so a database is no distance from itself.
+    A row drawn twice is there once. Tables of one size get the same numbers, so a database is no distance from itself.
     """
-    if rows <= MAX_SAMPLED_ROWS:
+    if rows <= most:
         return None
-    return np.unique(np.random.default_rng([seed, rows]).integers(0, rows, MAX_SAMPLED_ROWS))
+    drawn = np.zeros(rows, np.bool_)
+    drawn[np.random.default_rng([seed, rows]).integers(0, rows, most)] = True
+    return np.flatnonzero(drawn)
 
 
 def sample_table(database: Database, side: Side, name: str, drawn: Positions | None) -> str:

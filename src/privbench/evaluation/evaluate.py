@@ -14,7 +14,7 @@ from privbench.errors import ServerError, SpecError
 from privbench.evaluation.cardinality import count_all, summarise
 from privbench.evaluation.coding import code_tables
 from privbench.evaluation.databases import Database, Side, open_pair
-from privbench.evaluation.floors import find_floor
+from privbench.evaluation.floors import Wanted, find_floor, score_floor
 from privbench.evaluation.links import link_keys
 from privbench.evaluation.marginals import Sample
 from privbench.evaluation.metrics import distance_metrics, query_metrics
@@ -29,8 +29,9 @@ from privbench.evaluation.scoring import (
     make_plan,
     mean_distances,
     mean_measure,
+    note_samples,
     query_results,
-    score_synthetic,
+    score_all,
     table_results,
 )
 from privbench.io.given import Given, Located, name_of, path_of, source_of
@@ -94,23 +95,36 @@ def evaluate(
         with _timed(seconds, "code"):
             tables = code_tables(database, ownership.schema, progress, seed=seed)
             keys = link_keys(database, ownership.schema)
+            database.release()
             if not tables:
                 raise SpecError(_nothing_shared(located, other, database))
             plan = make_plan(tables, keys, ways=ways, sample=sample or Sample(), seed=seed)
+            note_samples(database, plan)
             compared = Compared(tables=tables, keys=keys, plan=plan)
+        wanted, floors = Wanted(), Floor()
+        if floor:
+            with _timed(seconds, "floor"):
+                wanted = find_floor(database, ownership, compared, statements, cache=cache, seed=seed, timeout=timeout)
         with _timed(seconds, "compare"):
-            scores = score_synthetic(compared, progress)
+            scores, *floor_scores = score_all(compared, wanted.resample, progress)
         with _timed(seconds, "queries"):
             answers, others = (
                 count_all(database, side, statements, timeout=timeout, progress=progress)
                 for side in (Side.REAL, Side.SYNTHETIC)
             )
-        floors = Floor()
         if floor:
             with _timed(seconds, "floor"):
                 both = list(zip(statements, answers, strict=True))
-                floors = find_floor(
-                    database, ownership, compared, both, cache=cache, seed=seed, timeout=timeout, progress=progress
+                floors = score_floor(
+                    database,
+                    ownership,
+                    compared,
+                    wanted,
+                    floor_scores,
+                    both,
+                    cache=cache,
+                    timeout=timeout,
+                    progress=progress,
                 )
         table_parts = table_results(database, ownership, compared, scores, floors)
         key_parts = key_results(ownership, compared, scores, floors)
@@ -175,4 +189,4 @@ def _schema(location: Located) -> Schema:
 def _timed(seconds: dict[str, float], step: str) -> Iterator[None]:
     start = time.perf_counter()
     yield
-    seconds[step] = time.perf_counter() - start
+    seconds[step] = seconds.get(step, 0.0) + time.perf_counter() - start

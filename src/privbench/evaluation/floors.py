@@ -10,17 +10,17 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from privbench.evaluation.cardinality import Cardinality, count_all
 from privbench.evaluation.databases import Database, Side, qualified
-from privbench.evaluation.links import Linked, link_name
+from privbench.evaluation.links import link_name
 from privbench.evaluation.marginals import MeanFigures, mean_figures
 from privbench.evaluation.metrics import distance_metrics, query_metrics, with_floor
 from privbench.evaluation.resample import Ownership, Resample, resample, write_resample
-from privbench.evaluation.scoring import Compared, Floor, Scores, score_all, single_columns
+from privbench.evaluation.scoring import Compared, Floor, Scores, single_columns
 from privbench.methods.method import Progress
 from privbench.workload.query import Statement
 
@@ -32,61 +32,63 @@ Workload = Sequence[tuple[Statement, Cardinality]]
 """Statements with their real answers."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A floor that is asked for: the one that was kept, or the resample to score; neither where there is none."""
+
+    name: str = ""
+    kept: Floor | None = None
+    resample: Resample | None = None
+
+
 def find_floor(
     database: Database,
     ownership: Ownership,
     compared: Compared,
-    workload: Workload,
+    statements: Sequence[Statement],
     *,
     cache: Path | None,
     seed: int,
     timeout: float,
-    progress: Progress,
-) -> Floor:
-    """Take the floor that was kept, or score a resample of the real data."""
-    if sum(loaded.rows for loaded in database.tables[Side.REAL].values()) > MAX_ROWS:
+) -> Wanted:
+    """Take the floor that was kept, or draw a resample of the real data."""
+    sizes = {name: loaded.rows for name, loaded in database.tables[Side.REAL].items()}
+    if sum(sizes.values()) > MAX_ROWS:
         database.skip("floor", f"the real database has more than {MAX_ROWS:,} rows: no resample is scored")
-        return Floor()
+        return Wanted()
     if any(table.drawn[Side.REAL] is not None for table in compared.tables.values()):
         database.skip("floor", "a real table is compared on a sample of its rows: no resample is scored")
-        return Floor()
+        return Wanted()
     metrics = [m.name for m in (*with_floor(distance_metrics()), *with_floor(query_metrics()))]
-    settings = [compared.described(), [s.sql for s, _ in workload], repr(ownership.owners), seed, timeout, metrics]
+    settings = [compared.described(), [s.sql for s in statements], repr(ownership.owners), seed, timeout, metrics]
     name = fingerprint(database, settings)
     kept = read_floor(cache, name)
     if kept is not None:
-        return kept
-    floor = score_floor(database, ownership, compared, workload, seed=seed, timeout=timeout, progress=progress)
-    write_floor(cache, name, floor)
-    return floor
+        return Wanted(name=name, kept=kept)
+    links = {key: linked.real for key, linked in compared.keys.items()}
+    return Wanted(name=name, resample=resample(ownership, sizes, links, seed=seed))
 
 
 def score_floor(
     database: Database,
     ownership: Ownership,
     compared: Compared,
+    wanted: Wanted,
+    scores: Sequence[Scores],
     workload: Workload,
     *,
-    seed: int,
+    cache: Path | None,
     timeout: float,
     progress: Progress,
 ) -> Floor:
-    """Score a resample of the real data as the synthetic data are."""
-    sizes = {name: loaded.rows for name, loaded in database.tables[Side.REAL].items()}
-    drawn = resample(ownership, sizes, {key: linked.real for key, linked in compared.keys.items()}, seed=seed)
-    paired = {name: table.paired(drawn.rows[name]) for name, table in compared.tables.items()}
-    linked = {
-        key: Linked(
-            real=both.real,
-            other=drawn.links[key],
-            real_parents=both.real_parents,
-            other_parents=len(drawn.rows[key[1].table]),
-        )
-        for key, both in compared.keys.items()
-    }
-    scores = score_all(compared.plan, paired, linked, linked, with_floor(distance_metrics()), progress)
-    queries = _query_figures(database, ownership, drawn, workload, timeout, progress)
-    return _floor(compared, scores, queries)
+    """The floor: as it was kept, or from the scores of the resample and its answers to the queries; then it is kept."""
+    if wanted.resample is None:
+        return wanted.kept or Floor()
+    queries = _query_figures(database, ownership, wanted.resample, workload, timeout, progress)
+    [of_resample] = scores
+    floor = _floor(compared, of_resample, queries)
+    write_floor(cache, wanted.name, floor)
+    return floor
 
 
 def _query_figures(
@@ -112,6 +114,7 @@ def _query_figures(
 
 
 def _floor(compared: Compared, scores: Scores, queries: Mapping[str, Mapping[int, float]]) -> Floor:
+    """Mean figures of a resample, by the metrics that have a floor."""
     columns = {}
     for name, chosen in compared.plan.marginals.items():
         table = compared.tables[name]

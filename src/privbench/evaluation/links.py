@@ -7,6 +7,7 @@ compared in bins that grow by the square root of two, so that a long tail counts
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -14,16 +15,18 @@ from numpy.typing import NDArray
 
 from privbench.errors import first_line
 from privbench.evaluation.bins import range_bin
-from privbench.evaluation.coding import CodedTable, allocate, read_columns
+from privbench.evaluation.coding import CodedTable, Lookup, allocate, find_span, read_columns
 from privbench.evaluation.databases import Database, Positions, Side, places, qualified
-from privbench.evaluation.marginals import Columns, Figures, Paired, count_distances, score
+from privbench.evaluation.marginals import AlignedTable, Columns, Figures, count_distances, score
 from privbench.evaluation.metrics import DistanceMetric
 from privbench.evaluation.result import Histogram
-from privbench.io.names import quote_sql
+from privbench.io.names import find_name, quote_sql
 from privbench.schema.tables import ForeignKey, Schema
+from privbench.schema.types import Kind
 
 FANOUT_BINS = 40
 _BLOCK = 1 << 22  # rows that are looked at together
+_PARENT_COLUMNS = 2  # columns of parents that are held for every child row, at a time
 
 Key = tuple[str, ForeignKey]
 """A table and one of its foreign keys."""
@@ -73,17 +76,46 @@ def link_keys(database: Database, schema: Schema) -> dict[Key, Linked]:
 
 def find_parents(database: Database, side: Side, table: str, key: ForeignKey) -> Positions:
     """The position of the row that each row's key references; the first of several."""
+    rows, parents = database.size(side, table), database.size(side, key.table)
+    positions = allocate(database, rows, np.dtype(np.int32 if parents < 2**31 else np.int64))
+    lookup = _parent_lookup(database, side, table, key, positions.dtype)
+    if lookup is not None:
+        query = f"SELECT {lookup.span.offset(quote_sql(key.columns[0]))} FROM {qualified(side, table)}"  # noqa: S608
+        read_columns(database, query, [positions], [lookup.entries])
+        return positions
     references = [quote_sql(name) for name in key.references]
     matches = " AND ".join(f"t.{quote_sql(c)} = p.{r}" for c, r in zip(key.columns, references, strict=True))
     parent = f"SELECT {', '.join(references)}, min(rowid) AS at FROM {qualified(side, key.table)} GROUP BY ALL"  # noqa: S608
-    rows, parents = database.size(side, table), database.size(side, key.table)
-    positions = allocate(database, rows, np.dtype(np.int32 if parents < 2**31 else np.int64))
     query = (
         f"SELECT coalesce(p.at, -1) FROM {qualified(side, table)} t LEFT JOIN ({parent}) p ON {matches} "  # noqa: S608
         "ORDER BY t.rowid"
     )
     read_columns(database, query, [positions])
     return positions
+
+
+def _parent_lookup(database: Database, side: Side, table: str, key: ForeignKey, dtype: np.dtype[Any]) -> Lookup | None:
+    """The rows of the parents by their keys; None for keys that are not single integers close together."""
+    kinds = {_kind(database, side, t, c) for t, (c, *_) in ((table, key.columns), (key.table, key.references))}
+    if len(key.columns) > 1 or kinds != {Kind.INTEGER}:
+        return None
+    column, parent = quote_sql(key.references[0]), qualified(side, key.table)
+    span = find_span(database, column, parent)
+    if span is None:
+        return None
+    places = np.empty(database.size(side, key.table), np.uint32)
+    read_columns(database, f"SELECT {span.offset(column)} FROM {parent}", [places])  # noqa: S608
+    entries = np.full(span.size, -1, dtype)
+    entries[places[::-1]] = np.arange(len(places))[::-1]  # the first row of several is written last
+    entries[0] = -1
+    return Lookup(span=span, entries=entries)
+
+
+def _kind(database: Database, side: Side, table: str, column: str) -> Kind | None:
+    loaded = database.find(side, table)
+    columns = {} if loaded is None else {c.name: c.type.kind for c in loaded.table.columns}
+    spelled = find_name(column, columns)
+    return None if spelled is None else columns[spelled]
 
 
 def choose_pairs(parent: CodedTable, child: CodedTable, *, limit: int, seed: int) -> list[Columns]:
@@ -95,44 +127,41 @@ def choose_pairs(parent: CodedTable, child: CodedTable, *, limit: int, seed: int
     return [pairs[at] for at in sorted(chosen.choice(len(pairs), limit, replace=False))]
 
 
-def among_coded(linked: Linked, parent: CodedTable, child: CodedTable) -> Linked:
-    """The key among the coded rows of both tables; a row whose parent is not coded has none."""
-    real, other = (
+def among_coded(linked: Linked, parent: CodedTable, child: CodedTable) -> list[Positions]:
+    """The key on both sides among the coded rows of both tables; a row whose parent is not coded has none."""
+    return [
         places(positions if (rows := child.drawn[side]) is None else positions[rows], parent.drawn[side])
         for side, positions in ((Side.REAL, linked.real), (Side.SYNTHETIC, linked.other))
-    )
-    parents = {side: parent.rows[side] for side in (Side.REAL, Side.SYNTHETIC)}
-    return Linked(real=real, other=other, real_parents=parents[Side.REAL], other_parents=parents[Side.SYNTHETIC])
+    ]
 
 
 def score_pairs(
-    parents: tuple[list[Paired], list[Paired]],
-    children: tuple[list[Paired], list[Paired]],
-    linked: Linked,
-    pairs: list[Columns],
+    parent: AlignedTable,
+    child: AlignedTable,
+    positions: Sequence[Positions],
+    pairs: Sequence[Columns],
     metrics: Sequence[DistanceMetric],
-) -> Figures:
-    """The distances of (parent column, child column) over the child rows that have a parent."""
-    rows = (_there(linked.real), _there(linked.other))
-    parent_rows = (linked.real[rows[0]], linked.other[rows[1]])
-    figures = {metric.name: np.full((len(pairs), 2), np.nan) for metric in metrics}
-    for at, (parent, child) in enumerate(pairs):
-        values = [_taken(parents[0][parent], *parent_rows), _taken(children[0][child], *rows)]
-        same = parents[0][parent] is parents[1][parent] and children[0][child] is children[1][child]
-        bins = values if same else [_taken(parents[1][parent], *parent_rows), _taken(children[1][child], *rows)]
-        for name, pair in score(values, bins, [(0, 1)], metrics).items():
-            figures[name][at] = pair[0]
-    return figures
+) -> list[Figures]:
+    """The distances of (parent column, child column) over the child rows that have a parent; positions by side."""
+    there = [_there(of_side) for of_side in positions]
+    above = [of_side[rows] for of_side, rows in zip(positions, there, strict=True)]
+    children = child.take(there)
+    figures: list[list[Figures]] = []
+    for first in range(0, len(parent.values), _PARENT_COLUMNS):
+        some = range(first, min(first + _PARENT_COLUMNS, len(parent.values)))
+        joined = parent.select(some).take(above).beside(children)
+        chosen = [(upper - first, len(some) + lower) for upper, lower in pairs if upper in some]
+        figures.append(score(joined, chosen, metrics))
+    return [
+        {metric.name: np.concatenate([part[side][metric.name] for part in figures]) for metric in metrics}
+        for side in range(len(positions) - 1)
+    ]
 
 
 def _there(positions: Positions) -> Positions | slice:
     """The rows that have a parent."""
     linked = positions >= 0
     return slice(None) if linked.all() else np.flatnonzero(linked)
-
-
-def _taken(column: Paired, real: Positions | slice, other: Positions | slice) -> Paired:
-    return Paired(real=column.real[real], other=column.other[other], size=column.size)
 
 
 def fanouts(linked: Linked, metrics: Sequence[DistanceMetric]) -> FanoutComparison:
@@ -148,19 +177,16 @@ def fanouts(linked: Linked, metrics: Sequence[DistanceMetric]) -> FanoutComparis
             real=tuple(real.tolist()),
             synthetic=tuple(other.tolist()),
         ),
-        distances=count_distances(
-            [(real, other)], rows=linked.real_parents, others=linked.other_parents, metrics=metrics
-        ),
+        distances=count_distances(real, other, rows=linked.real_parents, others=linked.other_parents, metrics=metrics),
     )
 
 
 def _parents_by_fanout(positions: Positions, parents: int) -> NDArray[np.int64]:
     """How many parents have 0, 1, 2, ... children."""
-    children = np.zeros(parents, np.int32)
+    children = np.zeros(parents + 1, np.int64)
     for start in range(0, len(positions), _BLOCK):
-        block = positions[start : start + _BLOCK]
-        np.add.at(children, block[block >= 0], 1)
-    return np.bincount(children)
+        children += np.bincount(positions[start : start + _BLOCK] + 1, minlength=parents + 1)
+    return np.bincount(children[1:])
 
 
 def _in_bins(parents: NDArray[np.int64], starts: list[int]) -> NDArray[np.int64]:

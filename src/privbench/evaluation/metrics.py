@@ -121,13 +121,17 @@ ADDED = 1e-10
 
 def kl_divergence(real: Shares, other: Shares) -> float:
     """Add up p ln(p / q), in nats."""
-    p, q = real + ADDED, other + ADDED
-    return float((p * np.log(p / q)).sum())
+    p, terms = real + ADDED, other + ADDED
+    np.divide(p, terms, out=terms)  # in place: these arrays can be long
+    np.log(terms, out=terms)
+    terms *= p
+    return float(terms.sum())
 
 
 def total_variation(real: Shares, other: Shares) -> float:
     """Add up |p - q| / 2."""
-    return 0.5 * float(np.abs(real - other).sum())
+    apart = real - other
+    return 0.5 * float(np.abs(apart, out=apart).sum())
 
 
 def q_error(real: int, other: int) -> float:

@@ -27,6 +27,7 @@ from privbench.schema.unit import Protection, Role, protect
 
 Links = Mapping[tuple[str, ForeignKey], Positions]
 """The parent's position for each row, by table and key; -1 where there is none."""
+_BLOCK = 1 << 18  # rows that are looked at together
 _NUMBERS = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT)
 
 
@@ -150,7 +151,15 @@ def resample(ownership: Ownership, sizes: Mapping[str, int], links: Links, *, se
             own = copies.get(table, np.full(len(moved), -1))
             moved = _moved(moved, own, rows[key.table], copies[key.table], sizes[key.table], rng)
         new[table, key] = moved
-    return Resample(rows=rows, links=new)
+    return Resample(
+        rows={table: _small(numbers) for table, numbers in rows.items()},
+        links={key: _small(numbers) for key, numbers in new.items()},
+    )
+
+
+def _small(positions: Positions) -> Positions:
+    """Half the memory, where that holds them."""
+    return positions.astype(np.int32) if positions.max(initial=0) < 2**31 else positions
 
 
 def _entities(
@@ -199,16 +208,21 @@ def _moved(
         return np.full(len(old), -1)
     marks = copies * size + rows
     order = np.argsort(marks)
-    at = np.minimum(np.searchsorted(marks[order], own * size + old), len(rows) - 1)
-    same = (own >= 0) & (marks[order][at] == own * size + old)
+    marks = marks[order]
     by_row = np.argsort(rows, kind="stable")
     how_often = np.bincount(rows, minlength=size)
     firsts = np.cumsum(how_often) - how_often
-    parents = np.maximum(old, 0)
-    some = firsts[parents] + (rng.random(len(old)) * how_often[parents]).astype(np.int64)
-    other = by_row[np.minimum(some, len(rows) - 1)]
-    anywhere = rng.integers(0, len(rows), len(old))
-    new = np.where(same, order[at], np.where(how_often[parents] > 0, other, anywhere))
+    chances, anywhere = rng.random(len(old)), rng.integers(0, len(rows), len(old))
+    new = np.empty(len(old), np.int64)
+    for start in range(0, len(old), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        mark = own[block] * size + old[block]
+        at = np.minimum(np.searchsorted(marks, mark), len(rows) - 1)
+        same = (own[block] >= 0) & (marks[at] == mark)
+        parents = np.maximum(old[block], 0)
+        some = firsts[parents] + (chances[block] * how_often[parents]).astype(np.int64)
+        other = by_row[np.minimum(some, len(rows) - 1)]
+        new[block] = np.where(same, order[at], np.where(how_often[parents] > 0, other, anywhere[block]))
     return np.where(old < 0, -1, new)
 
 

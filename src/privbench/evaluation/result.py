@@ -56,6 +56,8 @@ class Marginals:
     counted: int
     total: int
     distances: Distances
+    sampled_rows: tuple[int | None, int | None] = (None, None)
+    """How many real and synthetic rows they are of, where that is not all of them."""
 
 
 class BinKind(Enum):
@@ -345,7 +347,13 @@ def _table(table: TableResult) -> dict[str, Any]:
         "columns": [_column(column) for column in table.columns],
         **matrices,
         "marginals": {
-            str(m.ways): {"counted": m.counted, "total": m.total, **_distances(m.distances)} for m in table.marginals
+            str(m.ways): {
+                "counted": m.counted,
+                "total": m.total,
+                "sampled_rows": m.sampled_rows,
+                **_distances(m.distances),
+            }
+            for m in table.marginals
         },
     }
 

@@ -1,19 +1,20 @@
 """One pass of all metrics over tables and keys, and the results that come of it.
 
-The plan says which marginals and pairs are counted. The real tables are scored against the synthetic ones, then (the
-floor) against a resample of themselves, by the same plan, so that the figures compare. `Floor` has the second pass.
+The plan says which marginals and pairs are counted, and of which rows. The real tables are scored against the synthetic
+ones and (the floor) against a resample of themselves, in one pass, so that real rows are counted once and the figures
+compare. `Floor` has the mean figures of the resample.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from privbench.evaluation.bins import histogram
 from privbench.evaluation.cardinality import Cardinality, joins_of
-from privbench.evaluation.coding import CodedColumn, CodedTable
-from privbench.evaluation.databases import Database, Side
+from privbench.evaluation.coding import SIDES, CodedColumn, CodedTable
+from privbench.evaluation.databases import Database, Positions, Side, draw_rows
 from privbench.evaluation.links import (
     FanoutComparison,
     Key,
@@ -25,17 +26,19 @@ from privbench.evaluation.links import (
     score_pairs,
 )
 from privbench.evaluation.marginals import (
+    WIDE,
+    AlignedTable,
     Columns,
     Figures,
     MeanFigures,
-    Paired,
+    Rows,
     Sample,
     choose_marginals,
     mean_figures,
     score,
 )
-from privbench.evaluation.metrics import DistanceMetric, Plot, distance_metrics, plotted, query_metrics
-from privbench.evaluation.resample import Ownership
+from privbench.evaluation.metrics import Plot, distance_metrics, plotted, query_metrics
+from privbench.evaluation.resample import Ownership, Resample
 from privbench.evaluation.result import (
     ColumnResult,
     Distance,
@@ -50,16 +53,15 @@ from privbench.evaluation.result import (
 from privbench.methods.method import Progress
 from privbench.workload.query import Statement
 
-Both = tuple[list[Paired], list[Paired]]
-"""The columns of a table in value codes, and in bins."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Plan:
     """The marginals to count by table and number of columns, and the pairs of columns by key."""
 
     marginals: Mapping[str, Mapping[int, list[Columns]]]
     pairs: Mapping[Key, list[Columns]]
+    wide_rows: Mapping[str, Mapping[Side, Positions | None]]
+    """The coded rows of either side that marginals of three columns and more are of, by table; None for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,7 +76,8 @@ class Compared:
         """What is counted, by names."""
         columns = {name: [c.name for c in table.columns] for name, table in self.tables.items()}
         pairs = {link_name(*key): chosen for key, chosen in self.plan.pairs.items()}
-        return repr((columns, self.plan.marginals, list(map(str, self.keys)), pairs))
+        wide = {name: _size(of_side[Side.REAL]) for name, of_side in self.plan.wide_rows.items()}
+        return repr((columns, self.plan.marginals, wide, list(map(str, self.keys)), pairs))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -103,10 +106,20 @@ def make_plan(
 ) -> Plan:
     """Choose what is counted; pairs only where both tables of a key are compared."""
     marginals: dict[str, dict[int, list[Columns]]] = {}
+    wide_rows: dict[str, dict[Side, Positions | None]] = {}
     for name, table in tables.items():
+        drawn = wide_rows[name] = {
+            side: draw_rows(table.rows[side], most=sample.wide_rows, seed=seed) for side in SIDES
+        }
         rows, columns = sum(table.rows.values()), len(table.columns)
+        wide = sum(_size(drawn[side]) or table.rows[side] for side in SIDES)
         marginals[name] = {
-            count: choose_marginals(columns, count, limit=sample.limit(count, rows), seed=seed)
+            count: choose_marginals(
+                columns,
+                count,
+                limit=sample.wide_limit(count, wide) if count >= WIDE and wide < rows else sample.limit(count, rows),
+                seed=seed,
+            )
             for count in sorted(ways)
             if math.comb(columns, count)
         }
@@ -120,42 +133,73 @@ def make_plan(
         for name, key in keys
         if name in tables and key.table in tables
     }
-    return Plan(marginals=marginals, pairs=pairs)
+    return Plan(marginals=marginals, pairs=pairs, wide_rows=wide_rows)
 
 
-def score_all(
-    plan: Plan,
-    tables: Mapping[str, Both],
-    keys: Mapping[Key, Linked],
-    coded: Mapping[Key, Linked],
-    metrics: Sequence[DistanceMetric],
-    progress: Progress,
-) -> Scores:
-    """Compute every figure of the plan; `coded` has the keys among the rows of `tables`."""
-    marginals: dict[str, dict[int, Figures]] = {}
-    for at, (name, chosen) in enumerate(plan.marginals.items()):
-        progress("comparing tables", at, len(plan.marginals))
-        values, bins = tables[name]
-        marginals[name] = {ways: score(values, bins, columns, metrics) for ways, columns in chosen.items()}
-    cross = {}
+def note_samples(database: Database, plan: Plan) -> None:
+    """Say which tables have marginals that are counted on drawn rows."""
+    for name, drawn in plan.wide_rows.items():
+        for side, rows in drawn.items():
+            if rows is not None and max(plan.marginals[name]) >= WIDE:
+                counted = f"{len(rows):,} of {database.size(side, name):,} rows, by seed"
+                database.skip(name, f"{side.value}: marginals of {WIDE} columns and more are counted on {counted}")
+
+
+def score_all(compared: Compared, resampled: Resample | None, progress: Progress) -> list[Scores]:
+    """Compute every figure of the plan: of the synthetic database and, if given, of a resample of the real one."""
+    metrics, plan = distance_metrics(), compared.plan
+    copied = {} if resampled is None else resampled.rows
+    linked = [compared.keys] if resampled is None else [compared.keys, _resampled(compared.keys, resampled)]
+    tables = {name: t.aligned(copied.get(name)) for name, t in compared.tables.items()}
+    cross: list[dict[Key, Figures]] = [{} for _ in linked]
     for at, ((name, key), pairs) in enumerate(plan.pairs.items()):
         progress("comparing keys", at, len(plan.pairs))
-        cross[name, key] = score_pairs(tables[key.table], tables[name], coded[name, key], pairs, metrics)
-    return Scores(
-        marginals=marginals,
-        cross=cross,
-        fanouts={key: fanouts(linked, metrics) for key, linked in keys.items()},
-    )
+        positions = among_coded(compared.keys[name, key], compared.tables[key.table], compared.tables[name])
+        positions += [keys[name, key].other for keys in linked[1:]]
+        scored = score_pairs(tables[key.table], tables[name], positions, pairs, metrics)
+        for of_keys, figures in zip(cross, scored, strict=True):
+            of_keys[name, key] = figures
+    marginals: list[dict[str, dict[int, Figures]]] = [{name: {} for name in plan.marginals} for _ in linked]
+    for at, name in enumerate(plan.marginals):
+        progress("comparing tables", at, len(plan.marginals))
+        for ways, columns, table in _by_ways(plan, name, tables[name], copied.get(name)):
+            for of_side, figures in zip(marginals, score(table, columns, metrics), strict=True):
+                of_side[name][ways] = figures
+    return [
+        Scores(marginals=of_side, cross=of_keys, fanouts={key: fanouts(both, metrics) for key, both in keys.items()})
+        for of_side, of_keys, keys in zip(marginals, cross, linked, strict=True)
+    ]
 
 
-def score_synthetic(compared: Compared, progress: Progress) -> Scores:
-    """Score the synthetic database."""
-    paired = {name: table.paired(Side.SYNTHETIC) for name, table in compared.tables.items()}
-    coded = {
-        (name, key): among_coded(compared.keys[name, key], compared.tables[key.table], compared.tables[name])
-        for name, key in compared.plan.pairs
+def _resampled(keys: Mapping[Key, Linked], resampled: Resample) -> dict[Key, Linked]:
+    """The real keys beside those of the resample."""
+    return {
+        key: Linked(
+            real=linked.real,
+            other=resampled.links[key],
+            real_parents=linked.real_parents,
+            other_parents=len(resampled.rows[key[1].table]),
+        )
+        for key, linked in keys.items()
     }
-    return score_all(compared.plan, paired, compared.keys, coded, distance_metrics(), progress)
+
+
+def _by_ways(
+    plan: Plan, name: str, table: AlignedTable, copied: Positions | None
+) -> Iterator[tuple[int, list[Columns], AlignedTable]]:
+    """The marginals of a table by number of columns, with the rows that they are counted on."""
+    wide = table.take(_rows(plan.wide_rows[name], copied))
+    for ways, columns in plan.marginals[name].items():
+        yield ways, columns, table if ways < WIDE else wide
+
+
+def _rows(drawn: Mapping[Side, Positions | None], resampled: Positions | None) -> list[Rows]:
+    """The rows of each side that are drawn; of a resample, the copies of the real ones among them."""
+    sides: list[Rows] = [slice(None) if (rows := drawn[side]) is None else rows for side in SIDES]
+    if resampled is None:
+        return sides
+    real = drawn[Side.REAL]
+    return [*sides, slice(None) if real is None else np.flatnonzero(np.isin(resampled, real))]
 
 
 def table_results(
@@ -179,9 +223,12 @@ def table_results(
 def _compared(alone: TableResult, table: CodedTable, plan: Plan, scores: Scores, floor: Floor) -> TableResult:
     chosen, figures = plan.marginals[table.name], scores.marginals[table.name]
     floors, column_floors = floor.marginals.get(table.name, {}), floor.columns.get(table.name, {})
+    sampled = (_size(table.drawn[Side.REAL]), _size(table.drawn[Side.SYNTHETIC]))
+    drawn = plan.wide_rows[table.name]
+    wide = (_size(drawn[Side.REAL]) or sampled[0], _size(drawn[Side.SYNTHETIC]) or sampled[1])
     return replace(
         alone,
-        sampled_rows=(_sampled(table, Side.REAL), _sampled(table, Side.SYNTHETIC)),
+        sampled_rows=sampled,
         columns=tuple(
             _column_result(column, ones, column_floors.get(column.name, {}))
             for column, ones in zip(table.columns, single_columns(table, chosen, figures), strict=True)
@@ -195,6 +242,7 @@ def _compared(alone: TableResult, table: CodedTable, plan: Plan, scores: Scores,
                 ways=ways,
                 counted=len(chosen[ways]),
                 total=math.comb(len(table.columns), ways),
+                sampled_rows=sampled if ways < WIDE else wide,
                 distances=_distances(mean_figures(of_ways), floors.get(ways, {})),
             )
             for ways, of_ways in figures.items()
@@ -220,8 +268,9 @@ def _matrix(size: int, chosen: Sequence[Columns], pairs: "Sequence[Sequence[floa
     return tuple(tuple(row) for row in cells)
 
 
-def _sampled(table: CodedTable, side: Side) -> int | None:
-    return None if table.drawn[side] is None else table.rows[side]
+def _size(drawn: Positions | None) -> int | None:
+    """How many rows are drawn; None for all."""
+    return None if drawn is None else len(drawn)
 
 
 def _column_result(column: CodedColumn, figures: MeanFigures, floor: MeanFigures) -> ColumnResult:

@@ -327,7 +327,7 @@ def _normalised(location: Path | str) -> str:
     'mysql:///run/my.sock:3306/shop'
     """
     text = os.fspath(location)
-    if "\0" in text:  # no such place: whoever opens it will say so
+    if "\0" in text or text.startswith("spark:"):  # no such place, as whoever opens it will say; or a name
         return text
     if "://" not in text:
         return os.path.realpath(os.path.expanduser(text))

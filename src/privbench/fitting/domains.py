@@ -9,7 +9,6 @@ from fractions import Fraction
 from privbench.encode.narrow import narrowed, rules_about, widest_domain
 from privbench.errors import SpecError
 from privbench.methods.domains.coarse import coarse_domain
-from privbench.methods.domains.find import find_domains
 from privbench.privacy.vault import Vault
 from privbench.schema.domain import Domain, Origin
 from privbench.schema.spec import Spec
@@ -49,6 +48,8 @@ def wanted_types(spec: Spec, protection: Protection) -> dict[Place, SqlType]:
 
 def with_found(spec: Spec, protection: Protection, vault: Vault, types: Mapping[Place, SqlType]) -> Spec:
     """The spec with every domain that was to be found. Sees noisy answers alone."""
+    from privbench.methods.domains.find import find_domains  # noqa: PLC0415  not every fit finds domains
+
     modelled = sum(len(protection.attributes(table)) for table in protection.order)
     domains = find_domains(vault, types, modelled=modelled)
     return spec.with_domains(

@@ -8,13 +8,13 @@ codec are left out, as `drop: true` in the spec.
 """
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from privbench.encode.grid import one_array
+from privbench.encode.counted import Counted, NullCounter, ValueCounter
 from privbench.encode.guess import PERSONAL, guess_shape, shape_of_values
 from privbench.encode.narrow import narrowed, rules_about
 from privbench.encode.suggest import suggest_domain
@@ -28,11 +28,11 @@ from privbench.fitting.find_inside import FoundInside, find_inside
 from privbench.fitting.find_lists import FoundList, find_lists, with_lists
 from privbench.fitting.find_numbering import find_numbering
 from privbench.fitting.lists import SourceWithLists
-from privbench.fitting.tables_in_sql import TablesInSql
-from privbench.io.base import Source, read_whole
+from privbench.fitting.tables_in_sql import Sampler, TablesInSql
+from privbench.io.base import Source, arrow_schema
 from privbench.io.given import Given, csv_options, kept_place, source_of
 from privbench.io.open import open_source
-from privbench.methods.method import Progress, silent
+from privbench.methods.method import Progress, in_percent, silent
 from privbench.methods.registry import DEFAULT
 from privbench.model.arguments import check_lists, member_of
 from privbench.rules.evaluate import Evaluator
@@ -148,20 +148,21 @@ def draft(
         if domains == PRIVATE:
             _refuse_guesses(protection)
         look = (
-            _Private() if domains == PRIVATE else _Data(with_rows, entities=opened.rows(protection.entity), find=find)
+            _Private()
+            if domains == PRIVATE
+            else _Data(with_rows, entities=opened.rows(protection.entity), find=find, progress=progress)
         )
         tables = {}
         every = [
             next((t for t in stored.tables if t.name == kept_table.name), kept_table) for kept_table in kept.tables
         ]
-        for at, table in enumerate(every):
-            progress(f"drafting {table.name}", at, len(every))
+        for table in every:
             tables[table.name] = _table(look, protection, table, found, dropped=table.name in drop, places=places)
         for one in lists:
             tables |= {member: _with_copies(tables[member], one.table) for member in one.table.list_of}
         if find and isinstance(look, _Data):
             progress("comparing columns", 0, 1)
-            with TablesInSql(with_rows, protection.schema) as sql:
+            with TablesInSql(with_rows, protection.schema, look.samples) as sql:
                 tables, protection = with_computed(sql, protection, tables, tell=tell)
                 tables = with_rules(sql, protection, tables, tell=tell)
                 tables = with_relative(with_rows, protection, tables, entities=look.entities, tell=tell)
@@ -338,21 +339,43 @@ class _Private:
 class _Data:
     """Domains from the schema, else from the data; reads the columns whose domain the schema does not give."""
 
-    def __init__(self, source: Source, *, entities: int, find: bool) -> None:
+    def __init__(self, source: Source, *, entities: int, find: bool, progress: Progress) -> None:
         self._source = source
         self._find = find
+        self._progress = progress
         self.entities = entities
+        self.samples: dict[str, pa.Table] = {}
 
     def columns(self, table: Table) -> dict[str, ColumnSpec]:
         learnt = [c for c in table.columns if _needs_data(table, c)]
-        data = read_whole(self._source, table.name, learnt) if learnt else None
+        counted = self._counted(table, learnt)
         specs = {}
         for column in table.columns:
-            if data is not None and column in learnt:
-                specs[column.name] = _from_data(table, column, data.column(column.name), entities=self.entities)
+            if column.name in counted:
+                specs[column.name] = _from_data(table, column, counted[column.name], entities=self.entities)
             else:
                 specs[column.name] = _plain(column, implied=column.implied if column.name in table.attributes else None)
-        return with_determined(table, specs, data) if self._find else specs
+        return with_determined(self._source, table, specs, among=counted) if self._find else specs
+
+    def _counted(self, table: Table, learnt: Sequence[Column]) -> dict[str, Counted]:
+        """Read a table once: count the values of some columns, and take a sample of the rows if it will be asked."""
+        counters = {
+            c.name: NullCounter(c.type.arrow) if _in_foreign_key(table, c) else ValueCounter(c.type.arrow)
+            for c in learnt
+        }
+        sampler = Sampler()
+        columns = table.columns if self._find else tuple(learnt)
+        if columns:
+            wanted = Table(name=table.name, columns=columns)
+            done = in_percent(self._progress, f"reading {table.name}", self._source.rows(table.name))
+            for batch in self._source.read(wanted):
+                for name, counter in counters.items():
+                    counter.add(batch.column(name))
+                if self._find:
+                    sampler.add(batch)
+                done(batch.num_rows)
+            self.samples[table.name] = sampler.rows(arrow_schema(wanted))
+        return {name: counter.counted() for name, counter in counters.items()}
 
     def numbered_by(self, protection: Protection, table: Table) -> str | None:
         return find_numbering(self._source, protection, table) if self._find else None
@@ -361,30 +384,33 @@ class _Data:
 def _needs_data(table: Table, column: Column) -> bool:
     """Attributes without an implied domain, text keys, whose length is wanted, and keys that might be NULL."""
     natural = table.primary_key == (column.name,) and column.type.kind is Kind.TEXT
-    foreign = any(column.name in key.columns for key in table.foreign_keys)
-    if foreign:
+    if _in_foreign_key(table, column):
         return column.nullable
     return natural or (column.name in table.attributes and column.implied is None)
 
 
-def _from_data(table: Table, column: Column, values: pa.ChunkedArray, *, entities: int) -> ColumnSpec:
+def _in_foreign_key(table: Table, column: Column) -> bool:
+    return any(column.name in key.columns for key in table.foreign_keys)
+
+
+def _from_data(table: Table, column: Column, values: Counted, *, entities: int) -> ColumnSpec:
     return ColumnSpec(
         type=column.type.sql,
-        null=column.nullable and values.null_count > 0,
+        null=column.nullable and values.has_nulls,
         domain=_domain(table, column, values, entities=entities),
         origin=Origin.DATA,
         source_type=column.source_type,
     )
 
 
-def _domain(table: Table, column: Column, values: pa.ChunkedArray, *, entities: int) -> Domain | None:
+def _domain(table: Table, column: Column, values: Counted, *, entities: int) -> Domain | None:
     where = f"{table.name}.{column.name}"
-    if any(column.name in key.columns for key in table.foreign_keys):
+    if _in_foreign_key(table, column):
         return None
     unique = (column.name,) in table.keys
     guess = _guess(table, column, unique=unique)
     if table.primary_key == (column.name,):
-        return _key_from_data(column, one_array(values), guess=guess)
+        return _key_from_data(column, values.values, guess=guess)
     domain = suggest_domain(where, column.type, values, unique=unique, entities=entities, guess=guess)
     rules = [rule for rule in rules_about(table, column.name) if why_not(rule, table, Schema(tables=())) is None]
     return narrowed(where, column.type, domain, rules, unique=unique) or domain

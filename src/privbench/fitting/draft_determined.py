@@ -4,12 +4,13 @@ Only columns with listed values are looked at, and only where a value of the one
 follow from it in nearly all rows, and much more surely than its most common value would be guessed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from privbench.io.base import Source, read_whole
 from privbench.schema.computed import ComputedOrigin
 from privbench.schema.determined import as_scalar
 from privbench.schema.domain import Scalar, Values
@@ -24,11 +25,14 @@ ROWS_PER_VALUE = 20
 """A column determines another only if its values have this many rows on average: else chance does."""
 
 
-def with_determined(table: Table, specs: Mapping[str, ColumnSpec], data: pa.Table | None) -> dict[str, ColumnSpec]:
-    """The columns of a table, with those that follow from others by a map of the data."""
-    if data is None or not data.num_rows:
+def with_determined(
+    source: Source, table: Table, specs: Mapping[str, ColumnSpec], *, among: Collection[str]
+) -> dict[str, ColumnSpec]:
+    """The columns of a table, with those `among` some that follow from others by a map of the data."""
+    listed = [n for n in among if isinstance(specs[n].domain, Values) and not _in_key(table, n)]
+    if len(listed) < 2:
         return dict(specs)
-    listed = [n for n in data.column_names if isinstance(specs[n].domain, Values) and not _in_key(table, n)]
+    data = read_whole(source, table.name, map(table.column, listed))
     codes = {n: _coded(data.column(n)) for n in listed}
     found = dict(specs)
     for name in listed:

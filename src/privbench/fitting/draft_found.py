@@ -4,11 +4,12 @@ It reads private values: all that it says is marked as taken from the data, and 
 publisher alone.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sqlglot import exp
-
+from privbench.deferred import exp
 from privbench.fitting.draft_relative import Tell
 from privbench.fitting.find_computed import find_computed
 from privbench.fitting.find_rules import find_rules
@@ -65,7 +66,7 @@ def with_bounds(sql: TablesInSql, protection: Protection, tables: Mapping[str, T
         for column in (c for c in table.columns if made[name].columns[c.name].relative_to is not None):
             seen = sql.seen(table, column, "r", own=True)
             ends = [f"CAST({end}({seen.sql}) AS VARCHAR)" for end in ("MIN", "MAX")]
-            low, high = sql.ask(f"SELECT {', '.join(ends)} FROM {sql.name(name)} r")  # noqa: S608  plain names
+            low, high = sql.ask(ends, name)
             if low is not None:
                 literals = [_literal(end, column.type) for end in (low, high)]
                 between = exp.Between(this=seen.written.copy(), low=literals[0], high=literals[1])

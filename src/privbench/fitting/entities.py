@@ -8,18 +8,26 @@ Keys that stay inside the entity are NULL from here on where they do not: whethe
 own rows, and nothing else of the row that they reference is looked at.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.encode.coded import CodedTable
-from privbench.encode.keys import MISSING, NULL, own_entities, owners_of_lookup
+from privbench.encode.keys import (
+    MISSING,
+    NULL,
+    Positions,
+    comparable,
+    missing_rows,
+    own_entities,
+    owners_of_lookup,
+    position_type,
+)
 from privbench.schema.unit import LinkKind, Protection, Role, key_name
-
-Positions = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,6 +46,76 @@ class RawTable:
     values: dict[str, pa.Array]
     keys: dict[str, KeyPositions]
     rows: int
+
+
+class EntityNumbers:
+    """Numbers of entities, while tables are read batch by batch, owners first. Threads may ask at the same time.
+
+    The rows of the entity table have their own numbers. What follows is for owners that are missing and for rows that
+    have none, in the order in which they are met: which number an entity has means nothing.
+    """
+
+    def __init__(self, entity: str, *, entities: int, rows: int) -> None:
+        self._entity = entity
+        self._entities = entities
+        self._free = entities
+        self._missing: dict[tuple[object, ...], int] = {}
+        self._lock = Lock()
+        self._type = position_type(rows)
+        self._of: dict[str, Positions] = {}
+
+    def will_own(self, table: str, rows: int) -> None:
+        """Remember the entities of a table's rows, which own others."""
+        self._of[table] = np.full(rows + 1, NULL, self._type)  # the last one is nobody's
+
+    def remember(self, table: str, numbers: Positions, entities: Positions) -> None:
+        """Take note of the entities of rows of these numbers, if the table owns others."""
+        if table in self._of:
+            self._of[table][numbers] = entities
+
+    def of_missing(self, key: str, rows: Positions, columns: Sequence[pa.Array]) -> Positions:
+        """For keys that reference no row, the number that stands for all that reference the same; NULL for others."""
+        found = np.full(len(rows), NULL, self._type)
+        groups = missing_rows(rows, columns)
+        lost = np.flatnonzero(groups >= 0)
+        firsts = pa.array(lost[np.unique(groups[lost], return_index=True)[1]])
+        values = zip(*(comparable(column).take(firsts).to_pylist() for column in columns), strict=True)
+        with self._lock:
+            numbers = [self._number(key, *value) for value in values]
+        found[lost] = np.array(numbers, self._type)[groups[lost]]
+        return found
+
+    def _number(self, *key: object) -> int:
+        if key not in self._missing:
+            self._missing[key] = self._take(1)
+        return self._missing[key]
+
+    def _take(self, count: int) -> int:
+        self._free += count
+        return self._free - count
+
+    def of_rows(self, owners: Iterable[tuple[str, Positions, Positions | None]]) -> Positions:
+        """The entities of rows, by the first of their keys that is not NULL: the table, the rows, which is missing."""
+        entities: Positions | None = None
+        for table, rows, missing in owners:
+            found = self._of_owners(table, rows)
+            if missing is not None:
+                found = np.where(rows == MISSING, missing, found)
+            entities = found if entities is None else np.where(entities == NULL, found, entities)
+        if entities is None:
+            raise ValueError("rows that nothing owns")
+        alone = np.flatnonzero(entities < 0) if len(entities) and int(entities.min()) < 0 else ()
+        if len(alone):
+            with self._lock:
+                first = self._take(len(alone))
+            entities = entities.copy()
+            entities[alone] = first + np.arange(len(alone))
+        return entities
+
+    def _of_owners(self, table: str, rows: Positions) -> Positions:
+        if table == self._entity:
+            return rows.astype(self._type, copy=False)
+        return self._of[table][np.maximum(rows, NULL)]
 
 
 def assign_entities(protection: Protection, tables: Mapping[str, RawTable]) -> dict[str, CodedTable]:
@@ -81,8 +159,8 @@ def inside_keys(rows: Positions, entities: Positions, target_entities: Positions
     >>> inside_keys(np.array([0, 1, -1, -2]), np.array([7, 7, 7, 7]), np.array([7, 8])).tolist()
     [0, -1, -1, -1]
     """
-    there = np.append(target_entities, NULL)[np.maximum(rows, NULL)] == entities
-    return np.where(there & (rows >= 0), rows, NULL)
+    there = np.append(target_entities, target_entities.dtype.type(NULL))[np.maximum(rows, NULL)] == entities
+    return np.where(there & (rows >= 0), rows, rows.dtype.type(NULL))
 
 
 def _entities(owner: KeyPositions, owner_entities: Positions, *, next_entity: int) -> tuple[Positions, int]:

@@ -11,11 +11,13 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from privbench.encode.counted import ValueCounter
 from privbench.encode.grid import one_array
 from privbench.fitting.find_numbering import rank_correlation
-from privbench.io.base import Source, read_whole
+from privbench.io.base import Source
 from privbench.model.clustering import clusterable_columns, divided, value_ranks
 from privbench.schema.domain import Origin
 from privbench.schema.table_spec import ClusterSpec, TableSpec
@@ -66,30 +68,39 @@ def with_clustering(source: Source, protection: Protection, tables: Mapping[str,
 
 def find_clustering(source: Source, table: Table, columns: Sequence[str]) -> tuple[ClusterSpec, ...]:
     """The columns by which rows of a table lie together; none if they lie anyhow, or all on a few pages."""
-    looked_at: dict[str, Numbers] = {}
-    for name in columns:  # of one column after the other, only what is looked at is kept
-        ranks = value_ranks(one_array(read_whole(source, table.name, [table.column(name)]).column(0)))
-        if (ranks.max(initial=0) + 1) * FEWEST_ALIKE <= len(ranks):
-            looked_at[name] = _sampled(ranks)
-    if not looked_at or min(map(len, looked_at.values())) < FEWEST_PAGES * PAGE_ROWS:
+    rows = source.rows(table.name)
+    if rows < FEWEST_PAGES * PAGE_ROWS:
         return ()
-    return _Search(looked_at).levels()
+    pages, different = _read_pages(source, table, columns, rows)
+    repeating = [name for name in columns if different[name] * FEWEST_ALIKE <= rows]
+    looked_at = {name: _few_values(value_ranks(one_array(pages.column(name)))) for name in repeating}
+    return _Search(looked_at).levels() if looked_at else ()
 
 
-def _sampled(ranks: Numbers) -> Numbers:
-    """Whole pages from all over the table, and not too many values."""
-    pages = len(ranks) // PAGE_ROWS
-    chosen = np.arange(pages) if pages <= MOST_PAGES else np.arange(MOST_PAGES) * pages // MOST_PAGES
-    rows = (chosen[:, None] * PAGE_ROWS + np.arange(PAGE_ROWS)).ravel()
-    return _few_values(ranks[rows])
+def _read_pages(source: Source, table: Table, columns: Sequence[str], rows: int) -> tuple[pa.Table, dict[str, int]]:
+    """Whole pages from all over a table; and how many different values, NULL among them, the columns have in all."""
+    number = rows // PAGE_ROWS
+    chosen = np.arange(number) if number <= MOST_PAGES else np.arange(MOST_PAGES) * number // MOST_PAGES
+    wanted = (chosen[:, None] * PAGE_ROWS + np.arange(PAGE_ROWS)).ravel()
+    part = Table(name=table.name, columns=tuple(map(table.column, columns)))
+    counters = {c.name: ValueCounter(c.type.arrow) for c in part.columns}
+    kept, start = [], 0
+    for batch in source.read(part):
+        for name, counter in counters.items():
+            counter.add(batch.column(name))
+        first, last = np.searchsorted(wanted, (start, start + batch.num_rows))
+        kept.append(batch.take(pa.array(wanted[first:last] - start)))
+        start += batch.num_rows
+    counted = {name: counter.counted() for name, counter in counters.items()}
+    return pa.Table.from_batches(kept), {name: len(c.values) + c.has_nulls for name, c in counted.items()}
 
 
 def _few_values(ranks: Numbers) -> Numbers:
     """The ranks themselves, or those of ranges of about as many rows; equal values are never apart."""
-    values, places, counts = np.unique(ranks, return_inverse=True, return_counts=True)
-    if len(values) <= MOST_VALUES:
-        return places
-    return ((np.cumsum(counts) - counts) * MOST_VALUES // len(ranks))[places]
+    counts = np.bincount(ranks)
+    if len(counts) <= MOST_VALUES:
+        return ranks
+    return ((np.cumsum(counts) - counts) * MOST_VALUES // len(ranks))[ranks]
 
 
 class _Search:
@@ -155,7 +166,8 @@ def _level(column: str, share: float) -> ClusterSpec:
 
 def _pages(ranks: Numbers) -> int:
     """On how many pages the rows of a value lie, summed over the values."""
-    return len(np.unique(ranks * len(ranks) + np.arange(len(ranks)) // PAGE_ROWS))
+    pages, values = np.arange(len(ranks)) // PAGE_ROWS, int(ranks.max()) + 1
+    return int(np.count_nonzero(np.bincount(pages * values + ranks)))
 
 
 def _same(ranks: Numbers) -> float:

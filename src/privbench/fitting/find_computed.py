@@ -5,15 +5,17 @@ what it can add up of the rows it owns. They are tried on a sample, and those th
 agrees with a candidate hardly better than chance would have it (flags that are nearly always false) is left alone.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlglot import exp
 
-from privbench.fitting.tables_in_sql import AMOUNTS, NUMBERS, Seen, TablesInSql
+from privbench.deferred import exp
+from privbench.fitting.tables_in_sql import AMOUNTS, NUMBERS, Join, Seen, TablesInSql, needed
 from privbench.schema.expression import Expression, expression_of, identifier
 from privbench.schema.tables import Column, Table
 from privbench.schema.types import Kind, SqlType
@@ -100,16 +102,16 @@ def find_computed(tables: TablesInSql, protection: Protection) -> Iterator[Compu
         )
 
 
-def _holding(tables: TablesInSql, table: Table, joins: str, candidates: Sequence[_Candidate]) -> Iterator[Computed]:
+def _holding(
+    tables: TablesInSql, table: Table, joins: Sequence[Join], candidates: Sequence[_Candidate]
+) -> Iterator[Computed]:
     done: set[str] = set()
     for candidate in _likely(tables, table, joins, candidates):
         column = candidate.column.name
         if column in done:
             continue
-        name = tables.name(table.name)
-        rows, agreeing = tables.ask(
-            f"SELECT COUNT(*), COUNT(*) FILTER (WHERE {candidate.holds}) FROM {name} r {joins.format(rows=name)}"  # noqa: S608  plain names
-        )
+        counts = ["COUNT(*)", f"COUNT(*) FILTER (WHERE {candidate.holds})"]
+        rows, agreeing = tables.ask(counts, table.name, needed(joins, candidate.sql))
         if agreeing >= AGREEING * rows:
             done.add(column)
             expression = expression_of(candidate.written, where=f"{table.name}.{column}")
@@ -118,7 +120,9 @@ def _holding(tables: TablesInSql, table: Table, joins: str, candidates: Sequence
             )
 
 
-def _likely(tables: TablesInSql, table: Table, joins: str, candidates: Sequence[_Candidate]) -> list[_Candidate]:
+def _likely(
+    tables: TablesInSql, table: Table, joins: Sequence[Join], candidates: Sequence[_Candidate]
+) -> list[_Candidate]:
     """The candidates that hold in a sample, and far more often than with the formula's value in the row before.
 
     Wide tables have tens of thousands of candidates, so they are compared outside of SQL.
@@ -126,8 +130,7 @@ def _likely(tables: TablesInSql, table: Table, joins: str, candidates: Sequence[
     terms = list(dict.fromkeys(sql for c in candidates for sql in (c.comparable_own, c.comparable)))
     if not terms:
         return []
-    rows = tables.sample(table.name)
-    values = tables.numbers(terms, f"FROM {rows} r {joins.format(rows=rows)} ORDER BY r.row")
+    values = tables.numbers(terms, table.name, joins)
     at = {sql: i for i, sql in enumerate(terms)}
     of_column: dict[str, list[_Candidate]] = {}
     for candidate in candidates:
@@ -195,23 +198,30 @@ class _Added:
 
 def _joins_below(
     tables: TablesInSql, protection: Protection, table: Table, taken: Collection[tuple[str, str]]
-) -> tuple[str, list[_Added]]:
-    """Joins to the aggregates of each child table of some `{rows}`, and which these are, without columns `taken`."""
-    joins: list[str] = []
+) -> tuple[list[Join], list[_Added]]:
+    """Joins to the aggregates of each child table, and which these are, without columns `taken`."""
+    joins: list[Join] = []
     added: list[_Added] = []
     for child in (protection.schema.table(t) for t, key in protection.owners.items() if key.table == table.name):
         alias, key = f"b{len(joins)}", protection.owners[child.name]
         aggregates = list(_aggregated(tables, child, taken))
-        columns = [tables.column(child.name, c) for c in key.columns]
-        terms = ", ".join([*columns, *(f"{a.sql} AS x{i}" for i, a in enumerate(aggregates))])
+        columns = [f"d.{tables.column(child.name, c)}" for c in key.columns]
+        keys = ", ".join(columns)
         on = tables.joined(alias, "r", child.name, key)
-        rows = f"{tables.name(child.name)} d SEMI JOIN {{rows}} p ON {tables.joined('d', 'p', child.name, key)}"
-        grouped = f"(SELECT {terms} FROM {rows} GROUP BY {', '.join(columns)})"  # noqa: S608  plain names
-        joins.append(f"LEFT JOIN {grouped} {alias} ON {on}")
+        joins.append(
+            Join(
+                table=child.name,
+                alias=alias,
+                left="r",
+                by=(columns[0].removeprefix("d."), tables.column(table.name, key.references[0])),
+                sql=f"LEFT JOIN (SELECT {keys}{{terms}} FROM {{rows}} d GROUP BY {keys}) {alias} ON {on}",  # noqa: S608  plain names
+                terms={f"x{i}": a.sql for i, a in enumerate(aggregates)},
+            )
+        )
         for i, a in enumerate(aggregates):
             sql = f"COALESCE({alias}.x{i}, 0)" if a.number else f"{alias}.x{i}"
             added.append(_Added(type=a.type, number=a.number, written=a.written, sql=sql))
-    return " ".join(joins), added
+    return joins, added
 
 
 def _aggregated(tables: TablesInSql, child: Table, taken: Collection[tuple[str, str]]) -> Iterator[_Added]:

@@ -7,13 +7,13 @@ others, or that the table has already: what the schema says needs no condition.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 
 import numpy as np
-from sqlglot import exp
 
-from privbench.fitting.tables_in_sql import Seen, TablesInSql
+from privbench.deferred import exp
+from privbench.fitting.tables_in_sql import Join, Seen, TablesInSql, needed
 from privbench.schema.expression import DIALECT, Expression, expression_of
 from privbench.schema.tables import Table
 from privbench.schema.types import Kind
@@ -104,33 +104,30 @@ def _year_pairs(tables: TablesInSql, table: Table, own: Sequence[Seen], above: S
     numbers = [s for s in own if s.type.kind is Kind.INTEGER]
     if not numbers:
         return
-    ranges = ", ".join(
-        f"COUNT({s.sql}) > 0 AND MIN({s.sql}) >= {YEARS[0]} AND MAX({s.sql}) <= {YEARS[1]}" for s in numbers
-    )
-    answers = tables.ask(f"SELECT {ranges} FROM {tables.sample(table.name)} r")  # noqa: S608  plain names
-    years = [s for s, is_year in zip(numbers, answers, strict=True) if is_year]
+    values = tables.numbers([s.sql for s in numbers], table.name, [])
+    inside = (values >= YEARS[0]) & (values <= YEARS[1])
+    is_year = (inside | np.isnan(values)).all(axis=0) & inside.any(axis=0)
+    years = [numbers[i] for i in np.flatnonzero(is_year)]
     dates = [s for s in (*own, *above) if s.type.kind in _KINDS[1]]
     for year in years:
         for other in map(_year_of, dates):
             yield from permutations((year, other), 2)
-        for other in (s for s in above if s.type == year.type and "year" in s.written.name.lower()):
+        for other in (s for s in above if s.type == year.type and "year" in s.column.lower()):
             yield from permutations((year, other), 2)
 
 
 def _year_of(date: Seen) -> Seen:
-    return Seen(type=date.type, written=exp.Year(this=date.written.copy()), sql=f"YEAR({date.sql})")
+    return replace(date, sql=f"YEAR({date.sql})", is_year=True)
 
 
-def _held(tables: TablesInSql, table: Table, joins: str, pairs: Sequence[Pair]) -> list[_Rule]:
+def _held(tables: TablesInSql, table: Table, joins: Sequence[Join], pairs: Sequence[Pair]) -> list[_Rule]:
     """The pairs that keep their order in all rows, those first that chance would break most often."""
     likely = _likely(tables, table, joins, pairs)
     if not likely:
         return []
-    whole = ", ".join(
-        f"COUNT(*) FILTER (WHERE {a} > {b}), COUNT(*) FILTER (WHERE {a} = {b}), COUNT(*) FILTER (WHERE {a} < {b})"
-        for a, b in ((low.sql, high.sql) for low, high in likely)
-    )
-    sure = tables.ask(f"SELECT {whole} FROM {tables.name(table.name)} r {joins}")  # noqa: S608  plain names
+    orders = (f"{low.sql} {sign} {high.sql}" for low, high in likely for sign in (">", "=", "<"))
+    counts = [f"COUNT(*) FILTER (WHERE {order})" for order in orders]
+    sure = tables.ask(counts, table.name, needed(joins, " ".join(counts)))
     return [
         _Rule(low=low, high=high, strict=not equal and below >= FEWEST_STRICT, breaking=above)
         for (low, high), above, equal, below in zip(likely, sure[::3], sure[1::3], sure[2::3], strict=True)
@@ -142,7 +139,7 @@ def _exceptions(table: Table) -> float:
     return OF_LIST if table.list_of else EXCEPTIONS
 
 
-def _likely(tables: TablesInSql, table: Table, joins: str, pairs: Sequence[Pair]) -> list[Pair]:
+def _likely(tables: TablesInSql, table: Table, joins: Sequence[Join], pairs: Sequence[Pair]) -> list[Pair]:
     """The pairs that keep their order in a sample, those first that break it most often with a value of the row before.
 
     A wide table has tens of thousands of pairs, so they are compared outside of SQL.
@@ -150,7 +147,7 @@ def _likely(tables: TablesInSql, table: Table, joins: str, pairs: Sequence[Pair]
     names = list(dict.fromkeys(seen.sql for pair in pairs for seen in pair))
     if not names:
         return []
-    values = tables.numbers(names, f"FROM {tables.sample(table.name)} r {joins} ORDER BY r.row")
+    values = tables.numbers(names, table.name, joins)
     at = {name: i for i, name in enumerate(names)}
     by_low: dict[str, list[Pair]] = {}
     for pair in pairs:

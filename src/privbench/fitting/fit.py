@@ -11,21 +11,18 @@ from typing import Any
 
 from privbench import __version__
 from privbench.encode.codec import Codec
-from privbench.encode.relative import stand_ins
 from privbench.errors import SpecError
 from privbench.fitting.budget_record import check_limit, open_account, parse_limit
-from privbench.fitting.computed import tell_differing
 from privbench.fitting.determined import check_cells, determined_columns, with_maps
 from privbench.fitting.domains import threshold_part, wanted_types, with_found
+from privbench.fitting.engines import Place, place_of
 from privbench.fitting.finding import candidates_to_test, places_of, with_dependencies
-from privbench.fitting.lists import SourceWithLists, with_lists_that_pay
+from privbench.fitting.lists import with_lists_that_pay
 from privbench.fitting.plan import check_budget
 from privbench.fitting.prepare import prepare
 from privbench.fitting.promise import parse_delta, parse_epsilon
-from privbench.fitting.reading import read_database
 from privbench.fitting.rules import check_rules_can_hold
 from privbench.io.given import Given, Located, with_options
-from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import find_source, spec_of
 from privbench.model.chosen import Chosen
@@ -37,7 +34,7 @@ from privbench.privacy.facts import Facts
 from privbench.privacy.noise import Entropy, OsEntropy
 from privbench.privacy.receipt import PublicFacts, make_receipt, open_ledger
 from privbench.privacy.vault import Vault
-from privbench.schema.spec import Orphans, Spec
+from privbench.schema.spec import Spec
 from privbench.schema.unit import Protection
 
 
@@ -49,6 +46,9 @@ def fit(
     delta: Fraction | float | str = 0,
     method: str | None = None,
     budget_limit: Fraction | float | str | None = None,
+    memory: str | int | None = None,
+    engine: str = "local",
+    master: str | None = None,
     out: Path | str | None = None,
     entropy: Entropy | None = None,
     progress: Progress = silent,
@@ -63,17 +63,21 @@ def fit(
     What was spent goes into the budget record of this user (see `budget`), with `out` as the place where the model will
     be written. With a `budget_limit` nothing is spent if all releases of the source add up to more; BudgetError then.
 
+    `memory` (such as "2GB") is about what the fit may take, by default half of what is free: coded rows that do not fit
+    are kept in files of a private temporary folder, which is removed at the end. With the `engine` "spark" rows are
+    read and counted on a cluster (see docs/spark.md): that of a `master` such as "spark://host:7077", else that of the
+    running session, else all cores of this machine.
+
     Example::
 
         model = privbench.fit("spec.yaml", epsilon="3.2")
     """
     budget, chance, limit = parse_epsilon(epsilon), parse_delta(delta), parse_limit(budget_limit)
+    place = place_of(engine, master=master, memory=memory)
     given, folder = spec_of(spec)
     located = _source(given, folder, source)
     if given.drafted_lists():
-        with open_source(located) as opened:
-            entities = opened.rows(given.protection().entity)
-        given = with_lists_that_pay(given, entities=entities, epsilon=budget)
+        given = _with_lists(given, located, place, epsilon=budget)
     prepared = prepare(given, method=method, delta=chance)
     spec, chosen, protection = prepared.spec, prepared.chosen, prepared.protection
     wanted = wanted_types(spec, protection)
@@ -82,50 +86,43 @@ def fit(
     codecs = compile_codecs(spec, protection, without=uncoded)
     check_rules_can_hold(protection, codecs)
     check_cells(protection, codecs)
-    with open_source(located) as opened:
-        check_limit(located, epsilon=budget, neighbours=protection.neighbours, limit=limit)
-        account = open_account(located, opened.schema(), limit=limit)
-        with_lists = SourceWithLists(opened, protection)
-        tell_differing(with_lists, protection)
-        read = read_database(
-            with_lists,
-            protection,
-            codecs,
-            orphans_as_null=spec.orphans is Orphans.NULL,
-            null_bases=stand_ins(spec, protection),
-            suggested=set(spec.rules_from_data()),
-            progress=progress,
+    with place:  # which lets go of all rows at the end, however it comes
+        with place.open(located) as opened:
+            check_limit(located, epsilon=budget, neighbours=protection.neighbours, limit=limit)
+            account = open_account(located, opened.schema(), limit=limit)
+            read = place.read(opened, prepared, codecs, progress)
+        thresholds = threshold_part(chance, spec, protection)
+        ledger = open_ledger(budget, chance, protection.neighbours, thresholds=thresholds)
+        check_budget(
+            spec, protection, chosen, ledger, known_rows(protection, read.rows, public_sizes=prepared.public_sizes)
         )
-    thresholds = threshold_part(chance, spec, protection)
-    ledger = open_ledger(budget, chance, protection.neighbours, thresholds=thresholds)
-    check_budget(
-        spec, protection, chosen, ledger, known_rows(protection, read.rows, public_sizes=prepared.public_sizes)
-    )
-    entropy = entropy or OsEntropy()
-    vault = Vault(NumpyEngine(read.private, raw=read.raw, entropy=entropy), ledger=ledger, entropy=entropy)
-    if candidates:
-        progress("finding what columns depend on", 0, 1)
-        spec = with_dependencies(spec, protection, candidates, vault, entities=read.rows[protection.entity])
-        protection = spec.protection()
-        wanted = wanted_types(spec, protection)
-    if wanted:
-        progress("finding domains", 0, 1)
-        spec = with_found(spec, protection, vault, wanted)
-    if uncoded:
-        codecs = compile_codecs(spec, protection)
-        vault.encode(codecs)
-    if determined_columns(protection):
-        progress("finding what columns determine", 0, 1)
-        spec = with_maps(spec, protection, codecs, vault)
-        protection, codecs = _compiled(spec)
-    counts = count_bins(protection, read.public, read.entity_keys)
-    facts = public_facts(spec, protection, codecs, read.rows, public_sizes=prepared.public_sizes, public_counts=counts)
-    tables = chosen.method.learn(vault, facts, chosen.settings, progress)
-    receipt = receipt_of(vault, facts, spec, chosen=chosen, epsilon=budget, delta=chance)
-    account.append(receipt, out=out)
-    return Model(
-        spec=spec.published(), tables=tables, public=read.public, entity_keys=read.entity_keys, receipt=receipt
-    )
+        entropy = entropy or OsEntropy()
+        vault = Vault(NumpyEngine(read.parts, entropy=entropy), ledger=ledger, entropy=entropy)
+        if candidates:
+            progress("finding what columns depend on", 0, 1)
+            spec = with_dependencies(spec, protection, candidates, vault, entities=read.rows[protection.entity])
+            protection = spec.protection()
+            wanted = wanted_types(spec, protection)
+        if wanted:
+            progress("finding domains", 0, 1)
+            spec = with_found(spec, protection, vault, wanted)
+        if uncoded:
+            codecs = compile_codecs(spec, protection)
+            vault.encode(codecs)
+        if determined_columns(protection):
+            progress("finding what columns determine", 0, 1)
+            spec = with_maps(spec, protection, codecs, vault)
+            protection, codecs = _compiled(spec)
+        counts = count_bins(protection, read.public, read.entity_keys)
+        facts = public_facts(
+            spec, protection, codecs, read.rows, public_sizes=prepared.public_sizes, public_counts=counts
+        )
+        tables = chosen.method.learn(vault, facts, chosen.settings, progress)
+        receipt = receipt_of(vault, facts, spec, chosen=chosen, epsilon=budget, delta=chance)
+        account.append(receipt, out=out)
+        return Model(
+            spec=spec.published(), tables=tables, public=read.public, entity_keys=read.entity_keys, receipt=receipt
+        )
 
 
 def _source(spec: Spec, folder: Path, source: Given | None) -> Located:
@@ -138,6 +135,15 @@ def _source(spec: Spec, folder: Path, source: Given | None) -> Located:
             )
         source = find_source(spec.source, folder)
     return with_options(source, spec.csv)
+
+
+def _with_lists(spec: Spec, located: Located, place: Place, *, epsilon: Fraction) -> Spec:
+    """The spec, without hidden lists that were taken from the data if they do not pay, or cannot be made."""
+    if not place.makes_lists:
+        return spec.without_lists(spec.drafted_lists())
+    with place.open(located) as opened:
+        entities = opened.rows(spec.protection().entity)
+    return with_lists_that_pay(spec, entities=entities, epsilon=epsilon)
 
 
 def _compiled(spec: Spec) -> tuple[Protection, dict[str, dict[str, Codec]]]:

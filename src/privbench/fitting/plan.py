@@ -22,7 +22,7 @@ from privbench.methods.domains.budget import POOR, STRING_REMEDIES, DomainForeca
 from privbench.methods.domains.coarse import coarse_domain
 from privbench.methods.domains.columns import SCOPE as DOMAINS
 from privbench.methods.forecast import Forecast, PlanInput, TableForecast, remedies_line
-from privbench.methods.registry import BUILT_IN
+from privbench.methods.registry import BUILT_IN, find_method
 from privbench.methods.tree.finding import SCOPE as FINDING
 from privbench.methods.tree.finding import FindingForecast, forecast_finding
 from privbench.model.arguments import spec_of
@@ -126,7 +126,7 @@ def plan(
     left = ledger.budget - (domains.amount if domains else 0) - (finding.least if finding else 0) - maps
     forecast = _forecast(spec, protection, chosen, ledger, left=left, rows=every)
     if forecast is None:
-        planning = ", ".join(f"`--method {name}`" for name, other in BUILT_IN.items() if other.forecast)
+        planning = ", ".join(f"`--method {name}`" for name in BUILT_IN if find_method(name).forecast)
         raise SpecError(
             f"method {chosen.method.name} cannot show a plan: it divides the budget while it runs. "
             f"Only {planning} plans ahead."

@@ -6,7 +6,7 @@ from typing import Any
 
 from privbench.errors import SpecError
 from privbench.methods.method import Method
-from privbench.methods.registry import BUILT_IN
+from privbench.methods.registry import BUILT_IN, find_method
 
 LEAST_EPSILON, LARGEST_EPSILON = Fraction(1, 10**6), Fraction(10**6)
 LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**30), Fraction(1, 10**3)
@@ -49,7 +49,8 @@ def parse_delta(delta: Number) -> Fraction:
 def check_method(method: Method[Any], delta: Fraction) -> None:
     """Refuse a delta for a method that charges blocks of rows in parallel: rho does not compose so."""
     if delta and method.parallel_composition:
-        others = ", ".join(f"`--method {name}`" for name, other in BUILT_IN.items() if not other.parallel_composition)
+        taking = [name for name in BUILT_IN if not find_method(name).parallel_composition]
+        others = ", ".join(f"`--method {name}`" for name in taking)
         raise SpecError(
             f"method {method.name} takes no delta: it splits the rows of a table and charges the parts in parallel, "
             f"which only pure epsilon allows. Leave delta out, or use {others}."

@@ -1,55 +1,83 @@
-"""From a source to coded private tables and copies of the public ones: the only reader of private rows.
+"""From a source to the code store and copies of the public tables: the only reader of private rows.
 
-One pass over each table: attributes are coded batch by batch; those without a codec are kept as values until a
-domain is found for them, columns coded as differences until the rows above are known, and keys until they can be
-replaced by row positions. Everything that can be wrong with the
-data is found here, before anything is spent.
+First the keys that others reference are read, and indexed. Then every private table is read, owners first, in slabs of
+some batches: attributes are coded, keys become numbers of rows, the entity of each row is found, and the rows go to the
+part of their entity. When all tables are read, each part is made of its rows (`part_rows`). Columns without a codec are
+kept as values until a domain is found for them, columns coded as differences until the rows above are known.
+
+Everything that can be wrong with the data is found here, before anything is spent. Slabs are worked on by threads; what
+depends on the order of rows is looked at as they come back, in their order.
 """
 
-import io
 import logging
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-from privbench.encode.codec import Codec, Codecs
-from privbench.encode.coded import CodedTable
-from privbench.encode.keys import MISSING, NULL, KeyIndex, missing_rows
+from privbench.encode.codec import Codecs
+from privbench.encode.columns_file import Columns
+from privbench.encode.hashing import Hashes, hash_rows
+from privbench.encode.keys import (
+    IndexBuilder,
+    KeyIndex,
+    any_null,
+    ascend,
+    comparable,
+    null_keys,
+    repeated,
+    repeated_keys,
+)
 from privbench.errors import DataError, SourceError
-from privbench.fitting.entities import KeyPositions, RawTable, assign_entities
-from privbench.fitting.relative import NullBases, code_relative, needed_values, order_sequences
-from privbench.fitting.rules import RealRows, Suggested, check_rules_above, columns_for_rules_above
+from privbench.fitting.entities import EntityNumbers
+from privbench.fitting.gathering import Gathered, TooMuchTextError
+from privbench.fitting.key_checks import check_nulls, check_orphans, check_sizes, key_place, referenced_keys
+from privbench.fitting.memory import StorePlan, plan_store
+from privbench.fitting.part_rows import make_part
+from privbench.fitting.public_tables import PublicTables
+from privbench.fitting.relative import NullBases
+from privbench.fitting.rules import Broken, RealRows, Suggested, check_rules_above
+from privbench.fitting.slabs import (
+    Batches,
+    Key,
+    Slab,
+    TableWork,
+    changed,
+    column_of,
+    gathered_table,
+    in_order,
+    in_slabs,
+    table_work,
+    work_on,
+)
 from privbench.io.base import Source, arrow_schema
 from privbench.io.names import Names
 from privbench.methods.method import Progress
 from privbench.model.order import ids_are_public
-from privbench.privacy.facts import SIZE_LIMIT
-from privbench.schema.relative import relative_columns
+from privbench.privacy.part import Part
+from privbench.privacy.part_files import FileParts
+from privbench.privacy.parts import MemoryParts, Parts, cores
 from privbench.schema.tables import Schema, Table
-from privbench.schema.unit import Link, LinkKind, Protection, Role
+from privbench.schema.unit import Protection
 
 _logger = logging.getLogger(__name__)
-RawColumns = Mapping[str, Mapping[str, pa.Array]]
-"""Values by table and column."""
-KeyValues = Mapping[tuple[str, ...], list[pa.ChunkedArray]]
-"""The values of some columns of a table, by the tuple of their names."""
+_AHEAD = 2
+"""So many slabs more than there are cores are read ahead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReadDatabase:
-    """What was read: private tables in codes, public tables as Parquet, and public facts of the keys."""
+    """What was read: private tables in parts, public tables as Parquet, and public facts of the keys."""
 
-    private: Mapping[str, CodedTable]
-    raw: RawColumns
-    """The values of attributes without a codec, by table and column; their codes are not in `private` yet.
-
-    Of a relative column the differences.
-    """
+    parts: Parts
+    """In codes, and the values of attributes without a codec, of relative columns the differences."""
     public: Mapping[str, bytes]
     rows: Mapping[str, int]
     entity_keys: pa.Table | None
@@ -64,60 +92,280 @@ def read_database(
     orphans_as_null: bool,
     null_bases: NullBases | None = None,
     suggested: Suggested = (),
+    plan: StorePlan | None = None,
+    folder: Path | None = None,
     progress: Progress,
 ) -> ReadDatabase:
     """Read all tables; raises DataError where the data break the schema. Attributes without a codec are kept raw.
 
     `null_bases` are the values that stand for NULL in the bases of relative columns, `suggested` the rules that were
-    taken from the data.
+    taken from the data. `plan` says how rows are held; in files they are in `folder`, which the caller removes.
     """
-    codes: dict[str, dict[str, NDArray[np.unsignedinteger]]] = {}
-    values: dict[str, dict[str, pa.Array]] = {}
-    keys: dict[str, KeyValues] = {}
-    public: dict[str, bytes] = {}
-    rows: dict[str, int] = {}
-    ruled: dict[str, _HeldColumns] = {}
-    for at, table in enumerate(protection.schema.tables):
-        progress(f"reading {table.name}", at, len(protection.schema.tables))
-        if protection.roles[table.name] is Role.PUBLIC:
-            public[table.name], keys[table.name], rows[table.name] = _read_public(source, protection, table)
-        else:
-            plain, held = _split(protection, table, codecs[table.name])
-            ruled[table.name] = _HeldColumns(table, columns_for_rules_above(protection, table.name))
-            codes[table.name], values[table.name], keys[table.name], rows[table.name] = _read_private(
-                source, protection, table, plain, held, ruled[table.name], suggested
-            )
-    _check_sizes(rows)
-    progress("checking keys", 0, 1)
-    named = {table: held.arrays() for table, held in ruled.items()}
-    entity_keys = _sort_public_keys(protection, codes, values, keys, named)
-    positions = _positions(protection, keys, orphans_as_null=orphans_as_null)
-    _check_rules_above(protection, named, positions, suggested)
-    raw = {
-        t: RawTable(codes=codes[t], values=values[t], keys=positions.get(t, {}), rows=rows[t]) for t in protection.order
-    }
-    private = assign_entities(protection, raw)
-    sizes = rows | {t: len(table.entities) for t, table in private.items()}
-    kept = {t: table.values for t, table in raw.items()}
-    order_sequences(protection, private, kept)
-    left = code_relative(protection, codecs, private, kept, null_bases=null_bases or {})
-    return ReadDatabase(private=private, raw=left, public=public, rows=sizes, entity_keys=entity_keys)
+    plan = plan or plan_store(source, protection, codecs, memory=None, in_one_part=False)
+    check_sizes(plan.rows)
+    reader = _Reader(source, protection, plan, folder, suggested=suggested, orphans_as_null=orphans_as_null)
+    with ThreadPoolExecutor(cores()) as pool:
+        reader.read_public(progress)
+        entity_keys = reader.read_keys(progress)
+        reader.check_public_keys()
+        for name in protection.order:
+            work = table_work(protection, name, codecs, reader.indexes, orphans_as_null=orphans_as_null)
+            reader.read_private(work, pool, progress)
+        parts, rows = reader.make_parts(codecs, pool, null_bases=null_bases or {})
+    public = reader.public
+    return ReadDatabase(parts=parts, public=public.tables, rows=public.rows | rows, entity_keys=entity_keys)
 
 
-def _split(
-    protection: Protection, table: Table, codecs: Mapping[str, Codec]
-) -> tuple[dict[str, Codec], tuple[str, ...]]:
-    """The codecs of columns that are coded batch by batch, and the columns whose values are kept until all is read."""
-    relative = relative_columns(protection, table.name)
-    plain = {name: codec for name, codec in codecs.items() if name not in relative}
-    bases = needed_values(protection, table.name)
-    return plain, tuple(n for n in protection.attributes(table.name) if n not in plain or n in bases)
+class _Reader:
+    """What is known while tables are read."""
+
+    def __init__(
+        self,
+        source: Source,
+        protection: Protection,
+        plan: StorePlan,
+        folder: Path | None,
+        *,
+        suggested: Suggested,
+        orphans_as_null: bool,
+    ) -> None:
+        self._source = source
+        self._protection = protection
+        self._plan = plan
+        self._folder = folder
+        self._suggested = suggested
+        self._orphans_as_null = orphans_as_null
+        self._empty: dict[str, Columns] = {}
+        self._done = 0
+        self.indexes: dict[tuple[str, Key], KeyIndex] = {}
+        self.public = PublicTables(source, protection)
+        self._gathered = Gathered(plan.stripes.parts, folder=folder, most_bytes=plan.buffers)
+        rows = sum(plan.rows[name] for name in protection.order)
+        self._numbers = EntityNumbers(protection.entity, entities=plan.rows[protection.entity], rows=2 * rows)
+        owners = {key.table for key in protection.owners.values()} | {k.target for k in protection.implied}
+        for name in owners - {protection.entity}:
+            self._numbers.will_own(name, plan.rows[name])
+
+    # -- public tables -----------------------------------------------------------------------------------------
+
+    def read_public(self, progress: Progress) -> None:
+        """Copy the public tables; their keys are indexed."""
+        for table in self.public.named:
+            self._tell(f"reading {table.name}", progress)
+            self.public.read(table)
+        self.indexes |= self.public.indexes
+
+    def check_public_keys(self) -> None:
+        """Check what public tables reference, when all keys are known."""
+        for link in (k for k in self._protection.keys if k.table in self.public.rows):
+            index = self.indexes[link.target, link.key.references]
+            self.public.check(link, index, orphans_as_null=self._orphans_as_null)
+
+    # -- keys --------------------------------------------------------------------------------------------------
+
+    def read_keys(self, progress: Progress) -> pa.Table | None:
+        """Index the keys of private tables that others reference; returns those of entities where they are public."""
+        self._tell("reading keys", progress)
+        entity_keys = None
+        for table in (self._protection.schema.table(name) for name in self._protection.order):
+            keys = referenced_keys(self._protection, table)
+            if not keys:
+                continue
+            if table.name == self._protection.entity and ids_are_public(self._protection):
+                entity_keys = self._read_public_ids(table, keys)
+            else:
+                self._read_keys(table, keys)
+        return entity_keys
+
+    def _read_keys(self, table: Table, keys: list[Key]) -> None:
+        builders = {}
+        for key in keys:
+            types = [table.column(name).type.arrow for name in key]
+            builders[key] = IndexBuilder(key_place(table.name, key), types, nullable=key != table.primary_key)
+        rows = 0
+        for batch in self._source.read(_with_columns(table, keys)):
+            rows += batch.num_rows
+            for key, builder in builders.items():
+                builder.add([batch.column(name) for name in key])
+        self._check_rows(table.name, rows)
+        for key, builder in builders.items():
+            self.indexes[table.name, key] = builder.index()
+
+    def _read_public_ids(self, table: Table, keys: list[Key]) -> pa.Table:
+        """Index the keys of entities in ascending order, which is public as they are."""
+        wanted = _with_columns(table, keys)
+        held = pa.Table.from_batches(self._source.read(wanted), schema=arrow_schema(wanted))
+        self._check_rows(table.name, held.num_rows)
+        order = pc.sort_indices(held, sort_keys=[(c, "ascending") for c in table.primary_key])
+        held = held.take(order)
+        for key in keys:
+            nullable = key != table.primary_key
+            index = KeyIndex(key_place(table.name, key), [held.column(n) for n in key], nullable=nullable)
+            self.indexes[table.name, key] = index
+        return held.select(list(table.primary_key))
+
+    def _check_rows(self, table: str, rows: int) -> None:
+        """Refuse a source that does not give the rows that it said it has."""
+        if rows != self._plan.rows[table]:
+            raise changed(table)
+
+    # -- private tables ----------------------------------------------------------------------------------------
+
+    def read_private(self, work: TableWork, pool: ThreadPoolExecutor, progress: Progress) -> None:
+        """Read a private table into the store; once more, if its rows turn out not to be in the order of its keys."""
+        while (again := self._read_private(work, pool, progress)) is not None:
+            for name in (work.name, *(_hashes_of(work.name, key) for key in work.hashed)):
+                self._gathered.clear(name)
+            work = again
+
+    def _read_private(self, work: TableWork, pool: ThreadPoolExecutor, progress: Progress) -> TableWork | None:
+        seen = _Seen(work)
+        rules = RealRows(self._protection, self._protection.schema.table(work.name), self._suggested)
+        before = self._done
+
+        def slabs() -> Iterator[tuple[Batches, int]]:
+            start = 0
+            for rows in in_slabs(self._source.read(work.table)):
+                for batch in rows.batches:
+                    rules.add(batch)
+                yield rows, start
+                start += rows.rows
+
+        def worked_on(slab: tuple[Batches, int]) -> Slab:
+            return work_on(work, *slab, self._numbers, self._plan.stripes)
+
+        empty = pa.RecordBatch.from_pylist([], arrow_schema(work.table))
+        self._empty[work.name] = worked_on((Batches([empty]), 0)).columns
+        with closing(in_order(pool, worked_on, slabs(), ahead=cores() + _AHEAD)) as coded:
+            for slab in coded:
+                self._tell(f"reading {work.name}", progress)
+                if again := seen.add(slab):
+                    self._done = before
+                    return again
+                self._gathered.add(work.name, slab.columns, slab.runs, expected=self._plan.rows[work.name])
+                for key, (hashes, _) in slab.hashes.items():
+                    self._gather_hashes(work.name, key, hashes)
+                self._done += slab.rows
+        rules.check()
+        self._check_rows(work.name, seen.rows)
+        for link in work.links:
+            check_nulls(link, seen.nulls[link.name])
+            check_orphans(link, seen.missing[link.name], as_null=self._orphans_as_null)
+        for key in work.hashed:
+            self._check_unique(work, key, nulls=seen.null_keys[key])
+        return None
+
+    def _gather_hashes(self, table: str, key: Key, hashes: Hashes) -> None:
+        """Put hashes where those of the same key meet: into parts by their first bits."""
+        shift = np.uint64(64 - self._plan.stripes.log_parts)
+        bounds = [np.uint64(part) << shift for part in range(1, self._gathered.parts)]
+        places = [0, *np.searchsorted(hashes, np.array(bounds, np.uint64)).tolist(), len(hashes)]
+        runs = ((part, start, end) for part, (start, end) in enumerate(pairwise(places)))
+        self._gathered.add(_hashes_of(table, key), {"hash": hashes}, runs, expected=self._plan.rows[table])
+
+    def _check_unique(self, work: TableWork, key: Key, *, nulls: int) -> None:
+        """Refuse a key that is not unique, or NULL in a primary key. Equal hashes are looked up in the source."""
+        where = key_place(work.name, key)
+        if nulls and key == work.table.primary_key:
+            raise null_keys(where, nulls)
+        twice = []
+        for part in range(self._gathered.parts):
+            hashes = np.sort(self._gathered.take(_hashes_of(work.name, key), part).get("hash", np.zeros(0, np.uint64)))
+            twice.append(hashes[1:][hashes[1:] == hashes[:-1]])
+        suspects = np.unique(np.concatenate(twice))
+        if not len(suspects):
+            return
+        found = []
+        for batch in self._source.read(_with_columns(work.table, [key])):
+            columns = [comparable(batch.column(name)) for name in key]
+            same = np.isin(hash_rows(columns), suspects) & ~any_null(columns)
+            found.append([column.filter(pa.array(same)) for column in columns])
+        rows = repeated([pa.concat_arrays(parts) for parts in zip(*found, strict=True)])
+        if rows:
+            raise repeated_keys(where, rows)
+
+    def _tell(self, what: str, progress: Progress) -> None:
+        """Tell how far reading is, in percent: numbers of rows are private."""
+        rows = sum(self._plan.rows[name] for name in self._protection.order)
+        progress(what, 100 * self._done // max(rows, 1), 100)
+
+    # -- parts -------------------------------------------------------------------------------------------------
+
+    def make_parts(
+        self, codecs: Codecs, pool: ThreadPoolExecutor, *, null_bases: NullBases
+    ) -> tuple[Parts, dict[str, int]]:
+        """Make every part of its rows; and how many rows private tables have, copies of lookup rows among them."""
+        files = None if self._folder is None else FileParts(self._folder, self._gathered.parts)
+
+        def made(number: int) -> tuple[Part | None, Broken, dict[str, int]]:
+            tables = {name: gathered_table(self._rows(name, number)) for name in self._protection.order}
+            part, broken = make_part(self._protection, codecs, tables, null_bases=null_bases)
+            entities = tables[self._protection.entity].entities
+            if not np.array_equal(entities, np.arange(len(entities))):  # a row came twice, instead of another one
+                raise changed(self._protection.entity)
+            rows = {name: len(table.entities) for name, table in part.tables.items()}
+            if files is None:
+                return part, broken, rows
+            files.write(number, part)
+            return None, broken, rows
+
+        all_made = list(in_order(pool, made, range(self._gathered.parts), ahead=cores()))
+        check_rules_above(self._protection, [broken for _, broken, _ in all_made], self._suggested)
+        rows = sum((Counter(rows) for _, _, rows in all_made), start=Counter())
+        parts = MemoryParts([part for part, _, _ in all_made if part is not None]) if files is None else files
+        return parts, {name: rows[name] for name in self._protection.order}
+
+    def _rows(self, table: str, part: int) -> Columns:
+        try:
+            return self._gathered.take(table, part) or self._empty[table]
+        except TooMuchTextError as error:
+            raise DataError(
+                f"{table}.{column_of(str(error))}: holds more than 2 GiB of text, too much to look for texts in, or to "
+                "compare with the column of that name in its owner. Declare its domain "
+                "(`domain: {text: [0, 8, 16, 32]}`) and say `method: {name: tree, find: false}`, or drop the column."
+            ) from None
 
 
-def _check_sizes(rows: Mapping[str, int]) -> None:
-    for table, count in rows.items():
-        if count > SIZE_LIMIT:
-            raise DataError(f"{table}: has {count} rows, at most {SIZE_LIMIT} can be protected. Split the table.")
+class _Seen:
+    """What was seen of a table so far, slab by slab."""
+
+    def __init__(self, work: TableWork) -> None:
+        self._work = work
+        self._last: dict[Key, list[pa.Array]] = {}
+        self.rows = 0
+        self.nulls: Counter[str] = Counter()
+        self.missing: Counter[str] = Counter()
+        self.null_keys: Counter[Key] = Counter()
+
+    def add(self, slab: Slab) -> TableWork | None:
+        """Take note of a slab; returns what to do instead, if rows are not in the order of some key."""
+        self.rows += slab.rows
+        self.nulls.update(slab.nulls)
+        self.missing.update(slab.missing)
+        self.null_keys.update({key: nulls for key, (_, nulls) in slab.hashes.items()})
+        descending = set(slab.descending)
+        for key, (first, last) in slab.ends.items():
+            before = self._last.get(key)
+            if before is not None and not ascend([pa.concat_arrays(c) for c in zip(before, first, strict=True)]):
+                descending.add(key)
+            self._last[key] = last
+        if not descending:
+            return None
+        work, primary = self._work, self._work.table.primary_key
+        unknown = {key for key in descending if (work.name, key) not in work.indexes}
+        sort = work.sort or (primary in descending and not work.is_entity)
+        return replace(work, sort=sort, hashed=work.hashed | unknown)
+
+
+def _hashes_of(table: str, key: Key) -> str:
+    """Under which name the hashes of a key are gathered; no table has it."""
+    return f"hashes\0{table}\0{chr(0).join(key)}"
+
+
+def _with_columns(table: Table, keys: list[Key]) -> Table:
+    """A table with the columns of some keys alone."""
+    wanted = {name for key in keys for name in key}
+    return Table(name=table.name, columns=tuple(c for c in table.columns if c.name in wanted))
 
 
 def check_source(source: Schema, wanted: Schema) -> None:
@@ -137,188 +385,3 @@ def check_source(source: Schema, wanted: Schema) -> None:
                     f"{table.name}.{column.name}: the spec has this column, the source does not. "
                     "Say `drop: true` under the column in the spec, or read another source."
                 )
-
-
-def _read_private(
-    source: Source,
-    protection: Protection,
-    table: Table,
-    codecs: Mapping[str, Codec],
-    values_of: tuple[str, ...],
-    ruled: "_HeldColumns",
-    suggested: Suggested,
-) -> tuple[dict[str, NDArray[np.unsignedinteger]], dict[str, pa.Array], KeyValues, int]:
-    parts: dict[str, list[NDArray[np.unsignedinteger]]] = {name: [] for name in codecs}
-    raw: dict[str, list[pa.Array]] = {name: [] for name in values_of}
-    held, rules = _HeldKeys(protection, table), RealRows(protection, table, suggested)
-    rows = 0
-    for batch in source.read(table):
-        rows += batch.num_rows
-        rules.add(batch)
-        ruled.add(batch)
-        for name, kept in raw.items():
-            kept.append(batch.column(name))
-        for name, codec in codecs.items():
-            parts[name].append(codec.encode(batch.column(name)))
-        held.add(batch)
-    rules.check()
-    if not rows:
-        parts = {n: [codec.encode(pa.array([], table.column(n).type.arrow))] for n, codec in codecs.items()}
-    codes = {name: np.concatenate(part) for name, part in parts.items()}
-    values = {n: _whole(table, n, part) for n, part in raw.items()}
-    return codes, values, held.values(), rows
-
-
-def _whole(table: Table, column: str, parts: list[pa.Array]) -> pa.Array:
-    """The values of a column in one piece, in which Arrow holds no more than 2 GiB of text."""
-    try:
-        return pa.chunked_array(parts, table.column(column).type.arrow).combine_chunks()
-    except pa.ArrowInvalid:
-        raise DataError(
-            f"{table.name}.{column}: holds more than 2 GiB of text, too much to look for texts in, or to compare with "
-            "the column of that name in its owner. Declare its domain (`domain: {text: [0, 8, 16, 32]}`) and say "
-            "`method: {name: tree, find: false}`, or drop the column."
-        ) from None
-
-
-def _read_public(source: Source, protection: Protection, table: Table) -> tuple[bytes, KeyValues, int]:
-    held, rows, buffer = _HeldKeys(protection, table), 0, io.BytesIO()
-    rules = RealRows(protection, table, ())
-    with pq.ParquetWriter(
-        buffer, arrow_schema(table), compression="none"
-    ) as writer:  # the model file is compressed as a whole
-        for batch in source.read(table):
-            rows += batch.num_rows
-            held.add(batch)
-            rules.add(batch)
-            writer.write_batch(batch)
-    rules.check()
-    return buffer.getvalue(), held.values(), rows
-
-
-class _HeldColumns:
-    """Some columns of a table, gathered batch by batch."""
-
-    def __init__(self, table: Table, columns: Iterable[str]) -> None:
-        self._types = {name: table.column(name).type.arrow for name in columns}
-        self._parts: dict[str, list[pa.Array]] = {name: [] for name in self._types}
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        for name, parts in self._parts.items():
-            parts.append(batch.column(name))
-
-    def arrays(self) -> dict[str, pa.ChunkedArray]:
-        return {name: pa.chunked_array(parts, type=self._types[name]) for name, parts in self._parts.items()}
-
-
-class _HeldKeys:
-    """The key columns of a table, gathered batch by batch."""
-
-    def __init__(self, protection: Protection, table: Table) -> None:
-        self._keys = [*table.keys, *(k.columns for k in table.foreign_keys)]
-        self._keys += [link.key.references for link in protection.keys if link.key.table == table.name]
-        self._columns = _HeldColumns(table, dict.fromkeys(name for key in self._keys for name in key))
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        self._columns.add(batch)
-
-    def values(self) -> KeyValues:
-        arrays = self._columns.arrays()
-        return {key: [arrays[name] for name in key] for key in self._keys}
-
-
-def _check_rules_above(
-    protection: Protection,
-    values: Mapping[str, Mapping[str, pa.ChunkedArray]],
-    positions: Mapping[str, Mapping[str, KeyPositions]],
-    suggested: Suggested,
-) -> None:
-    """Refuse rules over rows above that rows break, now that these are known."""
-    links = {table: protection.owner_link(table) for table in protection.order}
-    owners = {table: positions[table][link.name].rows for table, link in links.items() if link is not None}
-    check_rules_above(protection, values, owners, suggested)
-
-
-def _positions(
-    protection: Protection, keys: Mapping[str, KeyValues], *, orphans_as_null: bool
-) -> dict[str, dict[str, KeyPositions]]:
-    """For each key of each table, the position of the row that it references. Checks every key and UNIQUE."""
-    indexes: dict[tuple[str, tuple[str, ...]], KeyIndex] = {}
-    for table, columns in _unique_keys(protection):
-        primary = columns == protection.schema.table(table).primary_key
-        where = f"{table}({', '.join(columns)})"
-        indexes[table, columns] = KeyIndex(where, keys[table][columns], nullable=not primary)
-    by_table: dict[str, dict[str, KeyPositions]] = {}
-    for link in protection.keys:
-        values = keys[link.table][link.key.columns]
-        positions = indexes[link.key.table, link.key.references].find(values)
-        name = link.name
-        _check_nulls(name, link, positions)
-        _check_orphans(name, link, positions, as_null=orphans_as_null)
-        by_table.setdefault(link.table, {})[name] = KeyPositions(
-            rows=positions, missing=missing_rows(positions, values)
-        )
-    return by_table
-
-
-def _unique_keys(protection: Protection) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Every key that the schema declares unique, and every list of columns that a foreign key references."""
-    seen = set()
-    for table in protection.schema.tables:
-        for columns in table.keys:
-            seen.add((table.name, columns))
-            yield table.name, columns
-    for link in protection.keys:
-        wanted = (link.key.table, link.key.references)
-        if wanted not in seen:
-            seen.add(wanted)
-            yield wanted
-
-
-def _check_nulls(name: str, link: Link, positions: NDArray[np.int64]) -> None:
-    """Refuse NULL keys in NOT NULL columns: that every row has an owner bounds how many rows there are."""
-    nulls = int((positions == NULL).sum())
-    if nulls and not link.nullable:
-        raise DataError(
-            f"{name}: {nulls} rows have a NULL here, but the column is NOT NULL. Fill or remove them, or say "
-            "`null: true` under the column in the spec."
-        )
-
-
-def _check_orphans(name: str, link: Link, positions: NDArray[np.int64], *, as_null: bool) -> None:
-    """Refuse keys to missing rows, or tell the publisher how many are kept as NULL. Nothing is spent yet."""
-    orphans = int((positions == MISSING).sum())
-    if not orphans:
-        return
-    lost = f"{name}: {orphans:,} rows reference a row of {link.target} that does not exist"
-    if not as_null:
-        raise DataError(
-            f'{lost}. Repair them, or say `orphans: "null"` in the spec (`--orphans null`) to count such keys as NULL.'
-        )
-    if link.kind not in (LinkKind.INBOUND, LinkKind.COPIED) and not link.nullable:
-        raise DataError(
-            f"{lost}, and the key is part of the primary key, which cannot be NULL. Repair or remove these rows, or "
-            f"take the column out of `key` under {link.table} in the spec."
-        )
-    _logger.warning("%s: they are kept, with a NULL key. This number is for you alone; it is not published.", lost)
-
-
-def _sort_public_keys(
-    protection: Protection,
-    codes: dict[str, dict[str, NDArray[np.unsignedinteger]]],
-    values: dict[str, dict[str, pa.Array]],
-    keys: dict[str, KeyValues],
-    named: dict[str, dict[str, pa.ChunkedArray]],
-) -> pa.Table | None:
-    """Where public tables reference the entity table, its ids are public: sort its rows by them, and return them."""
-    if not ids_are_public(protection):
-        return None
-    entity = protection.schema.table(protection.entity)
-    columns = entity.primary_key
-    table = pa.table(dict(zip(columns, keys[entity.name][columns], strict=True)))
-    order = pc.sort_indices(table, sort_keys=[(c, "ascending") for c in columns])
-    codes[entity.name] = {name: column[order.to_numpy()] for name, column in codes[entity.name].items()}
-    values[entity.name] = {name: column.take(order) for name, column in values[entity.name].items()}
-    named[entity.name] = {name: column.take(order) for name, column in named[entity.name].items()}
-    keys[entity.name] = {key: [column.take(order) for column in held] for key, held in keys[entity.name].items()}
-    return table.take(order)

@@ -16,13 +16,13 @@ from privbench.encode.coded import CodedDatabase
 from privbench.encode.keys import NULL, rows_led_to
 from privbench.encode.relative import SequenceCodec, differences, sequence_order
 from privbench.schema.relative import Base, relative_columns, sequence_columns, values_needed
-from privbench.schema.unit import Protection, key_name
+from privbench.schema.unit import LinkKind, Protection, key_name
 
 NullBases = Mapping[Base, pa.Scalar]
 """What stands for NULL in the bases of relative columns: see `encode.relative.stand_ins`."""
 Values = dict[str, dict[str, pa.Array]]
 """Values by table and column, in the order of the rows."""
-Positions = NDArray[np.int64]
+Positions = NDArray[np.signedinteger]
 
 
 def needed_values(protection: Protection, table: str) -> set[str]:
@@ -98,15 +98,19 @@ def _owner_rows(protection: Protection, name: str, private: CodedDatabase) -> Po
 
 
 def _reorder(protection: Protection, name: str, private: CodedDatabase, values: Values, order: Positions) -> None:
-    """Put the rows of a table into another order, and let keys reference the same rows as before."""
+    """Put the rows of a table into another order, and let keys reference the same rows as before.
+
+    Keys to rows of other entities hold numbers, which rows keep.
+    """
     table = private[name]
     table.codes = {column: codes[order] for column, codes in table.codes.items()}
     table.keys = {key: rows[order] for key, rows in table.keys.items()}
     table.entities = table.entities[order]
+    table.numbers = None if table.numbers is None else table.numbers[order]
     values[name] = {column: kept.take(pa.array(order)) for column, kept in values[name].items()}
     became = np.append(np.empty(len(order), np.int64), NULL)
     became[order] = np.arange(len(order))
     for link in protection.links_to(name):
-        if link.table in private:
+        if link.kind in (LinkKind.OWNER, LinkKind.INSIDE):
             keys = private[link.table].keys
             keys[link.name] = became[keys[link.name]]

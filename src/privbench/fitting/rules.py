@@ -5,13 +5,14 @@ rule that none of them keeps is refused here. Real rows that break a rule are co
 """
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.encode.codec import Codec, Codecs
+from privbench.encode.coded import CodedDatabase
 from privbench.encode.keys import rows_led_to
 from privbench.encode.narrow import narrowed, ruled_codec, rules_about, widest_domain
 from privbench.errors import DataError, SpecError
@@ -22,7 +23,7 @@ from privbench.rules.row_rules import RowRules, joined, types_in
 from privbench.schema.expression import ColumnName, Expression
 from privbench.schema.tables import Table
 from privbench.schema.types import Kind
-from privbench.schema.unit import Protection
+from privbench.schema.unit import Protection, key_name
 
 DRAWS = 2**14
 """How many rows are drawn to see whether any keeps a rule. Generation draws a row again some dozens of times."""
@@ -194,36 +195,54 @@ def columns_for_rules_above(protection: Protection, table: str) -> set[str]:
     return needed
 
 
-def check_rules_above(
-    protection: Protection,
-    values: Mapping[str, Mapping[str, pa.ChunkedArray]],
-    owners: Mapping[str, NDArray[np.int64]],
-    suggested: Suggested,
-) -> None:
-    """Refuse rules over rows above that real rows break. `owners` are the positions of owners, negative for none."""
+Broken = Mapping[str, NDArray[np.int64]]
+"""How many rows of each table break each of its rules over rows above."""
+
+
+def broken_above(
+    protection: Protection, values: Mapping[str, Mapping[str, pa.Array]], rows: CodedDatabase
+) -> dict[str, NDArray[np.int64]]:
+    """How many rows break rules over rows above. `values` are those of the rows, of the columns that rules name."""
+    broken = {}
     for table in (protection.schema.table(name) for name in protection.order):
-        rules = tuple(rule for rule in table.checks if rule not in table.own_checks)
+        rules = _rules_above(table)
         if rules:
-            rows = {name: _looked_up(protection, table.name, name, values, owners) for name in _names_above(table)}
+            named = {name: _looked_up(protection, table.name, name, values, rows) for name in _names_above(table)}
             with RowRules.of(table, protection.schema, rules) as asked:
-                refuse_broken(table, rules, asked.broken(rows).sum(axis=1), suggested)
+                broken[table.name] = asked.broken(named).sum(axis=1)
+    return broken
+
+
+def check_rules_above(protection: Protection, broken: Iterable[Broken], suggested: Suggested) -> None:
+    """Refuse rules over rows above that real rows break, given how many do in each part."""
+    parts = list(broken)
+    for table in (protection.schema.table(name) for name in protection.order):
+        rules = _rules_above(table)
+        if rules:
+            refuse_broken(table, rules, np.sum([part[table.name] for part in parts], axis=0), suggested)
 
 
 def _looked_up(
     protection: Protection,
     table: str,
     name: ColumnName,
-    values: Mapping[str, Mapping[str, pa.ChunkedArray]],
-    owners: Mapping[str, NDArray[np.int64]],
+    values: Mapping[str, Mapping[str, pa.Array]],
+    rows: CodedDatabase,
 ) -> pa.Array:
     """The values of a column for each row of a table, of the row or of one above; NULL where there is no such row."""
     there = name.table or table
-    rows = np.arange(len(next(iter(values[table].values()))))
-    rows = rows_led_to(rows, (owners[below] for below in protection.up_to(table, there)))
-    return values[there][name.column].take(pa.array(rows, mask=rows < 0)).combine_chunks()
+    if there == table:
+        return values[there][name.column]
+    owners = (rows[t].keys[key_name(t, protection.owners[t])] for t in protection.up_to(table, there))
+    above = rows_led_to(np.arange(len(rows[table].entities)), owners)
+    return values[there][name.column].take(pa.array(above, mask=above < 0))
+
+
+def _rules_above(table: Table) -> tuple[Expression, ...]:
+    """The rules that look at rows above, too."""
+    return tuple(rule for rule in table.checks if rule not in table.own_checks)
 
 
 def _names_above(table: Table) -> Iterator[ColumnName]:
     """The columns that rules over rows above name."""
-    above = [rule for rule in table.checks if rule not in table.own_checks]
-    yield from dict.fromkeys(name for rule in above for name in rule.columns)
+    yield from dict.fromkeys(name for rule in _rules_above(table) for name in rule.columns)

@@ -1,19 +1,27 @@
-"""The tables of a source in DuckDB, under plain names, so that draft can ask what holds in the data.
+"""What holds in the tables of a source, asked in SQL, with DuckDB, under plain names, for `draft`.
 
-It holds private rows: what is found by it is for the publisher to review, marked as taken from the data.
+Questions go to a sample of a table first, joined to only those rows of other tables that it needs; what holds there is
+asked of all rows, of which the columns that the question names are read as it is answered. No table is ever held as a
+whole. It sees private rows: what is found by it is for the publisher to review, marked as taken from the data.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import count
 from typing import Any, Self
 
-import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
-from sqlglot import exp
 
-from privbench.io.base import Source, arrow_schema
+from privbench.deferred import duckdb, exp
+from privbench.io.base import Source
 from privbench.schema.expression import identifier
 from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import Kind, SqlType
@@ -24,15 +32,49 @@ AMOUNTS = (Kind.DECIMAL, Kind.FLOAT)
 _UPWARDS = (LinkKind.OWNER, LinkKind.CATEGORY, LinkKind.COPIED)
 SAMPLE_ROWS = 1_000
 """Rows on which candidates are tried before those that hold are checked on all rows."""
+_OWN_COLUMN = re.compile(r"r\.(c\d+)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampler:
+    """Keeps some rows of a table as its batches come: all rows are as likely, and the same are kept each time."""
+
+    def __init__(self) -> None:
+        self._rng = np.random.default_rng(1)
+        self._rows: list[pa.RecordBatch] = []
+        self._marks = np.zeros(0)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Give each row a random mark, and keep those with the lowest."""
+        marks = self._rng.random(batch.num_rows)
+        last = SAMPLE_ROWS - 1
+        chosen = np.flatnonzero(marks < (np.partition(self._marks, last)[last] if len(self._marks) > last else 1))
+        lowest = chosen[np.argsort(marks[chosen])[:SAMPLE_ROWS]]
+        self._rows.append(batch.take(pa.array(lowest)))
+        self._marks = np.concatenate([self._marks, marks[lowest]])
+
+    def rows(self, schema: pa.Schema) -> pa.Table:
+        """The rows, in random order."""
+        order = np.argsort(self._marks)[:SAMPLE_ROWS]
+        return pa.Table.from_batches(self._rows, schema).take(pa.array(order)).combine_chunks()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Seen:
     """A column as a row sees it: what its name is in the spec, and in the joined tables here."""
 
     type: SqlType
-    written: exp.Expr
+    column: str
+    table: str | None
+    """None for a column of the row itself."""
     sql: str
+    is_year: bool = False
+    """Whether only the year of the date is meant."""
+
+    @cached_property
+    def written(self) -> exp.Expr:
+        """It as an expression of the spec; not to be changed."""
+        column = exp.column(identifier(self.column), table=None if self.table is None else identifier(self.table))
+        return exp.Year(this=column) if self.is_year else column
 
     @property
     def is_number(self) -> bool:
@@ -44,29 +86,49 @@ class Seen:
         return self.type.kind in AMOUNTS
 
 
-class TablesInSql:
-    """Reads tables when they are first asked for. A context manager: it holds a connection."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """Rows of another table beside the rows `r`, or beside those of a join before."""
 
-    def __init__(self, source: Source, schema: Schema) -> None:
+    table: str
+    alias: str
+    left: str
+    """The alias of the rows that it is joined to."""
+    by: tuple[str, str]
+    """A column of the table and one of the rows on the left, which have the same value where rows are joined."""
+    sql: str
+    """The join itself, in which {rows} stands for the rows of the table, and {terms} for aggregates of them."""
+    terms: Mapping[str, str] = field(default_factory=dict)
+    """Aggregates by their names, of the rows `d` of the table."""
+
+    def text(self, rows: str) -> str:
+        """The join, with rows by some name."""
+        return self.sql.format(rows=rows, terms="".join(f", {sql} AS {name}" for name, sql in self.terms.items()))
+
+
+class TablesInSql:
+    """Answers questions about the tables of a source. A context manager: it holds a connection."""
+
+    def __init__(self, source: Source, schema: Schema, samples: Mapping[str, pa.Table]) -> None:
         self._source = source
         self._schema = schema
-        self._loaded: set[str] = set()
-        self._connection = duckdb.connect(config={"threads": 2})
-        self._connection.execute("SET enable_external_access = false")
+        self._samples = samples
+        self._made: dict[tuple[str, ...], str] = {}
+        self._numbers = count()
+        self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._connection.close()
+        self._stack.close()
 
-    def name(self, table: str) -> str:
-        """The name of a table in SQL, which is read by now."""
-        place = [t.name for t in self._schema.tables].index(table)
-        if table not in self._loaded:
-            self._load(self._schema.table(table), f"t{place}")
-            self._loaded.add(table)
-        return f"t{place}"
+    @cached_property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        connection = self._stack.enter_context(duckdb.connect(config={"threads": 2}))
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET enable_progress_bar = false")
+        return connection
 
     def column(self, table: str, column: str) -> str:
         """The name of a column in SQL."""
@@ -79,60 +141,143 @@ class TablesInSql:
 
     def seen(self, table: Table, column: Column, alias: str, *, own: bool = False) -> Seen:
         """A column of the rows that `alias` stands for, as the rows of some table see it, or of those themselves."""
-        written = exp.column(identifier(column.name), table=None if own else identifier(table.name))
-        return Seen(type=column.type, written=written, sql=f"{alias}.{self.column(table.name, column.name)}")
+        name = None if own else table.name
+        sql = f"{alias}.{self.column(table.name, column.name)}"
+        return Seen(type=column.type, column=column.name, table=name, sql=sql)
 
-    def above(self, protection: Protection, table: Table, *, public: bool = True) -> tuple[str, list[Seen]]:
+    def above(self, protection: Protection, table: Table, *, public: bool = True) -> tuple[list[Join], list[Seen]]:
         """Joins from rows `r` to the rows above and the public rows they lead to, and the columns seen there.
 
         Of a table that is reached in two ways no column is seen: its name would not say which row is meant.
         """
-        joins: list[str] = []
+        joins: list[Join] = []
         seen: list[Seen] = []
         kinds = _UPWARDS if public else (LinkKind.OWNER,)
         steps = [("r", link) for link in protection.links_of(table.name) if link.kind in kinds]
         for left, link in steps:
             alias, target = f"a{len(joins)}", protection.schema.table(link.target)
-            joined = self.joined(left, alias, link.table, link.key)
-            joins.append(f"LEFT JOIN {self.name(target.name)} {alias} ON {joined}")
+            by = self.column(link.target, link.key.references[0]), self.column(link.table, link.key.columns[0])
+            sql = f"LEFT JOIN {{rows}} {alias} ON {self.joined(left, alias, link.table, link.key)}"
+            joins.append(Join(table=target.name, alias=alias, left=left, by=by, sql=sql))
             if [step.target for _, step in steps].count(target.name) == 1:
                 plain = [c for c in target.columns if c.name not in target.surrogate_columns]
                 seen += [self.seen(target, c, alias) for c in plain]
             reached = {table.name, *(step.target for _, step in steps)}
             onwards = protection.links_of(target.name)
             steps += [(alias, up) for up in onwards if up.kind in kinds and up.target not in reached]
-        return " ".join(joins), seen
+        return joins, seen
 
-    def sample(self, table: str) -> str:
-        """The name of a table of some of its rows, the same each time; a number `row` tells them apart."""
-        name = f"sample_{self.name(table)}"
-        if name not in self._loaded:
-            self._connection.execute(
-                f"CREATE TABLE {name} AS SELECT *, ROW_NUMBER() OVER () AS row FROM (SELECT * FROM "  # noqa: S608  plain names
-                f"{self.name(table)} USING SAMPLE reservoir({SAMPLE_ROWS} ROWS) REPEATABLE (1))"
-            )
-            self._loaded.add(name)
-        return name
-
-    def ask(self, sql: str) -> Sequence[Any]:
-        """The one row that a query gives."""
-        (row,) = self._connection.execute(sql).fetchall()
-        return tuple(row)
-
-    def numbers(self, columns: Sequence[str], rest: str) -> NDArray[np.float64]:
-        """Numbers, dates and times of the rows of a query, as numbers in the same order; NaN for NULL."""
+    def numbers(self, columns: Sequence[str], table: str, joins: Sequence[Join]) -> NDArray[np.float64]:
+        """Numbers, dates and times of the sample of a table, a column of each, in the same order; NaN for NULL."""
+        own = [_OWN_COLUMN.fullmatch(column) for column in columns]
+        if all(own):
+            sample = self._samples[table]
+            return np.stack([_as_numbers(sample.column(int(match[1][1:]))) for match in own if match], axis=1)
         terms = ", ".join(f"{column} AS n{i}" for i, column in enumerate(columns))
-        found = self._connection.sql(f"SELECT {terms} {rest}").to_arrow_table()
+        names = {"r": self._sample(table)}
+        for join in joins:
+            names[join.alias] = self._part(join, names[join.left])
+        rest = " ".join(join.text(names[join.alias]) for join in joins)
+        found = self._connection.sql(f"SELECT {terms} FROM {names['r']} r {rest} ORDER BY r.row").to_arrow_table()  # noqa: S608  plain names
         return np.stack([_as_numbers(column) for column in found.columns], axis=1)
 
-    def _load(self, table: Table, name: str) -> None:
-        plain = [self.column(table.name, c.name) for c in table.columns]
-        batches = self._source.read(table)
-        types = pa.schema([pa.field(n, f.type) for n, f in zip(plain, arrow_schema(table), strict=True)])
-        reader = pa.RecordBatchReader.from_batches(types, (b.rename_columns(plain).cast(types) for b in batches))
-        self._connection.register("reader", reader)
-        self._connection.execute(f"CREATE TABLE {name} AS FROM reader")
-        self._connection.unregister("reader")
+    def ask(self, terms: Sequence[str], table: str, joins: Sequence[Join] = ()) -> Sequence[Any]:
+        """Aggregates of all rows of a table; the rows are read now, and of their columns those that are named."""
+        texts = [*terms, *(join.text("") for join in joins)]
+        with ExitStack() as stack:
+            rest = []
+            for join in joins:  # one after the other, since some sources cannot read two tables at once
+                used = _columns_of("d" if join.terms else join.alias, [join.text("")] if join.terms else texts)
+                rest.append(join.text(stack.enter_context(self._kept(join.table, used))))
+            own = stack.enter_context(self._read(table, _columns_of("r", texts)))
+            sql = f"SELECT {', '.join(terms)} FROM {own} r {' '.join(rest)}"  # noqa: S608  plain names
+            (row,) = self._connection.execute(sql).fetchall()
+        return tuple(row)
+
+    def _sample(self, table: str) -> str:
+        """The name of the sample of a table; a number `row` tells its rows apart."""
+        key = ("sample", table)
+        if key not in self._made:
+            rows = self._samples[table]
+            rows = rows.rename_columns([f"c{i}" for i in range(rows.num_columns)])
+            self._made[key] = name = self._new_name()
+            self._connection.register(name, rows.append_column("row", pa.array(np.arange(rows.num_rows))))
+        return self._made[key]
+
+    def _part(self, join: Join, left: str) -> str:
+        """The name of a table of those rows that some rows on the left may be joined to."""
+        key = (join.table, left, *join.by)
+        if key not in self._made:
+            self._made[key] = name = self._new_name()
+            table, (own, other) = self._schema.table(join.table), join.by
+            kind = table.columns[int(own[1:])].type
+            values = self._connection.sql(f"SELECT DISTINCT TRY_CAST({other} AS {kind.sql}) FROM {left}")  # noqa: S608  plain names
+            wanted = values.to_arrow_table().column(0).cast(kind.arrow)
+            columns = {f"c{i}": c for i, c in enumerate(table.columns)}
+            batches = self._batches(table, columns)
+            kept = [b.filter(pc.is_in(b.column(own), value_set=wanted, skip_nulls=True)) for b in batches]
+            self._connection.register(name, pa.Table.from_batches(kept, _types(columns)))
+        return self._made[key]
+
+    @contextmanager
+    def _read(self, name: str, columns: Iterable[str] | None) -> Iterator[str]:
+        """The rows of a table, or some columns of them, as something to be read once in SQL."""
+        table = self._schema.table(name)
+        wanted = {f"c{i}": c for i, c in enumerate(table.columns)}
+        if columns is not None:
+            wanted = {short: wanted[short] for short in sorted(columns)} or dict(list(wanted.items())[:1])
+        reader = self._new_name()
+        types = _types(wanted)
+        self._connection.register(reader, pa.RecordBatchReader.from_batches(types, self._batches(table, wanted)))
+        try:
+            yield reader
+        finally:
+            self._connection.unregister(reader)
+
+    @contextmanager
+    def _kept(self, name: str, columns: Iterable[str]) -> Iterator[str]:
+        """Some columns of a table, for one question."""
+        kept = self._new_name()
+        with self._read(name, columns) as reader:
+            self._connection.execute(f"CREATE TABLE {kept} AS FROM {reader}")
+        try:
+            yield kept
+        finally:
+            self._connection.execute(f"DROP TABLE {kept}")
+
+    def _batches(self, table: Table, columns: Mapping[str, Column]) -> Iterator[pa.RecordBatch]:
+        """Read some columns of a table under their short names."""
+        types = _types(columns)
+        for batch in self._source.read(Table(name=table.name, columns=tuple(columns.values()))):
+            yield batch.rename_columns(types.names).cast(types)
+
+    def _new_name(self) -> str:
+        return f"n{next(self._numbers)}"
+
+
+def _types(columns: Mapping[str, Column]) -> pa.Schema:
+    return pa.schema([pa.field(short, column.type.arrow) for short, column in columns.items()])
+
+
+def needed(joins: Sequence[Join], sql: str) -> list[Join]:
+    """The joins that an expression needs: to what it names, and those on the way there."""
+    kept: list[Join] = []
+    aliases = {join.alias for join in joins if re.search(rf"\b{join.alias}\.", sql)}
+    for join in reversed(joins):
+        if join.alias in aliases:
+            named = {name: term for name, term in join.terms.items() if re.search(rf"\b{join.alias}\.{name}\b", sql)}
+            kept.insert(0, replace(join, terms=named))
+            aliases.add(join.left)
+    return kept
+
+
+def _columns_of(alias: str, texts: Iterable[str]) -> set[str]:
+    """The columns of an alias that are named in SQL.
+
+    >>> sorted(_columns_of("r", ["r.c1 + a0.c2", "ABS(r.c10)"]))
+    ['c1', 'c10']
+    """
+    return {name for text in texts for name in re.findall(rf"\b{alias}\.(c\d+)\b", text)}
 
 
 def _as_numbers(values: pa.ChunkedArray) -> NDArray[np.float64]:

@@ -5,18 +5,19 @@ range of rows above, the rows below are grouped by DuckDB, one thread, row after
 are exact, sums of floats are added in the order of the rows.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sqlglot import exp
 
+from privbench.deferred import duckdb, exp
 from privbench.errors import ModelError
 from privbench.rules.computed import stored
 from privbench.rules.evaluate import Evaluator, without_zone
@@ -147,7 +148,7 @@ class Folding:
         tree = expression.tree.copy().transform(replace)
         return Expression(sql=f"TRY_CAST({tree.sql(DIALECT)} AS {kind.sql.removesuffix('TZ')})")  # rows are in UTC
 
-    def _group(self, node: exp.AggFunc) -> "_Grouped":
+    def _group(self, node: exp.AggFunc) -> _Grouped:
         tables = {column.table for column in node.find_all(exp.Column)}
         name, schema = self._below[next(iter(tables))]
         columns = dict(zip(schema.names, _plain(schema), strict=True))

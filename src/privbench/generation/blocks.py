@@ -28,6 +28,8 @@ BLOCK_ROWS = 65_536
 """About how many rows a block has."""
 MOST_OWNERS = 4
 """Owner rows of a block, in multiples of the rows that a block should have: few owners may have rows."""
+FEWEST_OWNERS = 1_024
+"""At least so many owners are looked at to find the end of a block."""
 
 Codes = NDArray[np.uint16]
 Numbers = NDArray[np.int64]
@@ -188,7 +190,7 @@ class OwnerBlocks:
     def _cut(self, first: int, left: int) -> int:
         """Where the block that begins there ends: enough rows or owners, and the next owner is of another entity."""
         all_rows = self._owners.rows
-        window = min(MOST_OWNERS, 2 * all_rows // max(self.rows, 1) + 1) * BLOCK_ROWS
+        window = min(max(2 * BLOCK_ROWS * all_rows // max(self.rows, 1), FEWEST_OWNERS), MOST_OWNERS * BLOCK_ROWS)
         while True:
             last = min(first + window, all_rows)
             full = self._scaling.sums(self._fanouts(first, last), left) >= BLOCK_ROWS

@@ -30,6 +30,8 @@ from privbench.schema.unit import LinkKind
 from privbench_verify.checksums import CHECKSUMS, RECEIPT, sha256, wrong_checksums
 
 MANIFEST = "manifest.json"
+PARTITIONS = "partitions"
+"""The folder of partitions in a bundle to be; it goes when they are put together."""
 
 
 def write_companions(
@@ -43,14 +45,19 @@ def write_companions(
     scale: float,
     seed: int,
     left_out: Sequence[LeftOut] | None = None,
+    partitions: int | None = None,
+    checksums: Mapping[str, str] | None = None,
 ) -> None:
     """Write everything of a bundle but the data. `lost` is what to say of tables smaller than planned.
 
     `rules` says by table what it took to keep its rules, `left_out` what of the source a database on a server goes
-    without; then `form` is its system, and there are no files of data.
+    without; then `form` is its system, and there are no files of data. With `partitions`, each table is a folder of so
+    many files, or of one. `checksums` are those of files that are known already.
     """
     schema = model.protection.schema.published()
-    scripts = load_files(schema, form)
+    stems = file_stems(t.name for t in schema.tables)
+    files = {name: _files(folder, stem) for name, stem in stems.items()}
+    scripts = load_files(schema, form, files)
     if left_out is None:
         left_out = scripts_left_out(schema)
     _write(folder / "schema.sql", "\n".join([*_notes(schema), render_ddl(schema, Dialect.ANSI)]) + "\n")
@@ -59,15 +66,17 @@ def write_companions(
         (folder / name).parent.mkdir(exist_ok=True)
         _write(folder / name, text)
     write_receipt(folder / RECEIPT, model.receipt)
-    manifest = _manifest(folder, model, rows=rows, rules=rules, form=form, scale=scale, seed=seed)
+    manifest = _manifest(folder, model, rows=rows, rules=rules, form=form, scale=scale, seed=seed, files=files)
+    manifest |= {"partitions": partitions} if partitions is not None else {}
     manifest |= {"left_out": left_out_lines(left_out)} if left_out else {}
     _write(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
-    loading = list(_loading(scripts, form, stem=file_stems(rows)[next(iter(rows))]))
+    first = stems[next(iter(rows))]
+    loading = list(_loading(scripts, form, stem=first if partitions is None else f"{first}/*"))
     readme = _readme(
         model, rows=rows, rules=rules, loading=loading, lost=lost, left_out=left_out, scale=scale, seed=seed
     )
     _write(folder / "README.md", "\n".join(readme))
-    _write_checksums(folder)
+    _write_checksums(folder, checksums or {})
 
 
 def write_receipt(path: Path, receipt: Mapping[str, Any]) -> None:
@@ -91,9 +100,14 @@ def _write(path: Path, text: str) -> None:
     path.write_bytes(text.encode())
 
 
-def _write_checksums(folder: Path) -> None:
-    files = sorted(p for p in folder.rglob("*") if p.is_file())
-    _write(folder / CHECKSUMS, "".join(f"{sha256(p)}  {p.relative_to(folder).as_posix()}\n" for p in files))
+def _write_checksums(folder: Path, known: Mapping[str, str]) -> None:
+    """Write the digests of all files; only with them is a folder a bundle, so that they appear at once."""
+    paths = {p.relative_to(folder).as_posix(): p for p in sorted(folder.rglob("*")) if p.is_file()}
+    listed = {n: p for n, p in paths.items() if n != CHECKSUMS and not n.startswith(f"{PARTITIONS}/")}
+    lines = [f"{known.get(name) or sha256(path)}  {name}\n" for name, path in listed.items()]
+    partial = folder / f".{CHECKSUMS}"
+    _write(partial, "".join(lines))
+    partial.rename(folder / CHECKSUMS)
 
 
 def _manifest(
@@ -105,16 +119,16 @@ def _manifest(
     form: str,
     scale: float,
     seed: int,
+    files: Mapping[str, list[str]],
 ) -> dict[str, Any]:
     """What the bundle holds, and of which model and receipt it is."""
     protection = model.protection
-    stems = file_stems(t.name for t in protection.schema.published().tables)
     tables = {
         table.name: {
             "role": protection.roles[table.name].value,
             "rows": rows[table.name],
             "columns": [{"name": c.name, "type": c.type.sql, "nullable": c.nullable} for c in table.columns],
-            "files": _files(folder, stems[table.name]),
+            "files": files[table.name],
             **({"rules": asdict(rules[table.name])} if table.name in rules else {}),
         }
         for table in protection.schema.published().tables
@@ -122,7 +136,7 @@ def _manifest(
     return {
         "version": 1,
         "software": f"privbench {__version__}",
-        "scale": f"{Decimal(repr(scale)).normalize():f}",
+        "scale": scale_text(scale),
         "seed": seed,
         "format": str(form),
         "tables": tables,
@@ -131,8 +145,19 @@ def _manifest(
     }
 
 
+def scale_text(scale: float) -> str:
+    """A scale factor as a manifest has it.
+
+    >>> scale_text(1e-2), scale_text(1000.0)
+    ('0.01', '1000')
+    """
+    return f"{Decimal(repr(scale)).normalize():f}"
+
+
 def _files(folder: Path, stem: str) -> list[str]:
-    """The files that hold a table: those of its name, or all where tables share them."""
+    """The files that hold a table: those of its folder, or of its name, or all where tables share them."""
+    if (folder / "data" / stem).is_dir():
+        return sorted(f"data/{stem}/{path.name}" for path in (folder / "data" / stem).iterdir())
     names = sorted(path.name for path in (folder / "data").iterdir())
     return [f"data/{name}" for name in names if name.partition(".")[0] == stem] or [f"data/{name}" for name in names]
 

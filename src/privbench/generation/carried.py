@@ -91,6 +91,10 @@ class Spools:
             self._made[table] = Carried(self._folder / f"{len(self._made)}", self._types(table))
         return self._made[table]
 
+    def carries(self, table: str) -> bool:
+        """Whether anything of the rows of a table must be carried on."""
+        return bool(self._types(table))
+
     def is_made(self, table: str) -> bool:
         """Whether the table is there to be looked at."""
         return table in self._made

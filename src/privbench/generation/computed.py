@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privbench.generation.sizes import Sizes, most_rows_per_owner, rows_without_owner
+from privbench.generation.sizes import Sizes, most_rows_per_owner
 from privbench.model.model import Model
 from privbench.schema.computed import equal_columns
 from privbench.schema.tables import Table
@@ -41,8 +41,8 @@ class Counted:
         return np.minimum(self.children.numbers(self.network, codes, rng=rng), self.most)
 
 
-def counted_keys(model: Model, name: str, sizes: Sizes, *, scale: float) -> tuple[Counted, ...]:
-    """The owner keys into a table that its computed columns count, given the rows of all tables."""
+def counted_keys(model: Model, name: str, sizes: Sizes, *, alone: Sizes) -> tuple[Counted, ...]:
+    """The owner keys into a table that its computed columns count, given the rows of all tables, and without owner."""
     tables = {equals.rows for equals in equal_columns(model.protection, name).values()}
     counted = []
     for link in (model.protection.owner_link(t.name) for t in model.protection.schema.tables if t.name in tables):
@@ -50,8 +50,8 @@ def counted_keys(model: Model, name: str, sizes: Sizes, *, scale: float) -> tupl
         if link is not None and children is not None:
             rows, network = sizes[link.table], model.tables[name].network
             most = most_rows_per_owner(model, link.table, sizes) if rows else 0
-            alone = rows_without_owner(link, children, rows=rows, owners=sizes[name], scale=scale)
-            counted.append(Counted(link=link, children=children, network=network, most=most, wanted=rows - alone))
+            owned = rows - (min(alone[link.table], rows) if sizes[name] or not link.nullable else rows)
+            counted.append(Counted(link=link, children=children, network=network, most=most, wanted=owned))
     return tuple(counted)
 
 

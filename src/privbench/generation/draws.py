@@ -18,6 +18,7 @@ from privbench.generation.blocks import OwnerBlocks, Span, child_spans, given_co
 from privbench.generation.carried import ENTITY, LONE, Spools, number
 from privbench.generation.computed import counted_keys
 from privbench.generation.keys import keeps_entity_keys
+from privbench.generation.partition import WHOLE, Partition, is_shared, merged_ranks, partition_rows, rows_before
 from privbench.generation.sizes import (
     Sizes,
     is_counted,
@@ -26,6 +27,7 @@ from privbench.generation.sizes import (
     rows_without_owner,
     within_reach,
 )
+from privbench.generation.threads import cores, in_order
 from privbench.generation.totals import Scaling, scaling, tally
 from privbench.model.model import Model, has_child_rows
 from privbench.model.order import generation_order, referenced_ahead
@@ -33,7 +35,7 @@ from privbench.model.public_counts import public_counts
 from privbench.schema.unit import Link, LinkKind
 from privbench.spn.feature_names import COMPONENT
 from privbench.spn.link import Points, RowBlock, TargetRows
-from privbench.spn.sample import draw_within_bins, first_codes, sample, sample_siblings
+from privbench.spn.sample import asks_first_rows, draw_within_bins, first_codes, sample, sample_siblings
 
 Rng = np.random.Generator
 Rows = NDArray[np.int64]
@@ -50,6 +52,7 @@ class Block:
     """Rows of a table."""
 
     first_row: int
+    """Its number in the table, over all partitions."""
     rows: int
     codes: dict[str, Codes]
     """By column of the network."""
@@ -83,17 +86,28 @@ class _Codes(NamedTuple):
 class DrawRun:
     """What all tables of one run share: the order in which they are made, their sizes, and what their rows carry."""
 
-    def __init__(self, model: Model, *, scale: float, seed: int, folder: Path) -> None:
+    def __init__(self, model: Model, *, scale: float, seed: int, folder: Path, partition: Partition = WHOLE) -> None:
         """What rows carry is kept in `folder`, which the caller removes."""
         self._model = model
         self._scale = scale
         self._seed = seed
+        self._partition = partition
         self.keeps_entity_keys = keeps_entity_keys(model, scale)
         self.spools = Spools(model, folder)
         owners_first = has_child_rows(model)
         self.order = generation_order(model.spec, model.protection, owners_first=owners_first)
         promised = referenced_ahead(model.protection, self.order) if owners_first else frozenset()
-        self.planned = within_reach(model, planned_rows(model, scale), promised)
+        self.totals = within_reach(model, planned_rows(model, scale), promised)
+        """How many rows each table is to have in all partitions."""
+        self.planned = partition_rows(model, self.totals, scale, partition)
+        """How many rows each table is to have here."""
+        self.first = rows_before(model, self.totals, scale, partition)
+        """The number of each private table's first row."""
+        owners = [link for name in model.protection.order if (link := model.protection.owner_link(name))]
+        self._alone = {
+            link.table: partition.share(rows_without_owner(model, link, rows=self.totals[link.table], scale=scale))
+            for link in owners
+        }
 
     def draws(self, name: str, sizes: Sizes) -> "Draws":
         """Draw the rows of a private table; `sizes` are those of the tables so far, and planned ones."""
@@ -101,12 +115,35 @@ class DrawRun:
             self._model,
             name,
             rows=self.planned[name],
-            scale=self._scale,
+            first=self.first[name],
+            alone=self._alone,
             sizes=sizes,
             spools=self.spools,
-            seed=self._seed,
-            known=public_counts(self._model, name) if self.keeps_entity_keys else None,
+            seed=self._stream_of(name),
+            known=self._known(name),
         )
+
+    def key_numbers(self, name: str, ranks: Rows) -> Rows:
+        """The numbers over all partitions of keys that are numbered by a column, given their ranks in this one."""
+        if self._partition.count == 1 or is_shared(self._model, name):
+            return ranks
+        count = self._partition.count
+        each = [Partition(number=number, count=count) for number in range(count)]
+        sizes = [partition_rows(self._model, self.totals, self._scale, one)[name] for one in each]
+        return merged_ranks(ranks, sizes, self._partition.number)
+
+    def _stream_of(self, name: str) -> tuple[int, ...]:
+        """What the random streams of a table begin with: another one in each partition, unless all make the same."""
+        own = (self._seed, [t.name for t in self._model.protection.schema.tables].index(name))
+        divided = self._partition.count > 1 and not is_shared(self._model, name)
+        return (*own, self._partition.count, self._partition.number) if divided else own
+
+    def _known(self, name: str) -> dict[str, Codes]:
+        """What is public of the rows of a table."""
+        if not self.keeps_entity_keys:
+            return {}
+        here = slice(self.first[name], self.first[name] + self.planned[name])
+        return {column: codes[here] for column, codes in public_counts(self._model, name).items()}
 
 
 class Draws:
@@ -118,26 +155,28 @@ class Draws:
         name: str,
         *,
         rows: int,
-        scale: float,
+        first: int,
+        alone: Sizes,
         sizes: Sizes,
         spools: Spools,
-        seed: int,
-        known: Mapping[str, Codes] | None = None,
+        seed: tuple[int, ...],
+        known: Mapping[str, Codes],
     ) -> None:
-        """`rows` are planned, and `sizes` the rows of all tables, made or planned.
+        """`rows` are planned, numbered from `first`, and `sizes` the rows of all tables, made or planned.
 
-        `known` holds given columns that are public, for all rows.
+        `alone` are rows without owner, by table. `known` holds given columns that are public, for all rows.
         """
         self._model = model.tables[name]
         self._links = model.protection.links_of(name)
         self.owner = model.protection.owner_link(name)
         self._implied = model.protection.implied_of(name)
         self._spools = spools
-        self._known = known or {}
+        self._known = known
+        self._first = first
         self._most = most_rows_per_owner(model, name, sizes)
-        self._seed = (seed, [t.name for t in model.protection.schema.tables].index(name))
+        self._seed = seed
         self._alone = 0
-        self._owner_blocks = self._find_owner_blocks(rows, scale, final=is_counted(model, name))
+        self._owner_blocks = self._find_owner_blocks(rows, alone, final=is_counted(model, name))
         self.rows = rows if self._owner_blocks is None else self._owner_blocks.rows + self._alone
         self._sizes = {**sizes, name: self.rows}
         self._targets = {link.name: self._target_rows(place, link) for place, link in enumerate(self._links)}
@@ -145,15 +184,13 @@ class Draws:
             k.name for k in self._links if k.target == k.table and self._model.links[k.name].places_in_block
         )
         self._asked_above = {k.target for k in self._links if self._model.links[k.name].knows_above}
-        self._counted = counted_keys(model, name, self._sizes, scale=scale)
+        self._counted = counted_keys(model, name, self._sizes, alone=alone)
 
     def blocks(self) -> Iterator[Block]:
         """The table, one block after the other."""
         scalings = self._scale_counts() if self._counted else {}
         left = {name: own.start for name, own in scalings.items()}
-        for place, span in enumerate(self._spans()):
-            rng = _stream(*self._seed, place)
-            drawn = self._draw_codes(span, rng)
+        for span, drawn, rng in self._codes_of_blocks():
             for name, own in scalings.items():
                 drawn.counts[name], left[name] = own.scaled(drawn.counts[name], left[name], rng=rng)
             yield self._draw(span, drawn, rng)
@@ -168,13 +205,14 @@ class Draws:
         known = {name: block.codes[name][places] for name in columns}
         return draw_within_bins(self._model.network, known, block.rng)
 
-    def _find_owner_blocks(self, rows: int, scale: float, *, final: bool) -> OwnerBlocks | None:
+    def _find_owner_blocks(self, rows: int, alone: Sizes, *, final: bool) -> OwnerBlocks | None:
         """The owners of rows that come with them; `final` says that a column of theirs holds the number drawn."""
         children = None if self.owner is None else self._model.links[self.owner.name].with_owner
         if self.owner is None or children is None:
             return None
         owners = self._spools.of(self.owner.target)
-        self._alone = rows_without_owner(self.owner, children, rows=rows, owners=owners.rows, scale=scale)
+        if self.owner.nullable:
+            self._alone = min(alone[self.owner.table], rows) if owners.rows else rows
         return OwnerBlocks(
             owners,
             self.owner,
@@ -188,11 +226,21 @@ class Draws:
             return spans(self._model, self.owner, self.rows, self._sizes, most=self._most)
         return child_spans(self._owner_blocks, self._alone)
 
+    def _codes_of_blocks(self) -> Iterator[tuple[Span, _Codes, Rng]]:
+        """The codes of one block after the other, drawn in several threads, each block by its own stream."""
+
+        def draw(block: tuple[int, Span]) -> tuple[Span, _Codes, Rng]:
+            place, span = block
+            rng = _stream(*self._seed, place)
+            return span, self._draw_codes(span, rng), rng
+
+        return in_order(draw, enumerate(self._spans()), threads=cores())
+
     def _scale_counts(self) -> dict[str, Scaling]:
         """How numbers of child rows that columns hold are scaled: all are drawn once before, since all must add up."""
         drawn = {counted.link.name: Counter[int]() for counted in self._counted}
-        for place, span in enumerate(self._spans()):
-            for name, numbers in self._draw_codes(span, _stream(*self._seed, place)).counts.items():
+        for _, codes, _ in self._codes_of_blocks():
+            for name, numbers in codes.counts.items():
                 drawn[name] += tally(numbers)
         return {c.link.name: scaling(drawn[c.link.name], wanted=c.wanted, most=c.most) for c in self._counted}
 
@@ -213,9 +261,11 @@ class Draws:
     def _draw_codes(self, span: Span, rng: Rng) -> _Codes:
         owners = self._spools.of(self.owner.target) if self.owner and self._owner_blocks is not None else None
         given = given_codes(self._model.network, span, owners=owners, known=self._known)
-        firsts = span.firsts()
-        codes = sample_siblings(self._model.network, span.rows, rng, given=given, firsts=firsts)
-        if given is not None:
+        if given is None or not asks_first_rows(self._model.network):
+            codes = sample(self._model.network, span.rows, rng, given=given)
+        else:
+            firsts = span.firsts()
+            codes = sample_siblings(self._model.network, span.rows, rng, given=given, firsts=firsts)
             given |= first_codes(self._model.network, codes, firsts)
         return _Codes(codes, given, {counted.link.name: counted.draw(codes, rng) for counted in self._counted})
 
@@ -229,7 +279,7 @@ class Draws:
             places = rng.integers(0, above.rows, span.rows)
             further_up, own = places, above.mapped(ENTITY)[places]
         block = Block(
-            first_row=span.first_row,
+            first_row=self._first + span.first_row,
             rows=span.rows,
             codes=codes,
             given=drawn.given,

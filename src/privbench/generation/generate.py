@@ -4,35 +4,25 @@ All of it is post-processing: only the model is read, so it can be repeated, wit
 formats, at no cost in privacy. The same model, scale and seed give the same data files, byte for byte.
 """
 
-import logging
 import secrets
-from collections.abc import Iterator
+from collections.abc import Collection
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-
 from privbench.errors import SpecError
 from privbench.generation.bundle import write_companions
-from privbench.generation.draws import DrawRun
-from privbench.generation.keys import KeyMaker
-from privbench.generation.late import Late
-from privbench.generation.rows import Made, PrivateRows, PublicRows
+from privbench.generation.partitions import Workers, generate_partitions
 from privbench.generation.ruled import RuleCounts
-from privbench.generation.sizes import Sizes, lost_rows
-from privbench.io.base import Format, Loaded, Sink
+from privbench.generation.run import Run, lost_lines
+from privbench.io.base import Format, Loaded
 from privbench.io.sinks import open_server, open_sink, server_kind
 from privbench.io.staging import check_target, private_folder, staged
 from privbench.methods.method import Progress, silent
-from privbench.model.arguments import format_of, model_of
+from privbench.model.arguments import EngineName, format_of, member_of, model_of
 from privbench.model.file import model_digest
 from privbench.model.model import Model
-from privbench.schema.lists import lists_of
-from privbench.schema.tables import Table
-from privbench.schema.unit import Role
 
-_logger = logging.getLogger(__name__)
 SCALES = (0.01, 1000.0)
 """Smallest and largest scale factor."""
 
@@ -45,19 +35,44 @@ def generate(
     seed: int | None = None,
     format: str = Format.PARQUET,  # noqa: A002
     force: bool = False,
+    partitions: int | None = None,
+    only: Collection[int] | None = None,
+    resume: bool = False,
+    engine: str = "local",
+    master: str | None = None,
     progress: Progress = silent,
-) -> dict[str, int]:
+) -> dict[str, int] | None:
     """Write a bundle from a model or a model file; returns the rows of each table. Costs no privacy.
 
-    `scale` multiplies the rows of private tables; public tables do not scale. Without a seed one is chosen.
+    `scale` multiplies the rows of private tables; public tables do not scale. Without a seed one is chosen. For
+    partitions see `partitions`: with `only`, no bundle is completed, and None returned. With the `engine` "spark" they
+    are made on the cluster of a `master`, in a folder that all of its machines see.
     """
     check_request(scale, seed)
+    workers = _workers(engine, master, partitions)
+    if partitions is not None:
+        if force:
+            raise SpecError("--force does not go with --partitions. Remove the folder first, or choose another.")
+        return generate_partitions(
+            model_of(model),
+            Path(out),
+            partitions=partitions,
+            only=only,
+            resume=resume,
+            scale=scale,
+            seed=seed,
+            form=format_of(format),
+            workers=workers,
+            progress=progress,
+        )
+    if only is not None or resume:
+        raise SpecError("--only and --resume are for --partitions, which says how many partitions there are.")
     check_target(Path(out), force=force)
     form, model = format_of(format), model_of(model)
     seed = secrets.randbits(32) if seed is None else seed
     with staged(Path(out), force=force) as folder, private_folder() as spool:
         (folder / "data").mkdir(parents=True)
-        run = _Run(model, scale=scale, seed=seed, spool=spool)
+        run = Run(model, scale=scale, seed=seed, spool=spool)
         published = model.protection.schema.published()
         with closing(run), open_sink(folder / "data", schema=published, format=form) as sink:
             run.write(sink, progress)
@@ -67,7 +82,7 @@ def generate(
             model,
             rows=rows,
             form=form,
-            lost=run.lost(rows),
+            lost=lost_lines(model, run.totals, rows, run.rule_counts),
             rules=run.rule_counts,
             scale=scale,
             seed=seed,
@@ -123,7 +138,7 @@ def load_database(
     with ExitStack() as stack:
         folder = None if out is None else stack.enter_context(staged(Path(out), force=force))
         spool = stack.enter_context(private_folder())
-        run = stack.enter_context(closing(_Run(model, scale=scale, seed=seed, spool=spool)))
+        run = stack.enter_context(closing(Run(model, scale=scale, seed=seed, spool=spool)))
         sink = open_server(url, schema=published, replace=replace)
         stack.enter_context(sink)
         run.write(sink, progress)
@@ -137,7 +152,7 @@ def load_database(
                 model,
                 rows=rows,
                 form=kind.schemes[0],
-                lost=run.lost(rows),
+                lost=lost_lines(model, run.totals, rows, run.rule_counts),
                 rules=run.rule_counts,
                 scale=scale,
                 seed=seed,
@@ -153,82 +168,22 @@ def load_database(
         )
 
 
+def _workers(engine: str, master: str | None, partitions: int | None) -> Workers | None:
+    """Who makes partitions: threads of this process, if it is None."""
+    if member_of(EngineName, engine) is EngineName.LOCAL:
+        if master is not None:
+            raise SpecError(f"--master {master}: is for `--engine spark`.")
+        return None
+    if partitions is None:
+        raise SpecError("--engine spark makes partitions: say how many with --partitions, such as 64.")
+    from privbench.generation.on_spark import on_spark  # noqa: PLC0415  with PySpark, which is optional
+
+    return on_spark(master)
+
+
 def check_request(scale: float, seed: int | None) -> None:
     """Refuse a scale factor or seed that no bundle can have."""
     if not SCALES[0] <= scale <= SCALES[1]:
         raise SpecError(f"scale is {scale:g}: it must lie between {SCALES[0]:g} and {SCALES[1]:g}.")
     if seed is not None and seed < 0:
         raise SpecError(f"seed is {seed}: it must not be negative.")
-
-
-class _Run:
-    """One generation: the sizes of the tables so far, and the keys that were made."""
-
-    def __init__(self, model: Model, *, scale: float, seed: int, spool: Path) -> None:
-        self._model = model
-        self._seed = seed
-        self._scale = scale
-        self._run = DrawRun(model, scale=scale, seed=seed, folder=spool / "carried")
-        self._keep_keys, self._planned = self._run.keeps_entity_keys, self._run.planned
-        self._keys = KeyMaker(model, keep_entity_keys=self._keep_keys, folder=spool)
-        self._late = Late(model, self._keys, spool / "late")
-        self.written: dict[str, int] = {}
-        self.rule_counts: dict[str, RuleCounts] = {}
-        for name in model.protection.order:
-            self._keys.check_room(model.protection.schema.table(name), self._planned[name], scale)
-
-    def close(self) -> None:
-        """Let go of all files that are open for what tables carry, and for rows that are kept."""
-        self._run.spools.close()
-        self._late.close()
-
-    def lost(self, rows: Sizes) -> list[str]:
-        """What to say of tables that came out smaller than planned, with the rows of the published ones."""
-        left_out = {name: counts.left_out for name, counts in self.rule_counts.items()}
-        lines = lost_rows(self._model, self._planned, rows, left_out)
-        for table in lists_of(self._model.protection):
-            if lost := left_out.get(table.name, 0):
-                lines.append(
-                    f"{table.name}: {lost:,} rows of this hidden list would have broken a rule and were left out, with "
-                    f"rows of {', '.join(table.list_of)} that belong to them."
-                )
-                _logger.warning("%s", lines[-1])
-        return lines
-
-    def write(self, sink: Sink, progress: Progress) -> None:
-        """Make all tables and write those that are published."""
-        for table, batch in self.batches(progress):
-            if not self._model.protection.schema.table(table).list_of:
-                sink.write(table, batch)
-
-    def batches(self, progress: Progress) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Every batch of every table, with the name of its table; those that are finished in the end come last."""
-        for name in self._run.order:
-            self.written[name] = 0
-            table = self._model.protection.schema.table(name)
-            step = f"making {name}" if self._late.takes(name) else f"writing {name}"
-            for made in self._table(table):
-                self.written[name] += made.batch.num_rows
-                self._late.keep(name, made)
-                if not self._late.takes(name):
-                    yield name, made.batch
-                progress(step, self.written[name], max(self._planned.get(name, 0), self.written[name]))
-            self._keys.finish(name)
-            if name in self._model.tables:
-                self._run.spools.finish(name)
-        yield from self._late.batches(progress)
-
-    def _table(self, table: Table) -> Iterator[Made]:
-        sizes = self._planned | self.written | {table.name: self._planned[table.name]}
-        if self._model.protection.roles[table.name] is Role.PUBLIC:
-            public = PublicRows(
-                self._model, table.name, sizes=sizes, keys=self._keys, keep_entity_keys=self._keep_keys, seed=self._seed
-            )
-            return public.batches()
-        draws = self._run.draws(table.name, sizes)
-        self._keys.check_room(table, draws.rows, self._scale)
-        sizes[table.name] = draws.rows
-        rows = PrivateRows(self._model, table.name, draws=draws, sizes=sizes, keys=self._keys, spools=self._run.spools)
-        if rows.rule_counts is not None:
-            self.rule_counts[table.name] = rows.rule_counts
-        return rows.batches()

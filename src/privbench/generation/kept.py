@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+from privbench.deferred import duckdb
 
 Numbers = NDArray[np.int64]
 

@@ -5,7 +5,7 @@ spooled to disk when their table is made and looked up there, so that memory doe
 columns that rows below are made from, and whose rows these are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -48,9 +48,13 @@ def rows_further_up(owners: NDArray[np.int64], further_up: NDArray[np.int64]) ->
 class KeyMaker:
     """Looks up key values of any table, and spools those that cannot be computed."""
 
-    def __init__(self, model: Model, *, keep_entity_keys: bool, folder: Path) -> None:
+    def __init__(
+        self, model: Model, *, keep_entity_keys: bool, folder: Path, first: Mapping[str, int] | None = None
+    ) -> None:
+        """`first` are the numbers of the first rows of private tables, if not 0; rows are counted from there."""
         self._model = model
         self._folder = folder
+        self._first = first or {}
         self._kept = model.entity_keys if keep_entity_keys else None
         self._looked_up: dict[str, pa.Table] = {}
         self._public_targets: dict[str, NDArray[np.int64]] = {}  # by key of a public table: the rows it references
@@ -58,6 +62,10 @@ class KeyMaker:
 
     def own_key(self, table: Table, rows: NDArray[np.int64]) -> pa.Array:
         """The numbered key of a private table's rows."""
+        return self.key_of_number(table, rows + self._first.get(table.name, 0))
+
+    def key_of_number(self, table: Table, rows: NDArray[np.int64]) -> pa.Array:
+        """The numbered key of rows of a private table, of any partition, by their numbers in all of it."""
         name = table.primary_key[0]
         if self._kept is not None and table.name == self._model.protection.entity:
             return _flat(self._kept.column(name).take(pa.array(rows)))
@@ -68,7 +76,7 @@ class KeyMaker:
         """The row numbers of numbered keys of a private table, none of them NULL."""
         name = table.primary_key[0]
         type_ = table.column(name).type
-        return row_numbers(type_, keys.cast(type_.arrow))
+        return row_numbers(type_, keys.cast(type_.arrow)) - self._first.get(table.name, 0)
 
     def check_room(self, table: Table, rows: int, scale: float) -> None:
         """Refuse a scale at which a numbered key runs out of values."""
@@ -77,14 +85,20 @@ class KeyMaker:
             length, shape = self._length(table, name), self._shape(table, name)
             check_room(f"{table.name}.{name}", table.column(name).type, rows, scale, length=length, shape=shape)
 
-    def values(self, name: str, column: str, rows: NDArray[np.int64]) -> pa.Array:
-        """The values of a key column of a table, or of one that is kept, at row numbers; NULL where negative."""
+    def values(self, name: str, column: str, rows: NDArray[np.int64], *, first: int | None = None) -> pa.Array:
+        """The values of a key column of a table, or of one that is kept, at row numbers; NULL where negative.
+
+        Numbered keys may be those of rows of any partition, if the number `first` of row 0 is given.
+        """
         table = self._model.protection.schema.table(name)
         null = rows < 0
         if null.all():
             return pa.nulls(len(rows), table.column(column).type.arrow)
         if self._model.protection.roles[name] is not Role.PUBLIC and is_numbered(table, (column,)):
-            made = self.own_key(table, rows[~null])
+            number = self._first.get(name, 0) if first is None else first
+            if not null.any():
+                return self.key_of_number(table, rows + number)
+            made = self.key_of_number(table, rows[~null] + number)
             return made.take(pa.array(np.cumsum(~null) - 1, mask=null))
         return _taken(self._table(name).column(column), rows)
 
@@ -194,9 +208,17 @@ class KeyMaker:
 def _taken(column: pa.ChunkedArray, rows: NDArray[np.int64]) -> pa.Array:
     """The values at row numbers, of which some are not negative: NULL for the others."""
     null = rows < 0
-    first, last = int(rows[~null].min()), int(rows.max())
-    near = column.slice(first, last - first + 1)  # only what is looked at is gathered
+    if not null.any():
+        near, first = _near(column, rows)
+        return _flat(near.take(pa.array(rows - first)))
+    near, first = _near(column, rows[~null])
     return _flat(near.take(pa.array(np.where(null, 0, rows - first), mask=null)))
+
+
+def _near(column: pa.ChunkedArray, rows: NDArray[np.int64]) -> tuple[pa.ChunkedArray, int]:
+    """The stretch of a column that holds some rows, and its first: only what is looked at is gathered."""
+    first = int(rows.min())
+    return column.slice(first, int(rows.max()) - first + 1), first
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:

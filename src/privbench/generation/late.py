@@ -6,7 +6,7 @@ furthest below, and each table is read again, its keys changed, put into its ord
 with the scale: rows are read block by block, old and new numbers of keys lie in files of 8 bytes per row.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +26,12 @@ from privbench.schema.tables import Table
 class Late:
     """The tables of one run that are finished in the end, in a folder that the caller removes."""
 
-    def __init__(self, model: Model, keys: KeyMaker, folder: Path) -> None:
+    def __init__(
+        self, model: Model, keys: KeyMaker, folder: Path, *, key_numbers: Callable[[str, Numbers], Numbers]
+    ) -> None:
+        """`key_numbers` says which number a key of a table gets that is the r-th by the column that numbers it."""
         self._model = model
+        self._key_numbers = key_numbers
         self._protection = model.protection
         self._keys = keys
         self._folder = folder
@@ -123,8 +127,8 @@ class Late:
             return values
         target = self._protection.schema.table(self._renumbered[name, column])
         there = values.drop_null()
-        rows = self._numbers[target.name][self._keys.own_rows(target, there)]
-        keys = self._keys.own_key(target, rows).cast(values.type)
+        ranks = np.asarray(self._numbers[target.name][self._keys.own_rows(target, there)])
+        keys = self._keys.key_of_number(target, self._key_numbers(target.name, ranks)).cast(values.type)
         if not values.null_count:
             return keys
         valid = values.is_valid().to_numpy(zero_copy_only=False)

@@ -71,6 +71,7 @@ class PrivateRows:
         self._sizes = sizes
         self._keys = keys
         self._spools = spools
+        self._carries = spools.carries(name)
         self._computed = ComputedRows(model.protection, name)
         self._public = public_paths(model.protection, name)
         self._late = [self._table.column(c) for table, c in late_columns(model.protection) if table == name]
@@ -275,6 +276,8 @@ class PrivateRows:
         return self._keys.above(self._owner.target, owners, table=table, column=column, further_up=further_up)
 
     def _carry(self, block: Block, kept: Places) -> None:
+        if not self._carries:
+            return
         codes = block.features(self._spools.features(self._table.name), kept)
         counts = {name: rows[kept] for name, rows in block.counts.items()}
         entities = block.entities[np.sort(kept)]  # a row that moved is an entity of its own: they ascend still
@@ -322,11 +325,11 @@ class PrivateRows:
     def _key_values(self, link: Link, targets: Places) -> dict[str, pa.Array]:
         """The values of a key. Where only some of its columns may be NULL, the others of a NULL key have any value."""
         partly = link.nullable and self._sizes[link.target] > 0
-        anywhere = np.where(targets < 0, np.arange(len(targets)) % max(self._sizes[link.target], 1), targets)
         values = {}
         for name, reference in self._references(link).items():
-            column = self._table.column(name)
-            rows = anywhere if partly and not column.nullable else targets
+            column, rows = self._table.column(name), targets
+            if partly and not column.nullable:
+                rows = np.where(targets < 0, np.arange(len(targets)) % max(self._sizes[link.target], 1), targets)
             values[column.name] = self._keys.values(link.target, reference, rows).cast(column.type.arrow)
         return values
 
@@ -343,7 +346,7 @@ class PrivateRows:
         keep = np.ones(rows, bool)
         for link in (*self._links, *self._implied):
             for name in self._references(link):
-                if not self._table.column(name).nullable:
+                if not self._table.column(name).nullable and values[name].null_count:
                     keep &= values[name].is_valid().to_numpy(zero_copy_only=False)
         return keep
 
@@ -472,6 +475,8 @@ class PublicRows:
 
     def _key_values(self, link: Link, targets: NDArray[np.int64]) -> dict[str, pa.Array]:
         return {
-            column: self._keys.values(link.target, reference, targets).cast(self._table.column(column).type.arrow)
+            column: self._keys.values(link.target, reference, targets, first=0).cast(
+                self._table.column(column).type.arrow
+            )
             for column, reference in zip(link.key.columns, link.key.references, strict=True)
         }

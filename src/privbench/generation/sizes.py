@@ -13,7 +13,6 @@ from privbench.schema.computed import equal_columns
 from privbench.schema.domain import Range, Values
 from privbench.schema.unit import Link
 from privbench.spn.fanouts import MANY
-from privbench.spn.link import WithOwner
 
 Sizes = Mapping[str, int]
 """How many rows each table has or will have."""
@@ -58,11 +57,10 @@ def most_rows_per_owner(model: Model, name: str, sizes: Sizes) -> int:
     return max(1, min([MANY if cap is None else int(cap), *limits]))
 
 
-def rows_without_owner(link: Link, children: WithOwner, *, rows: int, owners: int, scale: float) -> int:
-    """How many of the rows of a table have no owner, where the others come with one of `owners` rows."""
-    if not link.nullable:
-        return 0
-    return min(round(children.unowned * scale), rows) if owners else rows
+def rows_without_owner(model: Model, link: Link, *, rows: int, scale: float) -> int:
+    """How many of the rows of a table have no owner, where the others come with one."""
+    children = model.tables[link.table].links[link.name].with_owner
+    return 0 if children is None or not link.nullable else min(round(children.unowned * scale), rows)
 
 
 def is_counted(model: Model, name: str) -> bool:

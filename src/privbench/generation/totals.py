@@ -19,6 +19,9 @@ Numbers = NDArray[np.int64]
 ROW = 2**40
 """Parts that a row has. Fewer owners than that have their number rounded down, and together lack less than a row."""
 
+LOOKED_UP = 2**14
+"""Numbers up to this one are looked up in a table that is made for each block."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scaling:
@@ -34,17 +37,25 @@ class Scaling:
 
     def sums(self, numbers: Numbers, left: int) -> Numbers:
         """About how many rows there are up to each owner of a block; `left` are parts of a row from blocks before."""
-        at = np.searchsorted(self.drawn, numbers)
+        at = self._places(numbers)
         return np.asarray(np.cumsum(self.whole[at]) + (left + np.cumsum(self.parts[at])) // ROW)
 
     def scaled(self, numbers: Numbers, left: int, *, rng: np.random.Generator) -> tuple[Numbers, int]:
         """The numbers of a block's owners that add up, and the parts of a row that are left for the next block."""
-        at = np.searchsorted(self.drawn, numbers)
+        at = self._places(numbers)
         order = rng.permutation(len(numbers))
         summed = left + np.cumsum(self.parts[at[order]])
         scaled = self.whole[at]
         scaled[order] += np.diff(summed // ROW, prepend=0)
         return scaled, int(summed[-1]) % ROW if len(summed) else left
+
+    def _places(self, numbers: Numbers) -> Numbers:
+        """Where numbers stand among those drawn; looked up, if they are not too large for that."""
+        if not len(self.drawn) or self.drawn[-1] > LOOKED_UP:
+            return np.searchsorted(self.drawn, numbers)
+        places = np.zeros(self.drawn[-1] + 1, np.int64)
+        places[self.drawn] = np.arange(len(self.drawn))
+        return places[numbers]
 
 
 def tally(numbers: Numbers) -> Counter[int]:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeVar
 
 import pyarrow as pa
 
@@ -145,6 +146,19 @@ class ServerKind:
 
     open: Callable[[str, Schema, bool], ServerSink]
     """Open a sink at a URL; True: drop the objects that it makes anew."""
+
+
+Kind = TypeVar("Kind", SourceKind, SinkKind, ServerKind)
+
+
+def loaded(kinds: Iterable[Kind | str]) -> Iterator[Kind]:
+    """The kinds of a registry in order. One that is named, as `module:NAME`, is loaded when its turn comes."""
+    for kind in kinds:
+        if isinstance(kind, str):
+            module, _, name = kind.partition(":")
+            yield getattr(import_module(module), name)
+        else:
+            yield kind
 
 
 def refuse_full(location: str, names: Sequence[str]) -> None:

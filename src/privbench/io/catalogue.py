@@ -5,12 +5,13 @@ without regard to case. A FOREIGN KEY without a column list means the primary ke
 expression; those that list the values of a column, or bound it on both sides, give the column's domain.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from sqlglot import exp
-
+from privbench.deferred import exp
 from privbench.errors import SchemaError, SpecError
 from privbench.io.names import Names
 from privbench.schema.check_facts import facts_of, implied_domain

@@ -1,7 +1,8 @@
 """Types as sqlglot parses them, from a script or the catalogue of DuckDB, turned into ours."""
 
-from sqlglot import exp
+from __future__ import annotations
 
+from privbench.deferred import exp
 from privbench.schema.domain import MAX_CELLS, Domain, Values, implied_by_type
 from privbench.schema.tables import Column
 from privbench.schema.types import MAX_TYPE_TEXT, Kind, SqlType, any_type, enum_type

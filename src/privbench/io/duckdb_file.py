@@ -11,9 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import duckdb
 import pyarrow as pa
 
+from privbench.deferred import duckdb
 from privbench.errors import SourceError, first_line
 from privbench.io.base import BATCH_ROWS, Format, SinkKind, Source, SourceKind, read_head
 from privbench.io.cast import cast_batch
@@ -22,7 +22,7 @@ from privbench.io.ddl import parse_checks, parse_generated, parse_index
 from privbench.io.ddl_types import named_type
 from privbench.io.files import FileSink, read_schema
 from privbench.io.names import file_stems, quote_sql
-from privbench.io.render import Dialect, create_indexes, create_tables, is_generated, plan
+from privbench.io.render import Dialect, create_indexes, create_tables, is_generated, plan, written_column
 from privbench.io.staging import refused_write, remove, target_error
 from privbench.io.stored import is_array, is_bytes
 from privbench.schema.tables import Column, ForeignKey, Schema, Table
@@ -182,15 +182,6 @@ def _read_column(column: Column) -> str:
     if of.kind is Kind.DURATION:
         return f"epoch_us({name}) AS {name}"
     return f"CAST({name} AS VARCHAR) AS {name}" if of.syntax is not None else name
-
-
-def written_column(column: Column) -> str:
-    """How to insert a column from its Parquet file."""
-    name, of = quote_sql(column.name), column.type
-    if is_array(of):
-        inner = f"trim({name}, '{{}}')"
-        return f"CASE WHEN {inner} = '' THEN [] ELSE string_split({inner}, ',') END"
-    return f"to_microseconds({name})" if of.kind is Kind.DURATION else name
 
 
 DUCKDB_SOURCE = SourceKind(

@@ -1,12 +1,12 @@
-"""A folder with one Parquet or CSV file per table: the source, and the sink that writes such files.
+"""A folder with one Parquet or CSV file per table, or a folder of `part-*` files: the source, and the sink.
 
 A `schema.sql` beside the files gives types and keys; files and CREATE TABLE statements must then match one to one.
 Without it the types come from the files and there are no keys. Names match exactly or else without regard to case.
 The sink writes the same bytes for the same batches.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -20,7 +20,6 @@ from privbench.io.base import BATCH_ROWS, Format, SinkKind, Source, SourceKind
 from privbench.io.cast import cast_batch
 from privbench.io.csv_bytes import CSV_SUFFIXES
 from privbench.io.csv_file import CsvFile, count_rows, infer_types, read_header, read_text
-from privbench.io.ddl import parse_ddl
 from privbench.io.declared import check_columns
 from privbench.io.names import Names, file_stems, table_name
 from privbench.io.staging import target_error
@@ -60,16 +59,17 @@ class FolderSource(Source):
         for column, name in zip(table.columns, names, strict=True):
             if name is None:
                 raise SourceError(f"{table.name}.{column.name}: {file.path.name} has no such column.")
+        _check_unchanged(file)
         for batch in _batches(file, tuple(n for n in names if n is not None)):
             yield cast_batch(batch, table)
+        _check_unchanged(file)
 
     def rows(self, name: str) -> int:
         """Count the rows; free for Parquet, a pass over the file for CSV."""
         file = self._file(name)
         if file.is_csv:
-            return count_rows(file.csv)
-        with _open_parquet(file) as parquet:
-            return int(parquet.metadata.num_rows)
+            return sum(count_rows(part.csv) for part in file.each())
+        return sum(_count_parquet(part) for part in file.each())
 
     def close(self) -> None:
         """Nothing stays open between two reads."""
@@ -89,7 +89,7 @@ class FolderSource(Source):
         without = [t.name for t in schema.tables if self._names.find(t.name) is None]
         if without:
             raise SourceError(f"{self.location}: schema.sql declares {', '.join(without)}, but there is no such file.")
-        unused = {f.path.name for f in self._files.values()} - {self._file(t.name).path.name for t in schema.tables}
+        unused = {f.shown for f in self._files.values()} - {self._file(t.name).shown for t in schema.tables}
         if unused:
             raise SourceError(
                 f"{self.location}: no CREATE TABLE in schema.sql for {', '.join(sorted(unused))}. Add it, or move the "
@@ -109,14 +109,42 @@ def read_schema(path: Path) -> Schema:
         text = path.read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise SourceError(f"{path}: cannot be read as text in UTF-8 ({error}).") from error
+    from privbench.io.ddl import parse_ddl  # noqa: PLC0415  loads sqlglot, which types in files do without
+
     return parse_ddl(text, where=path.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
+    """The file of a table, or the first of several."""
+
     table: str
     path: Path
     options: CsvOptions
+    state: tuple[int, int]
+    """Size and time of the last change, when the folder was opened; of several files those of the first."""
+    parts: tuple[Path, ...] = ()
+    """All files, where there are several."""
+    states: tuple[tuple[int, int], ...] = ()
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that somebody wrote to since: what was read of it before and after would not go together."""
+        if _state(self.path) != self.state:
+            raise SourceError(
+                f"{self.path.name}: changed while it was read. Try again when nobody writes to the folder, or read a "
+                "copy of it."
+            )
+
+    def each(self) -> Iterator["_File"]:
+        """Every file by itself."""
+        pairs = zip(self.parts, self.states, strict=True) if self.parts else [(self.path, self.state)]
+        for path, state in pairs:
+            yield replace(self, path=path, state=state, parts=(), states=())
+
+    @property
+    def shown(self) -> str:
+        """What to call it in messages."""
+        return f"{self.path.parent.name}/" if self.parts else self.path.name
 
     @property
     def is_csv(self) -> bool:
@@ -129,7 +157,7 @@ class _File:
 
 def _files_by_table(folder: Path, options: CsvOptions) -> dict[str, _File]:
     try:
-        paths = sorted(p for p in folder.iterdir() if _suffix(p) is not None)
+        paths = sorted(p for p in folder.iterdir() if _parts(p) or _suffix(p) is not None)
     except OSError as error:
         raise SourceError(f"{folder}: cannot be read ({error.strerror}).") from error
     if not paths:
@@ -138,11 +166,45 @@ def _files_by_table(folder: Path, options: CsvOptions) -> dict[str, _File]:
         )
     files: dict[str, _File] = {}
     for path in paths:
-        name = table_name(path.name[: -len(_suffix(path) or "")])
+        name = table_name(path.name[: len(path.name) - len(_suffix(path) or "")])
         if name in files:
             raise SourceError(f"{folder}: {files[name].path.name} and {path.name} are both table {name}. Keep one.")
-        files[name] = _File(table=name, path=path, options=options)
+        parts = _parts(path)
+        first, states = parts[0] if parts else path, tuple(map(_state, parts))
+        files[name] = _File(table=name, path=first, options=options, state=_state(first), parts=parts, states=states)
+        _check_parts(files[name])
     return files
+
+
+def _parts(path: Path) -> tuple[Path, ...]:
+    """The files of a folder that holds one table, in their order; none for a file or any other folder."""
+    if not path.is_dir():
+        return ()
+    return tuple(sorted(p for p in path.glob("part-*") if p.is_file() and _suffix(p) is not None))
+
+
+def _check_parts(file: _File) -> None:
+    """Refuse parts of a table that differ in kind or columns."""
+    first = next(file.each())
+    for other in list(file.each())[1:]:
+        if other.is_csv != first.is_csv or _stored_columns(other) != _stored_columns(first):
+            raise SourceError(
+                f"{other.path.parent.name}: {first.path.name} and {other.path.name} have different columns or formats, "
+                "so they are no parts of one table."
+            )
+
+
+def _check_unchanged(file: _File) -> None:
+    for part in file.each():
+        part.check_unchanged()
+
+
+def _state(path: Path) -> tuple[int, int]:
+    try:
+        facts = path.stat()
+    except OSError as error:
+        raise SourceError(f"{path.name}: cannot be read ({error.strerror}).") from error
+    return facts.st_size, facts.st_mtime_ns
 
 
 def _suffix(path: Path) -> str | None:
@@ -159,6 +221,11 @@ def _stored_columns(file: _File) -> tuple[str, ...]:
 
 
 def _batches(file: _File, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    for part in file.each():
+        yield from _part_batches(part, columns)
+
+
+def _part_batches(file: _File, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     if file.is_csv:
         yield from (b.select(columns) for b in read_text(file.csv, columns))
         return
@@ -170,9 +237,14 @@ def _batches(file: _File, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
             raise SourceError(f"{file.path.name}: is damaged ({first_line(error)}).") from error
 
 
+def _count_parquet(file: _File) -> int:
+    with _open_parquet(file) as parquet:
+        return int(parquet.metadata.num_rows)
+
+
 def _open_parquet(file: _File) -> pq.ParquetFile:
     try:
-        return pq.ParquetFile(file.path)
+        return pq.ParquetFile(file.path, pre_buffer=False)  # which would hold all of the file until it is read
     except (pa.ArrowException, OSError) as error:
         raise SourceError(f"{file.path.name}: is not a readable Parquet file ({first_line(error)}).") from error
 
@@ -218,12 +290,28 @@ class _Writer(Protocol):
 class FileSink:
     """One Parquet or CSV file per table. In CSV a NULL is an empty field and text is always quoted."""
 
-    def __init__(self, folder: Path, *, schema: Schema, format: Format) -> None:  # noqa: A002
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        schema: Schema,
+        format: Format,  # noqa: A002
+        only: Collection[str] | None = None,
+    ) -> None:
+        """`only` are the tables that have a file here, if not all."""
         stems = file_stems(t.name for t in schema.tables)
-        self._paths = {name: folder / f"{stem}.{format.value}" for name, stem in stems.items()}
+        self._paths = {
+            name: folder / f"{stem}.{format.value}" for name, stem in stems.items() if only is None or name in only
+        }
         self._schema = schema
         self._format = format
         self._writers: dict[str, _Writer] = {}
+        self._completed: set[str] = set()
+
+    @property
+    def tables(self) -> list[str]:
+        """The tables that have a file."""
+        return list(self._paths)
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
         try:
@@ -237,13 +325,17 @@ class FileSink:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if kind is None:
-            for table in self._schema.tables:
-                self._complete(table.name)
+            for table in self._paths:
+                self.complete(table)
             return
         for writer in self._writers.values():
             _close_quietly(writer)
 
-    def _complete(self, table: str) -> None:
+    def complete(self, table: str) -> None:
+        """Close the file of a table, of which no more rows come."""
+        if table in self._completed:
+            return
+        self._completed.add(table)
         try:
             self._writer(table).close()
         except OSError as error:
@@ -253,16 +345,31 @@ class FileSink:
         if table not in self._writers:
             kept = csv_type if self._format is Format.CSV else parquet_type
             fields = [pa.field(c.name, kept(c.type)) for c in self._schema.table(table).columns]
-            self._writers[table] = _open_writer(self._paths[table], pa.schema(fields), self._format)
+            keys = key_columns(self._schema.table(table))
+            self._writers[table] = _open_writer(self._paths[table], pa.schema(fields), self._format, keys=keys)
         return self._writers[table]
 
 
-def _open_writer(path: Path, schema: pa.Schema, format: Format) -> _Writer:  # noqa: A002
+def key_columns(table: Table) -> frozenset[str]:
+    """The columns that are keys by themselves: hardly two rows of a primary key's have the same value."""
+    keys = [table.primary_key, *(key.columns for key in table.foreign_keys)]
+    return frozenset(key[0] for key in keys if len(key) == 1)
+
+
+def _open_writer(path: Path, schema: pa.Schema, format: Format, *, keys: Collection[str]) -> _Writer:  # noqa: A002
+    """Parquet files have dictionaries but for whole numbers that are keys: these are kept as differences."""
     writer: _Writer
     if format is Format.CSV:
         writer = pcsv.CSVWriter(path, schema)
     else:
-        writer = pq.ParquetWriter(path, schema, compression="zstd")
+        numbers = [field.name for field in schema if field.name in keys and pa.types.is_integer(field.type)]
+        writer = pq.ParquetWriter(
+            path,
+            schema,
+            compression="zstd",
+            use_dictionary=[name for name in schema.names if name not in numbers],
+            column_encoding=dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
+        )
     return writer
 
 

@@ -5,22 +5,23 @@ What `load/` has depends on the data: CSV is read by psql, mysql, sqlite3 and du
 file takes what its client takes, and runs the `.sql` file beside it from the folder of the bundle.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from privbench.io.base import Format
-from privbench.io.duckdb_file import written_column
 from privbench.io.mysql.connection import quote_name
 from privbench.io.mysql.ddl import NewColumn
 from privbench.io.mysql.ddl import write_script as mysql_script
 from privbench.io.names import file_stems, quote_sql, quote_text, sql_comment
 from privbench.io.postgres.ddl import DatabaseNames, past_largest, script_text
 from privbench.io.postgres.ddl import write_script as postgres_script
-from privbench.io.render import Dialect, create_indexes, create_tables, plan
+from privbench.io.render import Dialect, create_indexes, create_tables, plan, written_column
 from privbench.io.stored import is_array, is_bytes
 from privbench.schema.original import LeftOut, SourceDialect, left_out_lines
 from privbench.schema.tables import Column, Schema, Table
 from privbench.schema.types import Kind
 
+Files = Mapping[str, Sequence[str]]
+"""The paths in a bundle of the files of each table."""
 PRE_DATA, POST_DATA = "pre-data.sql", "post-data.sql"
 _POSTGRES_HEAD = """\\set ON_ERROR_STOP on
 BEGIN;
@@ -36,18 +37,22 @@ COMMIT;
 """
 
 
-def load_files(schema: Schema, form: str) -> dict[str, str]:
-    """The texts of the scripts of a bundle by their paths in it; `form` is the format of its data."""
+def load_files(schema: Schema, form: str, data: Files | None = None) -> dict[str, str]:
+    """The texts of the scripts of a bundle by their paths in it; `form` is the format of its data.
+
+    `data` are the files of each table, if not one each.
+    """
+    data = data or {name: [f"data/{stem}.{form}"] for name, stem in file_stems(t.name for t in schema.tables).items()}
     before, after = _own_words(schema)
     missing = [sql_comment(f"left out: {line}") for line in left_out_lines(left_out(schema))]
     files = {PRE_DATA: "".join(f"{line}\n" for line in missing) + before, POST_DATA: after}
     if form in (Format.CSV, Format.PARQUET):
-        files |= _pair("duckdb", _duckdb(schema, form), 'duckdb "$@" < load/duckdb.sql', "new.duckdb")
+        files |= _pair("duckdb", _duckdb(schema, form, data), 'duckdb "$@" < load/duckdb.sql', "new.duckdb")
     if form == Format.CSV:
-        files |= _pair("postgres", _postgres(schema), 'psql -X -q "$@" -f load/postgres.sql', '-d "$URL"')
-        files |= _pair("mysql", _mysql(schema), _MYSQL_COMMANDS, "--host=HOST --user=USER DATABASE")
+        files |= _pair("postgres", _postgres(schema, data), 'psql -X -q "$@" -f load/postgres.sql', '-d "$URL"')
+        files |= _pair("mysql", _mysql(schema, data), _MYSQL_COMMANDS, "--host=HOST --user=USER DATABASE")
         files["load/mysql-rest.sql"] = _statements(s.sql for s in mysql_script(schema).after if not s.key)
-        files |= _pair("sqlite", _sqlite(schema), 'sqlite3 -bail "$@" < load/sqlite.sql', "new.sqlite")
+        files |= _pair("sqlite", _sqlite(schema, data), 'sqlite3 -bail "$@" < load/sqlite.sql', "new.sqlite")
     return files
 
 
@@ -85,19 +90,15 @@ def _pair(name: str, sql: Iterator[str], command: str, example: str) -> dict[str
     return {f"load/{name}.sh": "\n".join(shell) + "\n", f"load/{name}.sql": "\n".join(sql) + "\n"}
 
 
-def _files(schema: Schema, form: str) -> dict[str, str]:
-    stems = file_stems(t.name for t in schema.tables)
-    return {name: f"data/{stem}.{form}" for name, stem in stems.items()}
-
-
 # -- PostgreSQL --------------------------------------------------------------------------------------------------------
 
 
-def _postgres(schema: Schema) -> Iterator[str]:
-    names, files = DatabaseNames(schema), _files(schema, Format.CSV)
+def _postgres(schema: Schema, files: Files) -> Iterator[str]:
+    names = DatabaseNames(schema)
     yield _POSTGRES_HEAD + f"\\i {PRE_DATA}"
     for table in schema.tables:
-        yield from _postgres_copy(table, names, files[table.name])
+        for file in files[table.name]:
+            yield from _postgres_copy(table, names, file)
     yield from _sequences(schema, names)
     yield _POSTGRES_TAIL
     yield f"ANALYZE {', '.join(names.table(t.name) for t in schema.tables)};"
@@ -141,9 +142,9 @@ _MYSQL_COMMANDS = (
 _MYSQL_CSV = "CHARACTER SET utf8mb4 FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '\"' ESCAPED BY ''"
 
 
-def _mysql(schema: Schema) -> Iterator[str]:
+def _mysql(schema: Schema, files: Files) -> Iterator[str]:
     """Tables, rows and keys. The system has no transaction around them: after a failure, drop what was made."""
-    script, files = mysql_script(schema), _files(schema, Format.CSV)
+    script = mysql_script(schema)
     yield "SET sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO';"
     yield "SET foreign_key_checks = 0, unique_checks = 0, time_zone = '+00:00';"
     yield from (f"{table.create};" for table in script.tables)
@@ -154,9 +155,10 @@ def _mysql(schema: Schema) -> Iterator[str]:
         values = ", ".join(
             f"{quote_name(n.name)} = {_mysql_value(c, n, f'@v{i}')}" for i, (c, n) in pairs if not n.generated
         )
-        load = f"LOAD DATA LOCAL INFILE {quote_text(files[table.name])} INTO TABLE {quote_name(table.name)}"
         head = 1 + sum(c.name.count("\n") for c in table.columns)  # the lines of the names of columns
-        yield f"{load} {_MYSQL_CSV} IGNORE {head} LINES ({variables}) SET {values};"
+        for file in files[table.name]:
+            load = f"LOAD DATA LOCAL INFILE {quote_text(file)} INTO TABLE {quote_name(table.name)}"
+            yield f"{load} {_MYSQL_CSV} IGNORE {head} LINES ({variables}) SET {values};"
     yield "SET foreign_key_checks = 1;"
     yield from (f"{statement.sql};" for statement in script.after if statement.key)
 
@@ -174,8 +176,7 @@ def _mysql_value(column: Column, new: NewColumn, variable: str) -> str:
 # -- DuckDB and SQLite -------------------------------------------------------------------------------------------------
 
 
-def _duckdb(schema: Schema, form: str) -> Iterator[str]:
-    files = _files(schema, form)
+def _duckdb(schema: Schema, form: str, files: Files) -> Iterator[str]:
     yield ".bail on"
     yield "BEGIN;"
     yield from create_tables(schema, Dialect.DUCKDB)
@@ -188,12 +189,13 @@ def _duckdb(schema: Schema, form: str) -> Iterator[str]:
     yield "COMMIT;"
 
 
-def _duckdb_rows(table: Table, file: str, form: str) -> str:
+def _duckdb_rows(table: Table, files: Sequence[str], form: str) -> str:
+    file = quote_text(files[0]) if len(files) == 1 else f"[{', '.join(map(quote_text, files))}]"
     if form == Format.PARQUET:
-        return f"read_parquet({quote_text(file)})"
+        return f"read_parquet({file})"
     columns = ", ".join(f"{quote_text(c.name)}: 'VARCHAR'" for c in table.columns)
     options = "header = true, delim = ',', quote = '\"', escape = '\"', allow_quoted_nulls = false, auto_detect = false"
-    return f"read_csv({quote_text(file)}, {options}, columns = {{{columns}}})"
+    return f"read_csv({file}, {options}, columns = {{{columns}}})"
 
 
 def _csv_value(column: Column) -> str:
@@ -204,8 +206,7 @@ def _csv_value(column: Column) -> str:
     return written_column(column) if is_array(column.type) else name
 
 
-def _sqlite(schema: Schema) -> Iterator[str]:
-    files = _files(schema, Format.CSV)
+def _sqlite(schema: Schema, files: Files) -> Iterator[str]:
     yield "PRAGMA foreign_keys = OFF;"
     yield "BEGIN;"
     yield from create_tables(schema, Dialect.SQLITE)
@@ -217,11 +218,11 @@ def _sqlite(schema: Schema) -> Iterator[str]:
     yield "PRAGMA foreign_key_check;"
 
 
-def _sqlite_import(table: Table, file: str, loading: str) -> Iterator[str]:
+def _sqlite_import(table: Table, files: Sequence[str], loading: str) -> Iterator[str]:
     """Read a file as text. For sqlite3 an empty field and an empty string are the same: NULL where that may be."""
     columns = ", ".join(f"{quote_sql(c.name)} TEXT" for c in table.columns)
     yield f"CREATE TEMP TABLE {loading} ({columns});"
-    yield f'.import --skip 1 "{file}" {loading}'
+    yield from (f'.import --skip 1 "{file}" {loading}' for file in files)
     values = ", ".join(_sqlite_value(quote_sql(c.name), kind=c.type.kind, nullable=c.nullable) for c in table.columns)
     yield f"INSERT INTO main.{quote_sql(table.name)} SELECT {values} FROM {loading};"
     yield f"DROP TABLE {loading};"

@@ -15,7 +15,6 @@ import pyarrow as pa
 from privbench.errors import DataError, SourceError, SpecError, first_line
 from privbench.io.base import BATCH_ROWS, Source
 from privbench.io.cast import cast_batch
-from privbench.io.ddl import parse_ddl
 from privbench.io.declared import check_columns
 from privbench.io.files import arrow_column, is_all_null
 from privbench.io.names import Names
@@ -64,6 +63,8 @@ class Tables:
         """The declared schema, checked against the tables; else their types, without keys."""
         if self._ddl is None:
             return Schema(tables=tuple(Table(name=n, columns=tuple(_columns(self.arrow(n)))) for n in self._given))
+        from privbench.io.ddl import parse_ddl  # noqa: PLC0415  loads sqlglot
+
         schema, names = parse_ddl(self._ddl[0], where=self._ddl[1]), Names(self._given)
         for table in schema.tables:
             if names.find(table.name) is None:

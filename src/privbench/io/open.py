@@ -1,20 +1,16 @@
 """All kinds of sources, and how a location is opened: by what is there, not by what it is called.
 
-To add a source, write a module with a `SourceKind` and name it in `SOURCES`.
+To add a source, write a module with a `SourceKind` and name it in `SOURCES`; it is loaded when its turn comes.
 """
 
 import os
 from pathlib import Path
 
 from privbench.errors import SourceError
-from privbench.io.base import Source, SourceKind
-from privbench.io.duckdb_file import DUCKDB_SOURCE
+from privbench.io.base import Source, SourceKind, loaded
 from privbench.io.files import FOLDER_SOURCE, FolderSource
 from privbench.io.given import CsvFolder, Given, source_of
 from privbench.io.memory import MemorySource, Tables
-from privbench.io.mysql.source import MYSQL_SOURCE
-from privbench.io.postgres.source import POSTGRES_SOURCE
-from privbench.io.sqlite_file import SQLITE_SOURCE
 from privbench.io.staging import is_laid_out
 from privbench.io.urls import shown
 
@@ -27,9 +23,9 @@ def open_source(location: Given) -> Source:
     if isinstance(source, CsvFolder):
         return _open_csv(source)
     place = os.fspath(source)
-    kind = next((kind for kind in SOURCES if kind.matches(place)), None)
+    kind = next((kind for kind in loaded(SOURCES) if kind.matches(place)), None)
     if kind is None:
-        kinds = [kind.name for kind in SOURCES]
+        kinds = [kind.name for kind in loaded(SOURCES)]
         what = "cannot be read as a source" if Path(place).exists() else "does not exist"
         raise SourceError(f"{shown(place)}: {what}. A source is {', '.join(kinds[:-1])} or {kinds[-1]}.")
     return kind.open(place)
@@ -48,7 +44,7 @@ def _open_bundle(location: str) -> Source:
     folder = Path(location)
     data = folder / "data"
     files = [path for path in data.iterdir() if path.is_file()]
-    kind = next((kind for kind in SOURCES if len(files) == 1 and kind.matches(str(files[0]))), None)
+    kind = next((kind for kind in loaded(SOURCES) if kind.matches(str(files[0]))), None) if len(files) == 1 else None
     if kind is None:
         return FolderSource(folder, data=data)
     return kind.open_in_bundle(files[0], folder / "schema.sql") if kind.open_in_bundle else kind.open(str(files[0]))
@@ -56,12 +52,13 @@ def _open_bundle(location: str) -> Source:
 
 BUNDLE_SOURCE = SourceKind(name="a bundle", matches=lambda location: is_laid_out(Path(location)), open=_open_bundle)
 
-SOURCES: list[SourceKind] = [
+SOURCES: list[SourceKind | str] = [
     BUNDLE_SOURCE,
     FOLDER_SOURCE,
-    DUCKDB_SOURCE,
-    SQLITE_SOURCE,
-    MYSQL_SOURCE,
-    POSTGRES_SOURCE,
+    "privbench.io.duckdb_file:DUCKDB_SOURCE",
+    "privbench.io.sqlite_file:SQLITE_SOURCE",
+    "privbench.io.mysql.source:MYSQL_SOURCE",
+    "privbench.io.postgres.source:POSTGRES_SOURCE",
+    "privbench.io.spark_source:SPARK_SOURCE",
 ]
 """The first that matches opens: one that matches less stands before one that matches more, as a bundle is a folder."""

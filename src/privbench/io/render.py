@@ -7,8 +7,7 @@ system can; DuckDB cannot, and checks self references row by row, so there both 
 from collections.abc import Callable
 from enum import Enum
 
-from sqlglot.errors import ErrorLevel, SqlglotError
-
+from privbench.deferred import sql_errors
 from privbench.errors import SchemaError
 from privbench.io.names import quote_sql, sql_comment
 from privbench.io.stored import is_array
@@ -190,8 +189,8 @@ def check_text(
     """A rule as a CHECK of a system, its columns spelled as there; None where its words have no translation there."""
     tree = check.renamed(spelled)
     try:
-        return tree.sql(_SQLGLOT[dialect], unsupported_level=ErrorLevel.RAISE)
-    except SqlglotError:
+        return tree.sql(_SQLGLOT[dialect], unsupported_level=sql_errors.ErrorLevel.RAISE)
+    except sql_errors.SqlglotError:
         return None
 
 
@@ -238,3 +237,12 @@ def _is_plain(of: SqlType) -> bool:
 
 def _list(names: tuple[str, ...]) -> str:
     return ", ".join(map(quote_sql, names))
+
+
+def written_column(column: Column) -> str:
+    """How DuckDB inserts a column from its Parquet file."""
+    name, of = quote_sql(column.name), column.type
+    if is_array(of):
+        inner = f"trim({name}, '{{}}')"
+        return f"CASE WHEN {inner} = '' THEN [] ELSE string_split({inner}, ',') END"
+    return f"to_microseconds({name})" if of.kind is Kind.DURATION else name

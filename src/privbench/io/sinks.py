@@ -1,6 +1,7 @@
 """All formats that tables can be written in, and all systems that they can be loaded into.
 
-To add one, write a module with a `SinkKind` or a `ServerKind` and name it in `SINKS` or `SERVERS`. The folder of a sink
+To add one, write a module with a `SinkKind` or a `ServerKind` and name it in `SINKS` or `SERVERS`; it is loaded when it
+is asked for. The folder of a sink
 is one that `staging.staged` gave, so a sink need not undo anything: when it fails the whole folder goes. The sink of a
 server undoes what it did, by a transaction where the system can.
 """
@@ -8,28 +9,23 @@ server undoes what it did, by a transaction where the system can.
 from pathlib import Path
 
 from privbench.errors import SpecError
-from privbench.io.base import ServerKind, ServerSink, Sink, SinkKind
-from privbench.io.duckdb_file import DUCKDB_SINK
-from privbench.io.files import CSV_SINK, PARQUET_SINK
-from privbench.io.mysql.sink import MYSQL_SERVER
-from privbench.io.postgres.sink import POSTGRES_SERVER
-from privbench.io.sqlite_file import SQLITE_SINK
+from privbench.io.base import ServerKind, ServerSink, Sink, SinkKind, loaded
 from privbench.io.staging import target_error
 from privbench.io.urls import scheme_of
 from privbench.schema.choices import closest
 from privbench.schema.tables import Schema
 
-SINKS: list[SinkKind] = [
-    PARQUET_SINK,
-    CSV_SINK,
-    DUCKDB_SINK,
-    SQLITE_SINK,
+SINKS: list[SinkKind | str] = [
+    "privbench.io.files:PARQUET_SINK",
+    "privbench.io.files:CSV_SINK",
+    "privbench.io.duckdb_file:DUCKDB_SINK",
+    "privbench.io.sqlite_file:SQLITE_SINK",
 ]
 
 
-SERVERS: list[ServerKind] = [
-    POSTGRES_SERVER,
-    MYSQL_SERVER,
+SERVERS: list[ServerKind | str] = [
+    "privbench.io.postgres.sink:POSTGRES_SERVER",
+    "privbench.io.mysql.sink:MYSQL_SERVER",
 ]
 
 
@@ -42,10 +38,10 @@ def server_kind(to: str) -> ServerKind | None:
     scheme = scheme_of(to)
     if scheme is None:
         return None
-    for kind in SERVERS:
+    for kind in loaded(SERVERS):
         if scheme in kind.schemes:
             return kind
-    schemes = [f"{scheme}://" for kind in SERVERS for scheme in kind.schemes]
+    schemes = [f"{scheme}://" for kind in loaded(SERVERS) for scheme in kind.schemes]
     raise SpecError(f"--to {scheme}://..: there is no such system. {closest(scheme, schemes)}")
 
 
@@ -55,7 +51,9 @@ def server_of(form: str) -> ServerKind | None:
     >>> server_of("postgresql").name
     'PostgreSQL'
     """
-    return next((kind for kind in SERVERS if kind.schemes[0] == form), None)
+    if any(kind.name == form for kind in loaded(SINKS)):
+        return None
+    return next((kind for kind in loaded(SERVERS) if kind.schemes[0] == form), None)
 
 
 def open_server(url: str, *, schema: Schema, replace: bool) -> ServerSink:
@@ -72,10 +70,10 @@ def sink_kind(name: str) -> SinkKind:
     >>> sink_kind("duckdb").name
     'duckdb'
     """
-    for kind in SINKS:
+    for kind in loaded(SINKS):
         if kind.name == name:
             return kind
-    raise SpecError(f"format {name!r}: there is no such format. {closest(name, [kind.name for kind in SINKS])}")
+    raise SpecError(f"format {name!r}: there is no such format. {closest(name, [kind.name for kind in loaded(SINKS)])}")
 
 
 def open_sink(folder: Path, *, schema: Schema, format: str) -> Sink:  # noqa: A002

@@ -20,7 +20,7 @@ from privbench.privacy import features
 from privbench.privacy.blocks import Block
 from privbench.privacy.calibrate import Noise, choice_noise
 from privbench.privacy.facts import Facts, LinkFacts
-from privbench.privacy.features import Axis, Fanout, Feature, InDegree, KeySlot, NullKey, Own, Part, whole_axis
+from privbench.privacy.features import Axis, Fanout, Feature, InDegree, KeySlot, NullKey, Own, WhichBlock, whole_axis
 from privbench.privacy.ledger import Scope
 from privbench.privacy.queries import CapChoice, Counts, Histogram, histogram_json
 from privbench.privacy.vault import Vault
@@ -328,7 +328,7 @@ def _implied_counts(facts: Facts, name: str, table: TableModel) -> Iterator[Mapp
         if isinstance(counts, SlotLink):
             parts, slots = counts.counts.shape
             yield histogram_json(
-                name, Counts.ROWS, [(parts, {"kind": Part.kind}), (slots, {"kind": KeySlot.kind, **described})]
+                name, Counts.ROWS, [(parts, {"kind": WhichBlock.kind}), (slots, {"kind": KeySlot.kind, **described})]
             )
         elif isinstance(counts, DegreeLink):
             kind = Fanout.kind if link.kind is LinkKind.OWNER else InDegree.kind

@@ -79,4 +79,6 @@ def implied(facts: Facts, tables: Mapping[str, TableModel], _settings: Independe
     return Implied(queries=(), foreign=mixed) if mixed else implied_by_counts(facts, tables)
 
 
-INDEPENDENT = Method(name="independent", read_settings=independent_settings, learn=learn, implied=implied)
+INDEPENDENT = Method(
+    name="independent", read_settings=independent_settings, learn=learn, implied=implied, counts_in_parts=True
+)

@@ -23,6 +23,30 @@ def silent(_what: str, _done: int, _all: int) -> None:
     """Report no progress."""
 
 
+def in_percent(progress: Progress, what: str, whole: int) -> Callable[[int], None]:
+    """Report parts of a whole that is private, such as the rows of a table, as percent: each once, in order.
+
+    >>> add = in_percent(lambda *told: print(*told), "reading", 400)
+    reading 0 100
+    >>> add(1), add(9), add(390)
+    reading 2 100
+    reading 100 100
+    (None, None, None)
+    """
+    done = told = 0
+    progress(what, 0, 100)
+
+    def add(part: int) -> None:
+        nonlocal done, told
+        done += part
+        now = min(100 * done // max(whole, 1), 100)
+        if now > told:
+            told = now
+            progress(what, now, 100)
+
+    return add
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableModel:
     """What is released of one private table: its network, its (noisy) size and the links of its keys by name."""
@@ -79,3 +103,5 @@ class Method(Generic[S]):
     """Whether child rows are made with their owner row, which must then be made first."""
     computes_columns: bool = False
     """Whether it works out computed columns from the rows around them, and looks for them if its settings say so."""
+    counts_in_parts: bool = False
+    """Whether all that it asks adds up over parts of the rows: it never asks for dependences or for splits of rows."""

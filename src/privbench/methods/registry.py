@@ -8,14 +8,16 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from privbench.errors import SpecError
-from privbench.methods.independent import INDEPENDENT
 from privbench.methods.method import Method
-from privbench.methods.paper.method import PAPER
-from privbench.methods.tree.method import TREE
 
 GROUP = "privbench.methods"
-DEFAULT = TREE.name
-BUILT_IN: dict[str, Method[Any]] = {method.name: method for method in (TREE, PAPER, INDEPENDENT)}
+DEFAULT = "tree"
+BUILT_IN: dict[str, str | Method[Any]] = {
+    DEFAULT: "privbench.methods.tree.method:TREE",
+    "paper": "privbench.methods.paper.method:PAPER",
+    "independent": "privbench.methods.independent:INDEPENDENT",
+}
+"""The methods of PrivBench, or where they are, as an entry point says it."""
 
 
 def method_names() -> tuple[str, ...]:
@@ -26,7 +28,8 @@ def method_names() -> tuple[str, ...]:
 def find_method(name: str) -> Method[Any]:
     """The method of that name; SpecError if there is none, or if what another package offers is no method."""
     if name in BUILT_IN:
-        return BUILT_IN[name]
+        method = BUILT_IN[name]
+        return _loaded(EntryPoint(name, method, GROUP)) if isinstance(method, str) else method
     if name not in _offered():
         raise SpecError(f"method {name!r}: there is no such method. Methods: {', '.join(method_names())}.")
     return _loaded(_offered()[name])

@@ -1,7 +1,7 @@
 """What the functions of the API take: a value, or the path or the name of one."""
 
 from collections.abc import Collection
-from enum import Enum
+from enum import Enum, StrEnum
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,6 +14,13 @@ from privbench.schema.choices import closest
 from privbench.schema.spec import Spec, read_spec
 
 Choice = TypeVar("Choice", bound=Enum)
+
+
+class EngineName(StrEnum):
+    """What `--engine` takes: where work is done."""
+
+    LOCAL = "local"
+    SPARK = "spark"
 
 
 def spec_of(spec: Spec | Path | str) -> tuple[Spec, Path]:

@@ -4,7 +4,7 @@ Each function says how far one row or one entity, added or removed, can move its
 enumerate tiny databases and every neighbour.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import log2, prod
 from typing import Any, Final
 
@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 
 NULL = -1
 """The position of a NULL key; what is below it references a row that is not there."""
-CHUNK = 2**24
-"""Rows whose weights are added up in floats at once: sums of whole numbers below 2**53 are exact."""
+CACHED = 2**16
+"""Rows that are counted at once at least: they stay in the cache.
+
+Weights are added up in floats there: sums of whole numbers below 2**53 are exact.
+"""
 
 Codes = NDArray[np.integer]
 Integers = NDArray[np.int64]
@@ -93,30 +96,40 @@ def sums_by_cell(values: Integers, cells: Codes, size: int) -> Integers:
     [6, -2]
     """
     sums = np.zeros(size, np.int64)
-    for start in range(0, len(values), CHUNK):
-        part = slice(start, start + CHUNK)
+    step = max(CACHED, 2 * size)
+    for start in range(0, len(values), step):
+        part = slice(start, start + step)
         sums += np.bincount(cells[part], weights=values[part], minlength=size).astype(np.int64)
     return sums
 
 
 def degrees(targets: Integers, rows: int) -> Integers:
     """How many keys reference each of `rows` rows."""
-    return np.bincount(targets[targets >= 0], minlength=rows).astype(np.int64)
+    there = targets >= 0
+    return np.bincount(targets if there.all() else targets[there], minlength=rows).astype(np.int64, copy=False)
 
 
-def cap_scores(rows_of_entity: Integers, candidates: Sequence[int], penalties: Sequence[int]) -> Integers:
+def entities_above(rows_of_entity: Integers, candidates: Sequence[int]) -> Integers:
+    """How many entities lose rows to each cap.
+
+    >>> entities_above(np.array([1, 1, 2, 9]), [1, 2, 9]).tolist()
+    [2, 1, 0]
+    """
+    return np.array([int((rows_of_entity > c).sum()) for c in candidates], np.int64)
+
+
+def cap_scores(above: Integers, penalties: Sequence[int]) -> Integers:
     """How good each cap is: the fewer entities lose rows to it and the smaller its public penalty, the better.
 
     One entity more lowers each score by 1 or leaves it, so that all scores move the same way.
 
-    >>> cap_scores(np.array([1, 1, 2, 9]), [1, 2, 9], [1, 2, 9]).tolist()
+    >>> cap_scores(np.array([2, 1, 0]), [1, 2, 9]).tolist()
     [-3, -3, -9]
     """
-    above = [int((rows_of_entity > c).sum()) for c in candidates]
-    return -(np.array(above, np.int64) + np.array(penalties, np.int64))
+    return -(above + np.array(penalties, np.int64))
 
 
-def keep_rows(entities: Integers, codes: Mapping[str, Codes], cap: int) -> NDArray[np.bool_]:
+def keep_rows(entities: Codes, codes: Mapping[str, Codes], cap: int) -> NDArray[np.bool_]:
     """Which rows stay when each entity keeps at most `cap`.
 
     Those with the smallest public hash of the row's codes and its place among the entity's rows: a function of
@@ -144,7 +157,7 @@ def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return x ^ (x >> np.uint64(31))
 
 
-def row_weights(entities: Integers, units: int, full_rows: int) -> Integers | None:
+def row_weights(entities: Codes, units: int, full_rows: int) -> Integers | None:
     """What each row weighs: the units of its entity over its rows, rounded down; None if all rows weigh all units.
 
     An entity of fewer than `full_rows` rows has the units of its rows in proportion. So its rows weigh at most `units`
@@ -159,28 +172,52 @@ def row_weights(entities: Integers, units: int, full_rows: int) -> Integers | No
     return None if rows.max(initial=full_rows) == 1 else units // rows
 
 
-def rows_of_entity(entities: Integers) -> Integers:
+def rows_of_entity(entities: Codes) -> Integers:
     """For each row, how many rows its entity has."""
     return np.bincount(entities)[entities] if len(entities) else np.zeros(0, np.int64)
 
 
-def weighted_histogram(columns: Sequence[tuple[Codes, int]], weights: Integers | None, units: int) -> Integers:
+Adder = Callable[[Codes, Integers | None, Integers], None]
+"""Adds the weights of rows, or 1 for each, to the sums of their keys."""
+
+
+def add_up(keys: Codes, weights: Integers | None, sums: Integers) -> None:
+    """Add the weights of rows, or 1 for each, to the sums of their keys: in floats, so of few rows at a time."""
+    sums += np.bincount(keys, weights, minlength=len(sums)).astype(np.int64, copy=False)
+
+
+def weighted_histogram(
+    columns: Sequence[tuple[Codes, int]], weights: Integers | None, units: int, *, add: Adder = add_up
+) -> Integers:
     """Weights of rows by their codes, an axis for each column given with its number of codes.
 
-    The rows of one entity weigh at most `units` together, and each lies in one cell: an entity moves it by that in L1.
+    The rows of one entity weigh at most `units` together, and each lies in one cell, or in none if a code of it is
+    negative: an entity moves it by that in L1. Rows are taken in chunks that stay in the cache.
 
     >>> weighted_histogram([(np.array([0, 1, 1]), 2)], np.array([4, 2, 2]), 4).tolist()
     [4, 4]
+    >>> weighted_histogram([(np.array([0, -1, 1]), 2)], None, 1).tolist()
+    [1, 1]
     """
     sizes = [size for _, size in columns]
     cells = prod(sizes)
+    signed = [codes for codes, _ in columns if np.issubdtype(codes.dtype, np.signedinteger)]
+    partial = [codes for codes in signed if codes.min(initial=0) < 0]
     kind = np.dtype(np.uint16 if cells < 2**16 else np.int64)
-    key: NDArray[Any] = columns[0][0].astype(kind)
-    for codes, size in columns[1:]:
-        key *= kind.type(size)
-        key += codes.astype(kind, copy=False)
-    counts = np.bincount(key, minlength=cells) * units if weights is None else sums_by_cell(weights, key, cells)
-    return counts.reshape(sizes)
+    step = max(CACHED, 2 * cells)
+    counts = np.zeros(cells, np.int64)
+    for start in range(0, len(columns[0][0]), step):
+        part = slice(start, start + step)
+        key: NDArray[Any] = columns[0][0][part].astype(kind)
+        for codes, size in columns[1:]:
+            key *= kind.type(size)
+            key += codes[part].astype(kind, copy=False)
+        weight = None if weights is None else weights[part]
+        if partial:
+            inside = np.logical_and.reduce([codes[part] >= 0 for codes in partial])
+            key, weight = key[inside], None if weight is None else weight[inside]
+        add(key, weight, counts)
+    return (counts if weights is not None else counts * units).reshape(sizes)
 
 
 def shared_votes(shares: Integers, units: int) -> Integers:
@@ -215,7 +252,7 @@ def distance_score(cells: Integers, expected: Integers, penalty: int, factor: in
     return (int(np.abs(cells - expected).sum()) - penalty) // factor
 
 
-def one_key_each(targets: Integers, entities: Integers) -> Integers:
+def one_key_each(targets: Integers, entities: Codes) -> Integers:
     """The rows that keys reference, of each entity one: of its rows with a key, the one with the smallest public hash.
 
     A function of the entity's own rows, so that one entity more brings at most one key more. A key whose row is not
@@ -232,11 +269,11 @@ def key_blocks(targets: Integers, slots: int, blocks: int) -> Codes:
     >>> key_blocks(np.array([0, 4, 9, -1]), 10, 2).tolist()
     [0, 0, 1, 2]
     """
-    at = np.where(targets >= 0, targets * blocks // max(slots, 1), blocks)
+    at = np.where(targets >= 0, targets.astype(np.int64) * blocks // max(slots, 1), blocks)
     return at.astype(np.uint16)
 
 
-def place_in_group(groups: Integers) -> Integers:
+def place_in_group(groups: Codes) -> Integers:
     """The place of each row in its group, counted from 0 in table order; rows without group (below 0) are first.
 
     >>> place_in_group(np.array([7, 3, 7, -1, -1])).tolist()
@@ -249,7 +286,7 @@ def place_in_group(groups: Integers) -> Integers:
     return places
 
 
-def first_of_group(groups: Integers) -> Integers:
+def first_of_group(groups: Codes) -> Integers:
     """The first row of each row's group, in table order; -1 for that row itself and for rows without group.
 
     >>> first_of_group(np.array([7, 3, 7, -1, -1])).tolist()
@@ -262,9 +299,12 @@ def first_of_group(groups: Integers) -> Integers:
     return firsts
 
 
-def _by_group(groups: Integers) -> tuple[Integers, Integers]:
+def _by_group(groups: Codes) -> tuple[Integers, Integers]:
     """Rows by group, in table order inside a group, and where in that order the group of each begins."""
-    order = np.argsort(groups, kind="stable")
-    ordered = groups[order]
+    order = np.arange(len(groups))
+    ordered = groups
+    if (groups[1:] < groups[:-1]).any():
+        order = np.argsort(groups, kind="stable")
+        ordered = groups[order]
     fresh = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
     return order, np.maximum.accumulate(np.where(fresh, np.arange(len(ordered)), 0))

@@ -3,18 +3,17 @@
 What is asked again and again is remembered until the table is forgotten. Nothing here may leave the vault.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from privbench.encode.coded import CodedDatabase
 from privbench.encode.grid import one_array
 from privbench.encode.magnitude import Magnitudes, coarsest_step
 from privbench.privacy import agreement, exact
 from privbench.privacy.blocks import Block, nearer_right
+from privbench.privacy.common import Common, degree_key
 from privbench.privacy.differences import Days, days_of, within
 from privbench.privacy.exact import NULL, Codes, Integers
 from privbench.privacy.facts import LinkFacts
@@ -38,33 +37,31 @@ from privbench.privacy.features import (
     OfOwner,
     Own,
     OwnKey,
-    Part,
     Present,
     PublicRows,
     Rank,
     Source,
     Step,
+    WhichBlock,
 )
-from privbench.privacy.noise import Entropy, random_order
+from privbench.privacy.part import Part
 from privbench.privacy.rows import KeptRows
 from privbench.schema.unit import LinkKind
 from privbench.spn.fanouts import RANK_EDGES, bin_of
-
-RawColumns = Mapping[str, Mapping[str, pa.Array]]
-"""The values of columns that have no codes yet, by table and column."""
 
 
 class FeatureCodes:
     """The codes of features by table, and their bins."""
 
-    def __init__(self, data: CodedDatabase, raw: RawColumns, rows: KeptRows, entropy: Entropy) -> None:
-        self._data = data
-        self._raw = raw
+    def __init__(self, part: Part, rows: KeptRows) -> None:
+        self._data = part.tables
+        self._raw = part.raw
         self._rows = rows
-        self._entropy = entropy
-        self._order: Integers | None = None
+        self.common = Common()
+        """What all parts know alike."""
         self._codes: dict[tuple[str, Feature], Codes] = {}
         self._binned: dict[tuple[str, Axis], Codes] = {}
+        self._placed: dict[tuple[str, str], Codes] = {}
         self._labels: tuple[Block | None, Cluster | None, Codes] = (None, None, np.zeros(0, np.uint8))
 
     def __repr__(self) -> str:
@@ -73,9 +70,9 @@ class FeatureCodes:
     def __reduce__(self) -> NoReturn:
         raise TypeError("private data cannot be pickled")
 
-    def forget(self, table: str) -> None:
-        """Let go of the bins of a table."""
-        self._binned = {key: codes for key, codes in self._binned.items() if key[0] != table}
+    def forget(self) -> None:
+        """Let go of all but the places of rows among their owner's, which take a sort."""
+        self._codes, self._binned = {}, {}
 
     def bins(self, table: str, axis: Axis, block: Block | None = None) -> Codes:
         """The bin of every row of a table; -1 for rows that are not counted. Rows outside of the block have any."""
@@ -111,15 +108,15 @@ class FeatureCodes:
                 above = np.append(self.codes(link.target, feature), feature.size)
                 return above[np.where(owners >= 0, owners, -1)]
             case OfFirst(feature, link):
-                firsts = exact.first_of_group(self._key(link))
-                return np.append(self.codes(table, feature), feature.size)[firsts]
+                return np.append(self.codes(table, feature), feature.size)[self._firsts(link)]
             case Rank(link):
-                return bin_of(exact.place_in_group(self._key(link)) + 1, RANK_EDGES)
+                return bin_of(self._places(link) + 1, RANK_EDGES)
             case EntityRows(edges) | Activity(_, edges):
                 return bin_of(self._number_of_rows(source, table), edges)
             case PublicRows():
-                return source.codes
-            case Part(blocks):
+                numbers = self._numbers(table)
+                return source.codes if numbers is None else source.codes[numbers]
+            case WhichBlock(blocks):
                 return self._parts(table, blocks)
             case Agreement():
                 return self._agreement(table, source)
@@ -150,19 +147,48 @@ class FeatureCodes:
             case KeySlot(link, shuffled):
                 slots = self._slots(link, shuffled=shuffled)
                 return np.where(slots >= NULL, slots + 1, -1)
+            case InDegree(link, edges) if link.kind is not LinkKind.INSIDE:
+                return bin_of(self._degrees(source, table), edges)
             case Fanout(link, edges, cap) | InDegree(link, edges, cap):
-                if cap is not None:
-                    key = key[self._rows.of_table(link.table)]
-                elif isinstance(source, InDegree) and link.kind is not LinkKind.INSIDE:
-                    if source.above:
-                        key = np.where(self._is_own(link, source.above), NULL, key)
-                    key = exact.one_key_each(key, self._data[link.table].entities)
-                return bin_of(exact.degrees(key, self._size(table)), edges)
+                kept = key if cap is None else key[self._rows.of_table(link.table)]
+                return bin_of(exact.degrees(kept, self._size(table)), edges)
+
+    def _degrees(self, source: InDegree, table: str) -> Integers:
+        """How often the rows of a table are referenced from anywhere; those beyond the last that is are not."""
+        degrees, numbers = self.common.degrees[degree_key(source)], self._numbers(table)
+        rows = np.arange(self._size(table)) if numbers is None else numbers
+        return np.append(degrees, 0)[np.minimum(rows, len(degrees))]
+
+    def targets(self, source: InDegree) -> Integers:
+        """The numbers of the rows that keys to rows of any entity reference, of the keys that count."""
+        link = source.link
+        key = self._key(link)
+        if source.cap is not None:
+            key = key[self._rows.of_table(link.table)]
+        else:
+            if source.above:
+                key = np.where(self._is_own(link, source.above), NULL, key)
+            key = exact.one_key_each(key, self._data[link.table].entities)
+        return key[key >= 0]
+
+    def _places(self, link: LinkFacts) -> Codes:
+        """The place of each row among its owner's."""
+        if ("place", link.name) not in self._placed:
+            self._placed["place", link.name] = exact.place_in_group(self._key(link)).astype(np.int32)
+        return self._placed["place", link.name]
+
+    def _firsts(self, link: LinkFacts) -> Codes:
+        """The first row of the owner of each row, -1 for that row itself."""
+        if ("first", link.name) not in self._placed:
+            self._placed["first", link.name] = exact.first_of_group(self._key(link)).astype(np.int32)
+        return self._placed["first", link.name]
 
     def _is_own(self, link: LinkFacts, above: Sequence[LinkFacts]) -> NDArray[np.bool_]:
         """Which rows' keys reference the row above them: one that is there, so it is of their entity."""
-        key = self._key(link)
-        is_own: NDArray[np.bool_] = (key >= 0) & (key == self._rows_above(link.table, above))
+        key, rows, numbers = self._key(link), self._rows_above(link.table, above), self._numbers(link.target)
+        if numbers is not None:
+            rows = np.append(numbers, NULL)[rows]
+        is_own: NDArray[np.bool_] = (key >= 0) & (key == rows)
         return is_own
 
     def _number_of_rows(self, source: EntityRows | Activity, table: str) -> Integers:
@@ -200,11 +226,9 @@ class FeatureCodes:
     def _slots(self, link: LinkFacts, *, shuffled: bool) -> Integers:
         """The slots that the key of every row references: rows in their order, entities perhaps in a secret one."""
         targets = self._key(link)
-        if not shuffled or not link.slots:
+        if not shuffled or self.common.order is None:
             return targets
-        if self._order is None:
-            self._order = random_order(link.slots, self._entropy)
-        return np.where(targets >= 0, self._order[np.maximum(targets, 0)], targets)
+        return np.where(targets >= 0, self.common.order[np.maximum(targets, 0)], targets)
 
     def _agreement(self, table: str, source: Agreement) -> Codes:
         equals, owners = source.equals, self._key(source.link)
@@ -213,7 +237,7 @@ class FeatureCodes:
         elif equals.owner is not None:
             expected = agreement.owners_values(owners, self._raw[source.link.target][equals.owner])
         else:
-            expected = agreement.ranks(owners, first=equals.rank or 0)
+            expected = agreement.ranks(owners, self._places(source.link), first=equals.rank or 0)
         return agreement.compared(self._raw[table][source.column], expected, plain=source.plain)
 
     def days(self, table: str, column: str) -> Days:
@@ -258,6 +282,9 @@ class FeatureCodes:
 
     def _size(self, table: str) -> int:
         return len(self._data[table].entities)
+
+    def _numbers(self, table: str) -> Codes | None:
+        return self._data[table].numbers
 
     def _key(self, link: LinkFacts) -> Integers:
         return self._data[link.table].keys[link.name]

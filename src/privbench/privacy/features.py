@@ -296,7 +296,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class WhichBlock:
     """Which of several disjoint blocks a row is in; a row in none has no code."""
 
     blocks: tuple[Block, ...]
@@ -332,7 +332,7 @@ Source = (
     | Present
     | Agreement
     | Nearness
-    | Part
+    | WhichBlock
     | Cluster
 )
 
@@ -530,7 +530,7 @@ def nearness(column: str, base: Base, days: int) -> Feature:
 
 def part(blocks: Sequence[Block]) -> Feature:
     """Which of several disjoint blocks a row is in."""
-    return Feature(name="part", size=len(blocks), ordered=False, source=Part(tuple(blocks)))
+    return Feature(name="part", size=len(blocks), ordered=False, source=WhichBlock(tuple(blocks)))
 
 
 def cluster(centres: CentrePair, columns: Mapping[str, ColumnFacts]) -> Feature:
@@ -557,7 +557,7 @@ class Axis:
     @property
     def total(self) -> bool:
         """Whether every row has a bin."""
-        partial = Magnitude | Step | Cell | Present | KeySlot | Part
+        partial = Magnitude | Step | Cell | Present | KeySlot | WhichBlock
         return bool(self.bins.min() >= 0) and not isinstance(self.feature.source, partial)
 
     @property

@@ -18,7 +18,7 @@ from privbench.encode.grid import Grid
 from privbench.privacy.blocks import Block, ColumnSplit, disjoint
 from privbench.privacy.exact import COORDINATE, SCORE_BITS, dependence_bound
 from privbench.privacy.facts import ColumnFacts, LinkFacts
-from privbench.privacy.features import Agreement, Axis, Feature, Nearness, Part
+from privbench.privacy.features import Agreement, Axis, Feature, Nearness, WhichBlock
 
 ENTITY_WEIGHT = 2**20
 """What all rows of an entity in a table weigh together, where rows are counted by weight."""
@@ -74,7 +74,7 @@ class Histogram:
             raise ValueError(f"{self.table}: votes are for one bin of one feature, which the entity's own rows decide")
         for axis in self.axes:
             source = axis.feature.source
-            if isinstance(source, Part) and not (
+            if isinstance(source, WhichBlock) and not (
                 disjoint(source.blocks) and all(block.table == self.table for block in source.blocks)
             ):
                 raise ValueError(f"{self.table}: the parts overlap or are of another table")
@@ -363,6 +363,8 @@ class PairChoice:
     candidates: tuple[Pair, ...]
     full_rows: int = 1
     """The rows from which on an entity weighs the same; of fewer, in proportion to them."""
+    foreseen: tuple[tuple[Axis, Axis], ...] = ()
+    """Axes that later choices may be about. They change no answer: an engine may count them in the same pass."""
     block: ClassVar = None
     sensitivity: ClassVar = ENTITY_WEIGHT
     monotone: ClassVar = False
@@ -373,8 +375,9 @@ class PairChoice:
 
     def __post_init__(self) -> None:
         _check_full_rows(self.table, self.full_rows)
-        for pair in self.candidates:
-            _check_axes(self.table, (pair.first, pair.second), by_rows=False)
+        pairs = (*((pair.first, pair.second) for pair in self.candidates), *self.foreseen)
+        different = {id(axis): axis for pair in pairs for axis in pair}
+        _check_axes(self.table, tuple(different.values()), by_rows=False)
 
     def to_json(self) -> dict[str, Any]:
         """Describe the query as the receipt does."""

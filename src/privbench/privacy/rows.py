@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from privbench.encode.coded import CodedDatabase
 from privbench.privacy import exact
 from privbench.privacy.blocks import Block, nearer_right
+from privbench.privacy.common import Cap
 from privbench.privacy.exact import NULL, Codes, Integers
 from privbench.privacy.facts import LinkFacts
 
@@ -22,6 +23,8 @@ class KeptRows:
 
     def __init__(self, data: CodedDatabase) -> None:
         self._data = data
+        self.caps: list[Cap] = []
+        """The caps so far, owners first."""
         self._kept: dict[str, Integers] = {}
         self._rows: dict[tuple[str, tuple[tuple[int, bool], ...]], Integers] = {}
 
@@ -31,11 +34,12 @@ class KeptRows:
     def __reduce__(self) -> NoReturn:
         raise TypeError("private data cannot be pickled")
 
-    def cap(self, table: str, cap: int, owner: LinkFacts | None, *, orphans: bool) -> None:
+    def cap(self, cap: Cap) -> None:
         """Keep at most so many rows of each entity, of those whose owner row is kept."""
-        coded, rows = self._data[table], self.of_kept_owners(table, owner, orphans=orphans)
-        keep = exact.keep_rows(coded.entities[rows], {n: c[rows] for n, c in coded.codes.items()}, cap)
-        self._kept[table] = rows[keep]
+        coded, rows = self._data[cap.table], self.of_kept_owners(cap.table, cap.owner, orphans=cap.orphans)
+        keep = exact.keep_rows(coded.entities[rows], {n: c[rows] for n, c in coded.codes.items()}, cap.most)
+        self._kept[cap.table] = rows[keep]
+        self.caps.append(cap)
 
     def of_table(self, table: str) -> Integers:
         """The rows that are kept of a table."""

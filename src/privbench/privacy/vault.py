@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from privbench.encode.codec import Codecs
 from privbench.privacy.blocks import Block, CentrePair, Side
 from privbench.privacy.calibrate import Noise, calibrate, calibrate_published, drawable
-from privbench.privacy.engine import Engine, Exact, ValueCounts
+from privbench.privacy.engine import Engine, Exact
 from privbench.privacy.events import Event, PrivacyMeasure
 from privbench.privacy.facts import ColumnFacts, LinkFacts
 from privbench.privacy.features import Difference
 from privbench.privacy.gaussian import discrete_gaussian
 from privbench.privacy.ledger import Ledger, Scope
 from privbench.privacy.noise import Entropy, discrete_laplace
+from privbench.privacy.part_counter import ValueCounts
 from privbench.privacy.partitions import Centres
 from privbench.privacy.published import published_row_split
 from privbench.privacy.queries import Choice, Counted, FrequentValues, HeavyHitters, Histogram, PublishedRowSplit

@@ -4,15 +4,16 @@ A value is what a database would store: cast to the column's type, which rounds 
 is NULL though the column is NOT NULL, the value is NULL, or else the zero of the type: no value can make this fail.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from typing import Self
 
-import duckdb
 import numpy as np
 import pyarrow as pa
-from sqlglot import exp
 
+from privbench.deferred import duckdb, exp
 from privbench.errors import SpecError, first_line
 from privbench.rules.evaluate import Evaluator, without_zone
 from privbench.schema.computed import computed_order, equal_columns, named_place, public_paths, row_columns
@@ -32,9 +33,12 @@ _ZERO = {
     Kind.TIME: "TIME '00:00:00'",
     Kind.TIMESTAMP: "TIMESTAMP '1970-01-01'",
 }
-_CLOCKS = (exp.CurrentDate, exp.CurrentDatetime, exp.CurrentTime, exp.CurrentTimestamp)
 CLOSE = 1e-9
 """Floats that differ by a smaller part of themselves count as equal: sums depend on their order."""
+
+
+def _clocks() -> tuple[type[exp.Expr], ...]:
+    return exp.CurrentDate, exp.CurrentDatetime, exp.CurrentTime, exp.CurrentTimestamp
 
 
 def stored(column: Column) -> Expression:
@@ -195,7 +199,7 @@ def check_functions(protection: Protection) -> None:
     for table, name in computed_order(protection):
         where = f"tables.{table}.columns.{name}.computed"
         expression = protection.schema.table(table).column(name).computed
-        clock = None if expression is None else expression.tree.find(*_CLOCKS)
+        clock = None if expression is None else expression.tree.find(*_clocks())
         if clock is not None:
             raise SpecError(f"{where}: {clock.sql(DIALECT)} is another value at each run. Write a constant instead.")
         if not is_compared(protection, (table, name)):

@@ -1,12 +1,14 @@
 """Work out expressions over the rows of a table, with DuckDB: what a database would say of the same rows."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Self
 
-import duckdb
 import pyarrow as pa
 
+from privbench.deferred import duckdb
 from privbench.errors import SpecError, first_line
 from privbench.schema.expression import DIALECT, ColumnName, Expression
 

@@ -4,11 +4,12 @@ Terms of a rule that compare two columns, or the years of dates, are read; all e
 rule, `x IS NULL OR` before a comparison of x changes nothing.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from sqlglot import exp
-
+from privbench.deferred import exp
 from privbench.schema.expression import DIALECT, ColumnName, Expression
 
 

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Self
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sqlglot import exp
 
+from privbench.deferred import duckdb, exp
 from privbench.errors import SpecError
 from privbench.rules.evaluate import Evaluator, Values
 from privbench.schema.expression import DIALECT, ColumnName, Expression

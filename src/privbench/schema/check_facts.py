@@ -4,13 +4,14 @@ A term that lists literals or bounds a column is read; what is neither (another 
 over, which only makes a domain wider: rules are met in any case, by drawing rows again.
 """
 
+from __future__ import annotations
+
 import datetime as dt
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
 
-from sqlglot import exp
-
+from privbench.deferred import exp
 from privbench.schema.domain import MAX_CELLS, Domain, Range, Scalar, Values
 from privbench.schema.expression import Expression
 from privbench.schema.types import Kind, SqlType

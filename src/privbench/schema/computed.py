@@ -12,8 +12,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, StrictInt, model_validator
-from sqlglot import exp
 
+from privbench.deferred import exp
 from privbench.errors import SpecError
 from privbench.schema.expression import DIALECT, ColumnName, Expression, parse_expression
 from privbench.schema.tables import Column, Place, Table
@@ -23,8 +23,6 @@ if TYPE_CHECKING:  # the unit asks which columns are computed
     from privbench.schema.unit import Link, Protection
 
 Name = Annotated[str, Field(min_length=1, max_length=1000)]
-AGGREGATES = (exp.Count, exp.Sum, exp.Min, exp.Max, exp.Avg)
-"""What may be asked of the rows below a row."""
 
 
 class ComputedOrigin(Enum):
@@ -55,7 +53,7 @@ ExpressionText = Annotated[Expression, PlainValidator(_read), PlainSerializer(st
 class Equals(BaseModel):
     """One of the three plain cases, in the words of receipts."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     rows: Name | None = None
     """The table whose rows are counted: those that the row owns."""
@@ -305,7 +303,10 @@ def _check_functions(where: str, protection: "Protection", table: str, column: C
             "table. Write ROW_NUMBER() or ROW_NUMBER() - 1 and nothing else, or take this out."
         )
     for node in tree.find_all(exp.AggFunc):
-        if not isinstance(node, AGGREGATES) or node.find_ancestor(exp.AggFunc) is not None:
+        if (
+            not isinstance(node, exp.Count | exp.Sum | exp.Min | exp.Max | exp.Avg)
+            or node.find_ancestor(exp.AggFunc) is not None
+        ):
             raise SpecError(
                 f"{where}: {node.sql('duckdb')[:80]}: the rows below are asked for COUNT, SUM, MIN, MAX and AVG, none "
                 "inside another."

@@ -45,7 +45,7 @@ Shape = Annotated[str, Field(min_length=1, max_length=LONGEST_SHAPE)]
 
 
 class _Domain(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Range(_Domain):

@@ -5,15 +5,14 @@ also worked out (`rules.evaluate`). A bare name is a column of the row itself, `
 of a row above it, which owns it, or, inside an aggregate, of the rows that it owns.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
-
+from privbench.deferred import exp, sql_errors, sqlglot
 from privbench.errors import SpecError, first_line
 
 MAX_TEXT = 10_000
@@ -21,8 +20,6 @@ MAX_TEXT = 10_000
 MAX_NODES = 2_000
 DIALECT = "duckdb"
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_REFUSED = (exp.Query, exp.Subquery, exp.Window, exp.Placeholder, exp.Parameter, exp.Star)
-"""What looks beyond the rows that an expression may see. `COUNT(table.*)` is let through."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -65,7 +62,7 @@ class Expression:
 
         return self.tree.copy().transform(rename)
 
-    def spelled(self, name: Callable[[ColumnName], ColumnName | None]) -> "Expression":
+    def spelled(self, name: Callable[[ColumnName], ColumnName | None]) -> Expression:
         """The expression with its columns spelled as given; what has no column is text, as SQLite and MySQL read it."""
 
         def spell(node: exp.Expr) -> exp.Expr:
@@ -92,14 +89,14 @@ def parse_expression(sql: str, *, where: str) -> Expression:
         raise SpecError(f"{where}: longer than {MAX_TEXT} characters. Split it into several.")
     try:
         tree = _parsed(sql)
-    except (SqlglotError, RecursionError) as error:
+    except (sql_errors.SqlglotError, RecursionError) as error:
         raise SpecError(f"{where}: cannot be read as a SQL expression: {first_line(error)}") from None
     return expression_of(tree, where=where)
 
 
 def expression_of(tree: exp.Expr, *, where: str) -> Expression:
     """Make an expression of a parsed tree. Raises SpecError where it looks beyond the rows that it may see."""
-    refused = next((n for n in tree.find_all(*_REFUSED) if not _is_counted(n)), None)
+    refused = next((n for n in tree.find_all(*_refused()) if not _is_counted(n)), None)
     if refused is not None:
         raise SpecError(f"{where}: {refused.sql(DIALECT)[:80]} is not an expression over the columns of a row.")
     if sum(1 for _ in tree.walk()) > MAX_NODES:
@@ -107,8 +104,13 @@ def expression_of(tree: exp.Expr, *, where: str) -> Expression:
     sql = tree.sql(DIALECT)
     try:
         return Expression(sql=_parsed(sql).sql(DIALECT))  # as it reads when it is written and read again
-    except SqlglotError as error:
+    except sql_errors.SqlglotError as error:
         raise SpecError(f"{where}: cannot be read as a SQL expression: {first_line(error)}") from None
+
+
+def _refused() -> tuple[type[exp.Expr], ...]:
+    """What looks beyond the rows that an expression may see. `COUNT(table.*)` is let through."""
+    return exp.Query, exp.Subquery, exp.Window, exp.Placeholder, exp.Parameter, exp.Star
 
 
 def _parsed(sql: str) -> exp.Expr:
@@ -146,7 +148,7 @@ def _reads_plain(name: str) -> bool:
         return False
     try:
         tree = _parsed(f"{name} > {name} AND NOT {name} IN ({name})")
-    except SqlglotError:
+    except sql_errors.SqlglotError:
         return False
     return [column.name for column in tree.find_all(exp.Column)] == [name] * 4
 

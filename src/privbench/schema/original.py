@@ -56,7 +56,7 @@ class Phase(StrEnum):
 
 
 class _Words(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Statement(_Words):

@@ -24,7 +24,7 @@ Rational = Annotated[str, Field(pattern=r"^[0-9]{1,1000}/[0-9]{1,1000}$")]
 class Release(BaseModel):
     """A finished fit: the digest of its receipt, and what it promised."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     receipt: Digest
     epsilon: Rational

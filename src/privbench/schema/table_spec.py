@@ -66,7 +66,7 @@ AnyDomain = Annotated[
 class Words(BaseModel):
     """A mapping of the spec file: its words are fixed and its values do not change."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, defer_build=True)
 
 
 PRIVATE = Origin.PRIVATE.value

@@ -6,13 +6,15 @@ numbers are not strings: dates, times, yes/no and codes like 007 stay as they ar
 not a simple word is quoted, so that no name, however strange, is read as something else.
 """
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import yaml
-
+from privbench.deferred import yaml
 from privbench.schema.domain import Scalar
 
 MAX_BYTES = 16 * 2**20
@@ -20,7 +22,6 @@ MAX_NODES = 500_000
 MAX_DEPTH = 24
 MAX_DIGITS = 40
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster where libyaml is there
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII)
@@ -46,7 +47,7 @@ class Node:
     """A value with the line it starts on; in a mapping, the line of its key."""
 
     line: int
-    value: "Scalar | list[Node] | dict[str, Node] | None"
+    value: Scalar | list[Node] | dict[str, Node] | None
 
     def plain(self) -> Plain:
         """Strip the lines."""
@@ -56,7 +57,7 @@ class Node:
             return [node.plain() for node in self.value]
         return self.value
 
-    def child(self, part: str | int) -> "Node | None":
+    def child(self, part: str | int) -> Node | None:
         """Find the value under a key or at a place in a list, if there is one."""
         if isinstance(self.value, dict) and isinstance(part, str):
             return self.value.get(part)
@@ -94,7 +95,7 @@ def parse_yaml(text: str) -> Node:
 
 class _Reader:
     def __init__(self, text: str) -> None:
-        self.events: Iterator[yaml.Event] = iter(yaml.parse(text, Loader=_LOADER))
+        self.events: Iterator[yaml.Event] = iter(yaml.parse(text, Loader=_loader()))
         self.nodes = 0
 
     def document(self) -> Node:
@@ -147,6 +148,10 @@ class _Reader:
         tag: str | None = getattr(event, "tag", None)
         if tag is not None:
             raise YamlError(f"the tag {tag[:60]} is not allowed: tags (!) have no meaning here.", line=line)
+
+
+def _loader() -> Any:
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster where libyaml is there
 
 
 def _line(event: yaml.Event) -> int:

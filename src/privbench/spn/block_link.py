@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from privbench.errors import ModelError
 from privbench.schema.unit import Link, LinkKind
 from privbench.spn.checks import text_field
+from privbench.spn.deal import grouped
 from privbench.spn.link import NULL, Arrays, LinkColumn, LinkModel, Rng, RowBlock, TargetRows, Targets
 
 
@@ -41,6 +42,8 @@ class BlockLink(LinkModel):
         slots = self.slots_of(codes, rng=rng)
         if not targets.rows:
             return np.full(len(codes), NULL, np.int64)
+        if targets.rows == self.slots:
+            return slots
         return np.where(slots < 0, NULL, slots * targets.rows // max(self.slots, 1))
 
     def slots_of(self, codes: NDArray[np.integer], *, rng: Rng) -> Targets:
@@ -48,11 +51,12 @@ class BlockLink(LinkModel):
 
         >>> link = BlockLink(column="key", blocks=2, slots=5)
         >>> link.slots_of(np.array([0, 0, 0, 1, 1, 2]), rng=np.random.default_rng(0)).tolist()
-        [1, 2, 0, 3, 4, -1]
+        [0, 1, 2, 3, 4, -1]
         """
+        if self.blocks == self.slots:
+            return np.where(codes >= self.blocks, NULL, codes)
         starts = -(-np.arange(self.blocks + 2) * self.slots // max(self.blocks, 1))
-        order = rng.permutation(len(codes))
-        order = order[np.argsort(codes[order], kind="stable")]
+        order = grouped(codes.astype(np.uint32), rng).order
         counts = np.bincount(codes, minlength=self.blocks + 1)
         offsets = rng.random(len(counts))
         rank = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)

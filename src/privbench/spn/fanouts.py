@@ -62,7 +62,12 @@ def bin_of(numbers: NDArray[np.integer], edges: Edges) -> NDArray[np.uint16]:
     >>> bin_of(np.array([0, 2, 99]), fanout_edges(3)).tolist()
     [0, 2, 3]
     """
-    return np.searchsorted(edges[1:-1], numbers, side="right").astype(np.uint16)
+    inner = edges[1:-1]
+    if len(inner) and 0 < inner[0] <= inner[-1] < len(numbers):  # a list of bins is faster than a search for each
+        bins = np.searchsorted(inner, np.arange(inner[-1] + 1), side="right").astype(np.uint16)
+        found: NDArray[np.uint16] = bins[np.clip(numbers, 0, inner[-1])]
+        return found
+    return np.searchsorted(inner, numbers, side="right").astype(np.uint16)
 
 
 def ranks(fanouts: Numbers) -> Numbers:

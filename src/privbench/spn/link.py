@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from privbench.schema.unit import Link, LinkKind
 from privbench.spn.fanouts import Edges, draw_numbers
 from privbench.spn.nodes import Node
+from privbench.spn.sample import GOLDEN
 
 NULL = -1
 """The target of a NULL key."""
@@ -24,8 +25,6 @@ Shares = NDArray[np.float64]
 Codes = Mapping[str, NDArray[np.integer]]
 Arrays = dict[str, NDArray[Any]]
 Rng = np.random.Generator
-
-GOLDEN = (5**0.5 - 1) / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,21 +5,25 @@ so that each count is within one row of its expectation. Rows keep no trace of t
 its codes, each sum shuffles which rows its children get.
 
 A clique tree is sampled column by column, each given the bins of its parents. Rows are grouped by the configuration of
-these bins; in each group the conditional is rounded to whole rows, then the codes of each bin are. Which rows of a
-group get which bin is random, anew for each column, so that columns depend on their parents alone.
+these bins, in an order that is random inside each group and anew for each column, so that columns depend on their
+parents alone. In each group the conditional is rounded to whole rows; over all groups the codes of each bin are, and
+are dealt out in an even order (`_turns`), so that no group has too many of any code.
 
 Rows of one owner may depend on each other through the first of them: a network may have given columns `#first X`, the
 code of column X in the first row of the same owner. The first row itself, and a row without owner, have one code more,
 the last. So first rows are drawn first, then all others.
 """
 
+import math
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privbench.errors import ModelError
 from privbench.spn.clique import CliqueTree, Conditional, Given, code_shares, conditionals, number_of_bins
+from privbench.spn.deal import Groups, grouped, place, place_stretches
 from privbench.spn.feature_names import FIRST, shown
 from privbench.spn.nodes import Leaf, Node, Product, distribution, given_columns, walk
 
@@ -28,6 +32,8 @@ CELLS = 2_000_000
 
 STRATA = 16
 """This many neighbouring configurations share their rounding evenly."""
+
+GOLDEN = (5**0.5 - 1) / 2
 
 Codes = NDArray[np.integer]
 Drawn = dict[str, NDArray[np.uint16]]
@@ -52,26 +58,35 @@ def sample(
     >>> np.bincount(sample(leaf, 8, np.random.default_rng(0))["a"]).tolist()
     [6, 2]
     """
-    out = {column: np.empty(rows, dtype=np.uint16) for column in sorted(node.sizes)}
-    waiting = [(node, np.arange(rows))]
+    out: Drawn = {}
+    waiting: list[tuple[Node, Places | None]] = [(node, None)]  # None: all rows
     while waiting:
         current, places = waiting.pop()
-        if places.size == 0:
+        count = rows if places is None else places.size
+        if count == 0:
             continue
-        if isinstance(current, Leaf):
-            out[current.column][places] = _leaf_codes(current, places.size, rng)
-        elif isinstance(current, Product):
+        if isinstance(current, Product):
             waiting.extend((child, places) for child in current.children)
+        elif isinstance(current, Leaf):
+            _put(out, {current.column: _leaf_codes(current, count, rng)}, places, rows)
         elif isinstance(current, CliqueTree):
             # Given columns are never below a sum, so where they matter `places` are all rows.
-            drawn = sample_tree(current, places.size, rng, given=given if current.given else None, wanted=wanted)
-            for column, codes in drawn.items():
-                out[column][places] = codes
+            drawn = sample_tree(current, count, rng, given=given if current.given else None, wanted=wanted)
+            _put(out, drawn, places, rows)
         else:
-            parts = whole_rows(current.weights, places.size, offset=rng.random())
-            blocks = np.split(rng.permutation(places), np.cumsum(parts)[:-1])
+            parts = whole_rows(current.weights, count, offset=rng.random())
+            blocks = np.split(rng.permutation(rows if places is None else places), np.cumsum(parts)[:-1])
             waiting.extend(zip(current.children, blocks, strict=True))
-    return out
+    return {column: out[column] if column in out else np.zeros(rows, np.uint16) for column in sorted(node.sizes)}
+
+
+def _put(out: Drawn, drawn: Drawn, places: Places | None, rows: int) -> None:
+    """Put codes where they belong; those of all rows are taken as they are."""
+    for column, codes in drawn.items():
+        if places is None:
+            out[column] = codes
+        else:
+            out.setdefault(column, np.empty(rows, np.uint16))[places] = codes
 
 
 def _leaf_codes(leaf: Leaf, rows: int, rng: np.random.Generator) -> NDArray[np.uint16]:
@@ -103,11 +118,16 @@ def first_codes(network: Node, codes: Mapping[str, Codes], firsts: Places) -> Dr
     }
 
 
+def asks_first_rows(network: Node) -> bool:
+    """Whether rows depend on the first row of their owner."""
+    return any(column.column.startswith(FIRST) for column in given_columns(network))
+
+
 def sample_siblings(
     network: Node, rows: int, rng: np.random.Generator, *, given: Mapping[str, Codes] | None, firsts: Places
 ) -> Drawn:
     """Draw rows of which `first_rows` says who is first: these, then all others. Other networks draw them at once."""
-    if given is None or not any(column.column.startswith(FIRST) for column in given_columns(network)):
+    if given is None or not asks_first_rows(network):
         return sample(network, rows, rng, given=given)
     codes = {name: np.zeros(rows, np.uint16) for name in sorted(network.sizes)}
     for places in (np.flatnonzero(firsts < 0), np.flatnonzero(firsts >= 0)):
@@ -135,10 +155,10 @@ def sample_tree(
     needed = {parent for column in columns for parent in column.parents}
     codes: dict[str, NDArray[np.uint16]] = {}
     for column in columns:
-        drawn = draw_bins(column, [bins[parent] for parent in column.parents], rows, rng)
-        codes[column.column] = draw_codes(column, drawn, rng)
+        groups, runs = _deal(column, [bins[parent] for parent in column.parents], rows, rng)
+        codes[column.column] = _dealt_codes(column, groups, runs, rng)
         if column.column in needed:
-            bins[column.column] = drawn
+            bins[column.column] = place(groups, runs.bins, runs.counts)
     return codes
 
 
@@ -172,32 +192,46 @@ def _given_bins(columns: tuple[Given, ...], codes: Mapping[str, Codes], rows: in
     return bins
 
 
+class _Runs(NamedTuple):
+    """Bins of rows that stand in groups, as runs of rows with the same bin."""
+
+    bins: NDArray[np.uint16]  # (runs,)
+    counts: NDArray[np.int64]  # (runs,)
+    before: NDArray[np.int64]
+    """(runs,): how many rows before the run have its bin; not worked out where each bin has one code."""
+
+
 def draw_bins(
     column: Conditional, parents: list[NDArray[np.uint16]], rows: int, rng: np.random.Generator
 ) -> NDArray[np.uint16]:
     """Draw the bin of each row, given the bins of its parents: one array for each of `column.parents`."""
-    key = np.zeros(rows, dtype=np.int64)
-    for own, factor in zip(parents, column.factors, strict=True):
-        key *= factor.shape[0]
-        key += own
-    order = _grouped(key, rng)
-    key = key[order]
-    starts = np.flatnonzero(np.diff(key, prepend=-1))
-    sizes = np.diff(starts, append=rows)
-    first = order[starts]
-    drawn = np.empty(rows, dtype=np.uint16)
-    drawn[order] = _rounded(column, [own[first] for own in parents], sizes, rng)
-    return drawn
+    groups, runs = _deal(column, parents, rows, rng)
+    return place(groups, runs.bins, runs.counts)
+
+
+def _deal(
+    column: Conditional, parents: list[NDArray[np.uint16]], rows: int, rng: np.random.Generator
+) -> tuple[Groups, _Runs]:
+    """Rows grouped by their configuration, and the bins that they get."""
+    few = math.prod(factor.shape[0] for factor in column.factors) <= 2**32
+    key: NDArray[np.uint32 | np.uint64] = np.zeros(rows, np.uint32 if few else np.uint64)
+    for at, (own, factor) in enumerate(zip(parents, column.factors, strict=True)):
+        if at:
+            np.multiply(key, factor.shape[0], out=key)
+        np.add(key, own, out=key)
+    groups = grouped(key, rng)
+    return groups, _rounded(column, [own[groups.first] for own in parents], groups.sizes, rng)
 
 
 def _rounded(
     column: Conditional, configurations: list[NDArray[np.uint16]], sizes: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.uint16]:
+) -> _Runs:
     """The bins of all rows, by configuration and ascending in each."""
     offsets = _offsets(sizes.size, rng)
-    bins = number_of_bins(column)
-    parts = [np.empty(0, dtype=np.uint16)]
-    step = max(1, CELLS // bins)
+    names = np.arange(number_of_bins(column), dtype=np.uint16)
+    before = np.zeros(names.size, np.int64)
+    parts: list[_Runs] = []
+    step = max(1, CELLS // names.size)
     for start in range(0, sizes.size, step):
         part = slice(start, start + step)
         edges = np.cumsum(np.atleast_2d(conditionals(column, [own[part] for own in configurations])), axis=1)
@@ -205,10 +239,57 @@ def _rounded(
         edges /= edges[:, -1:].copy()
         edges *= sizes[part, None]
         edges += offsets[part, None]
-        edges = np.minimum(np.floor(edges), sizes[part, None])
-        whole = np.diff(edges, axis=1, prepend=0.0).astype(np.int64).ravel()
-        parts.append(np.repeat(np.tile(np.arange(bins, dtype=np.uint16), len(edges)), whole))
-    return np.concatenate(parts)
+        rounded = np.minimum(edges, sizes[part, None]).astype(np.int64)
+        whole: NDArray[np.int64] = np.diff(rounded, axis=1, prepend=0)
+        earlier = whole
+        if names.size < column.bins.size:
+            summed = before + np.cumsum(whole, axis=0)
+            earlier, before = summed - whole, summed[-1]
+        there = np.flatnonzero(whole) if sizes.size > step else slice(None)  # most of many cells are empty
+        own = np.tile(names, len(whole))[there], whole.ravel()[there], earlier.ravel()[there]
+        parts.append(_Runs(*own))
+    if len(parts) == 1:
+        return parts[0]
+    none = np.empty(0, np.int64)
+    return _Runs(
+        np.concatenate([none.astype(np.uint16), *(part.bins for part in parts)]),
+        np.concatenate([none, *(part.counts for part in parts)]),
+        np.concatenate([none, *(part.before for part in parts)]),
+    )
+
+
+def _dealt_codes(column: Conditional, groups: Groups, runs: _Runs, rng: np.random.Generator) -> NDArray[np.uint16]:
+    """The code of each row, given runs of bins."""
+    codes = np.argsort(column.bins, kind="stable").astype(np.uint16)  # by bin
+    if codes.size == number_of_bins(column):
+        return place(groups, codes[runs.bins], runs.counts)
+    rows = np.bincount(runs.bins, runs.counts, number_of_bins(column)).astype(np.int64)
+    shares = code_shares(column)[codes]
+    ends = np.cumsum(np.bincount(column.bins))
+    parts = [np.empty(0, dtype=np.uint16)]
+    for count, start, end in zip(rows, np.append(0, ends[:-1]), ends, strict=True):
+        if end - start == 1:
+            parts.append(np.full(count, codes[start]))
+        elif count:
+            whole = whole_rows(shares[start:end], count, offset=rng.random())
+            parts.append(np.repeat(codes[start:end], whole)[_turns(int(count), rng)])
+    starts = (np.cumsum(rows) - rows)[runs.bins] + runs.before
+    return place_stretches(groups, np.concatenate(parts), starts, runs.counts)
+
+
+def _turns(count: int, rng: np.random.Generator) -> NDArray[np.integer]:
+    """The numbers 0 .. count - 1 from a random one on, in an order any stretch of which is evenly spread.
+
+    >>> sorted(_turns(7, np.random.default_rng(0)).tolist())
+    [0, 1, 2, 3, 4, 5, 6]
+    """
+    step = round(count * GOLDEN)
+    while math.gcd(step, count) > 1:
+        step += 1
+    turns = np.arange(count, dtype=np.uint32 if count <= 2**16 else np.uint64)  # the product fits
+    np.multiply(turns, step, out=turns)
+    np.add(turns, int(rng.integers(count)), out=turns)
+    return np.remainder(turns, count, out=turns)
 
 
 def _offsets(configurations: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -224,18 +305,9 @@ def _offsets(configurations: int, rng: np.random.Generator) -> NDArray[np.float6
 
 def draw_codes(column: Conditional, bins: NDArray[np.uint16], rng: np.random.Generator) -> NDArray[np.uint16]:
     """Draw the code of each row, given its bin."""
-    codes = np.argsort(column.bins, kind="stable").astype(np.uint16)  # by bin
-    if codes.size == number_of_bins(column):
-        return codes[bins]
-    shares = code_shares(column)[codes]
-    ends = np.cumsum(np.bincount(column.bins))
-    parts = [np.empty(0, dtype=np.uint16)]
-    for rows, start, end in zip(np.bincount(bins, minlength=ends.size), np.r_[0, ends[:-1]], ends, strict=True):
-        whole = whole_rows(shares[start:end], rows, offset=rng.random())
-        parts.append(np.repeat(codes[start:end], whole))
-    drawn = np.empty(bins.size, dtype=np.uint16)
-    drawn[_grouped(bins, rng)] = np.concatenate(parts)
-    return drawn
+    groups = grouped(bins, rng)
+    runs = _Runs(bins[groups.first], groups.sizes, np.zeros_like(groups.sizes))
+    return _dealt_codes(column, groups, runs, rng)
 
 
 def draw_within_bins(node: Node, codes: Mapping[str, Codes], rng: np.random.Generator) -> Drawn:
@@ -245,19 +317,6 @@ def draw_within_bins(node: Node, codes: Mapping[str, Codes], rng: np.random.Gene
     return {
         name: draw_codes(column, column.bins.astype(np.uint16)[codes[name]], rng) for name, column in columns.items()
     }
-
-
-def _grouped(key: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Positions by ascending key, in random order where it is the same."""
-    order = rng.permutation(key.size)
-    top = int(key.max(initial=0))
-    shift = 0
-    while top >> shift:
-        # numpy sorts 16-bit integers by radix: two passes are faster than one over wider integers.
-        digit = (key >> shift if shift else key).astype(np.uint16)
-        order = order[np.argsort(digit[order], kind="stable")]
-        shift += 16
-    return order
 
 
 def whole_rows(shares: NDArray[np.float64], rows: int, *, offset: float) -> NDArray[np.int64]:

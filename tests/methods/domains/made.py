@@ -12,6 +12,7 @@ from privbench.encode.coded import CodedTable
 from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy as FixedEntropy
+from privbench.privacy.parts import one_part
 from privbench.privacy.vault import Vault
 from privbench.schema.types import SqlType
 
@@ -32,7 +33,7 @@ def vault_on(
     rows = np.arange(len(next(iter(columns.values())))) if entities is None else entities
     raw = {"t": {name: pa.array(values, kind.arrow) for name, values in columns.items()}}
     table = CodedTable(codes={}, keys={}, entities=rows)
-    return Vault(NumpyEngine({"t": table}, raw=raw, entropy=entropy), ledger=ledger, entropy=entropy)
+    return Vault(NumpyEngine(one_part({"t": table}, raw), entropy=entropy), ledger=ledger, entropy=entropy)
 
 
 def replaying(first: Vault, *, seed: int = 9) -> Vault:

@@ -20,11 +20,14 @@ from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.facts import ColumnFacts, Facts, TableFacts
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy
+from privbench.privacy.parts import one_part
 from privbench.privacy.queries import Choice, SplitChoice
 from privbench.privacy.vault import Vault
 from privbench.schema.unit import Neighbours
 from privbench.spn.infer import marginal
 from privbench.spn.nodes import Sum
+
+from ...opened import counter_of
 
 ROWS = 4000
 COLUMNS = {f"o{i}": ColumnFacts(size=64, ordered=True) for i in range(3)} | {
@@ -55,14 +58,14 @@ def clustered(seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray]:
 def vault_on(codes: dict[str, np.ndarray], budget: Fraction, seed: int = 1) -> Vault:
     data = {"person": CodedTable(codes=codes, keys={}, entities=own_entities(ROWS))}
     entropy = TestEntropy(seed)
-    vault = Vault(NumpyEngine(data, entropy=entropy), ledger=Ledger(budget), entropy=entropy)
+    vault = Vault(NumpyEngine(one_part(data), entropy=entropy), ledger=Ledger(budget), entropy=entropy)
     vault.cap_rows("person", 1, None)
     return vault
 
 
 def rows_of(vault: Vault, block: Block) -> np.ndarray:
     assert isinstance(vault._engine, NumpyEngine)
-    return vault._engine._rows.of(block)
+    return counter_of(vault._engine)._rows.of(block)
 
 
 def learn(vault: Vault, settings: PaperSettings) -> Learnt:

@@ -14,6 +14,7 @@ from privbench.methods.tree.settings import TreeSettings
 from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.facts import Facts
 from privbench.privacy.noise import TestEntropy
+from privbench.privacy.parts import one_part
 from privbench.privacy.receipt import open_ledger
 from privbench.privacy.vault import Answer, Vault
 from privbench.schema.unit import Neighbours
@@ -38,7 +39,7 @@ def vault_of(
 ) -> Vault:
     """A vault on data, on a tape, or on data that a tape overrules."""
     ledger, entropy = open_ledger(epsilon, delta, (public or facts()).neighbours), TestEntropy(seed)
-    engine = None if data is None else NumpyEngine(data, entropy=entropy)
+    engine = None if data is None else NumpyEngine(one_part(data), entropy=entropy)
     if engine is not None and tape is not None:
         return Overruled(engine, ledger=ledger, entropy=entropy, answers=tape)
     return Vault(engine, ledger=ledger, entropy=entropy, tape=tape)

@@ -24,6 +24,7 @@ from privbench.privacy.facts import ColumnFacts, Facts, LinkFacts, TableFacts
 from privbench.privacy.features import Feature, in_degree, own, whole_axis
 from privbench.privacy.gaussian import discrete_gaussian
 from privbench.privacy.noise import TestEntropy, discrete_laplace
+from privbench.privacy.parts import one_part
 from privbench.privacy.queries import Histogram
 from privbench.privacy.receipt import open_ledger
 from privbench.privacy.vault import Vault
@@ -58,7 +59,7 @@ FACTS = Facts(
 
 def vault_of(data: CodedDatabase, entropy: TestEntropy, *, delta: Fraction = Fraction(0)) -> Vault:
     ledger = open_ledger(EPSILON, delta, Neighbours.ADD_REMOVE)
-    return Vault(NumpyEngine(data, entropy=entropy), ledger=ledger, entropy=entropy)
+    return Vault(NumpyEngine(one_part(data), entropy=entropy), ledger=ledger, entropy=entropy)
 
 
 def measured(vault: Vault, table: str, feature: Feature) -> NDArray[np.float64]:

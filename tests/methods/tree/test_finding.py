@@ -25,6 +25,7 @@ from privbench.privacy.facts import LinkFacts
 from privbench.privacy.features import Base, agreement, nearness
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import TestEntropy as FixedEntropy
+from privbench.privacy.parts import one_part
 from privbench.privacy.vault import Answer, Vault
 from privbench.privacy.windows import NEAR
 from privbench.schema.computed import Equals
@@ -81,7 +82,7 @@ def vault(
     }
     said = {column: _saying(share, entities, rows) for column, share in differing.items()}
     raw = {"home": said | _dates(entities, dates, "built"), "person": _dates(entities, dates, "moved", "born", "left")}
-    return Vault(NumpyEngine(data, raw=raw, entropy=entropy), ledger=ledger, entropy=entropy)
+    return Vault(NumpyEngine(one_part(data, raw), entropy=entropy), ledger=ledger, entropy=entropy)
 
 
 def _saying(differing: float, entities: int, rows: int) -> pa.Array:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ class Whims:
         self._none = none
         self.asked: list[Sequence[Pair]] = []
 
-    def choose(self, pairs: Sequence[Pair], _: Fraction) -> Pair | None:
+    def choose(self, pairs: Sequence[Pair], _: Fraction, **_foreseen: object) -> Pair | None:
         self.asked.append(pairs)
         return None if self._rng.random() < self._none else pairs[self._rng.integers(len(pairs))]
 
@@ -67,7 +67,7 @@ def grown(whims: Whims, found: Candidates, parents: int, choices: int) -> Struct
 class First(Whims):
     """Always chooses the first pair."""
 
-    def choose(self, pairs: Sequence[Pair], _: Fraction) -> Pair | None:
+    def choose(self, pairs: Sequence[Pair], _: Fraction, **_foreseen: object) -> Pair | None:
         self.asked.append(pairs)
         return pairs[0]
 
@@ -225,7 +225,7 @@ class Taste(Whims):
         super().__init__(1, 0.0)
         self._liked = liked
 
-    def choose(self, pairs: Sequence[Pair], _: Fraction) -> Pair | None:
+    def choose(self, pairs: Sequence[Pair], _: Fraction, **_foreseen: object) -> Pair | None:
         self.asked.append(pairs)
         return next((p for p in pairs if {p.first.feature.name, p.second.feature.name} in self._liked), None)
 
@@ -352,3 +352,19 @@ def test_one_parent_needs_no_fit() -> None:
     table = np.array([[3.0, 1.0], [0.0, 4.0]])
     (factor,) = fit_factors(np.array([3.0, 5.0]), Configurations(bins=(np.arange(2),), masses=np.ones(2)), [table])
     assert conditional([factor], [np.arange(2)]) == pytest.approx(np.array([[0.75, 0.25], [0.0, 1.0]]))
+
+
+def test_pairs_that_choices_come_to_are_foreseen_by_the_first() -> None:
+    """Else every choice would be a pass over the rows."""
+    asked: list[set[frozenset[str]]] = []
+    foreseen: list[set[frozenset[str]]] = []
+
+    class Watched(First):
+        def choose(self, pairs: Sequence[Pair], amount: Fraction, **more: Any) -> Pair | None:
+            asked.append({frozenset((p.first.feature.name, p.second.feature.name)) for p in pairs})
+            foreseen.append({frozenset(a.feature.name for a in axes) for axes in more["foreseen"]})
+            return super().choose(pairs, amount)
+
+    grown(Watched(1, 0.0), candidates([3, 3, 4, 5, 2], own=4), parents=2, choices=20)
+    assert len(asked) > 2
+    assert set().union(*asked) <= asked[0] | foreseen[0]

@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sqlglot.errors import ErrorLevel, SqlglotError
-
+from privbench.deferred import sql_errors
 from privbench.io.mysql.connection import quote_name
 from privbench.io.mysql.show_create import names_in, quoted_list
 from privbench.io.mysql.types import StoredType, column_type, declare, declared_type
@@ -183,7 +182,7 @@ def _same_types(schema: Schema, table: Table, key: ForeignKey) -> bool:
 def _check_text(check: Expression) -> str | None:
     tree = check.renamed(lambda name: name.column)
     try:
-        text: str = tree.sql("mysql", identify=True, unsupported_level=ErrorLevel.RAISE)
-    except SqlglotError:
+        text: str = tree.sql("mysql", identify=True, unsupported_level=sql_errors.ErrorLevel.RAISE)
+    except sql_errors.SqlglotError:
         return None
     return re.sub(r"\s+", " ", text) if "'" not in text else text

@@ -315,4 +315,5 @@ TREE = Method(
     forecast=forecast,
     children_with_owner=True,
     computes_columns=True,
+    counts_in_parts=True,
 )

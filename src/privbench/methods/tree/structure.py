@@ -10,6 +10,7 @@ before any choice.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import combinations
 from math import prod
 
 import numpy as np
@@ -28,6 +29,8 @@ MOST_FURTHER = 20_000
 """The same of further parents that are chosen: each gains little, and a conditional of many cells takes long to fit."""
 MOST_RULED = 2**20
 """The same with parents that follow from rules."""
+MOST_FORESEEN = 32
+"""Own columns whose pairs are all counted at once, before choices come to them one by one."""
 ENOUGH_NONES = 2
 """So many choices of "none" in a row end the choice of further parents."""
 
@@ -238,9 +241,10 @@ class Growth:
         own = (c for c in range(self._candidates.own) if c not in self._order)
         roots = [c for c in self._order if not self._parents[c] and c != self._candidates.hub]
         left = [*roots, *(c for c in own if self._candidates.axes[c].size > 1)]
+        own_pairs = self._own_pairs()
         while left:
             there = [p for p in (*self._candidates.given, *self._order) if self._candidates.axes[p].size > 1]
-            chosen = self._choose([(p, c) for c in left for p in there if self._precedes(p, c)])
+            chosen = self._choose([(p, c) for c in left for p in there if self._precedes(p, c)], foreseen=own_pairs)
             if chosen is None:  # nothing more depends on what is there: begin anew with two own columns
                 new = [c for c in left if c not in self._order]
                 chosen = self._choose([(a, b) for a in new for b in new if a < b])
@@ -250,6 +254,11 @@ class Growth:
             self._parents[column].append(parent)
             self._order += [c for c in chosen if c < self._candidates.own and c not in self._order]
             left = [c for c in left if c != column and (c != parent or c in roots)]
+
+    def _own_pairs(self) -> list[tuple[Axis, Axis]]:
+        """The pairs of own columns that choices come to one by one; none where they are too many to count them all."""
+        axes = [axis for axis in self._candidates.axes[: self._candidates.own] if axis.size > 1]
+        return list(combinations(axes, 2)) if len(axes) <= MOST_FORESEEN else []
 
     def _join_siblings(self) -> None:
         """Give columns the parent that is for them alone, where it is worth it."""
@@ -310,12 +319,15 @@ class Growth:
         """How many combinations of bins some columns have in a conditional."""
         return self._candidates.strata * prod(self._bins[place] for place in set(places))
 
-    def _choose(self, places: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
+    def _choose(
+        self, places: Iterable[tuple[int, int]], *, foreseen: Sequence[tuple[Axis, Axis]] = ()
+    ) -> tuple[int, int] | None:
         options = list(places)
         if not options or self._choices == self._most_choices:
             return None
         self._choices += 1
-        chosen = self._table.choose([self._pair(*option) for option in options], self._amount)
+        pairs = [self._pair(*option) for option in options]
+        chosen = self._table.choose(pairs, self._amount, foreseen=foreseen)
         return next((option for option in options if self._pair(*option) is chosen), None)
 
     def _pair(self, a: int, b: int) -> Pair:

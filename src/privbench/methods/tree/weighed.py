@@ -51,9 +51,13 @@ class WeighedTable:
         """How many entities have a key, perhaps of another table, that in-degrees may count."""
         return self.vault.measure(key_holders(counted), amount, self.scope)
 
-    def choose(self, pairs: Sequence[Pair], amount: Fraction) -> Pair | None:
+    def choose(
+        self, pairs: Sequence[Pair], amount: Fraction, *, foreseen: Sequence[tuple[Axis, Axis]] = ()
+    ) -> Pair | None:
         """Pick the pair that is farthest from what is expected of it; None stands for a distance of 0."""
-        query = PairChoice(table=self.table, candidates=tuple(pairs), full_rows=self.full_rows)
+        query = PairChoice(
+            table=self.table, candidates=tuple(pairs), full_rows=self.full_rows, foreseen=tuple(foreseen)
+        )
         at = self.vault.choose(query, amount, self.scope)
         return pairs[at] if at < len(pairs) else None
 

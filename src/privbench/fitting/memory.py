@@ -1,0 +1,147 @@
+"""How much memory a fit may take, and where its coded rows go: into memory, or into files if they are too many.
+
+All of it is worked out before a row is read, from the numbers of rows that the source tells and from the codecs.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from privbench.encode.codec import Codecs
+from privbench.errors import SpecError
+from privbench.fitting.gathering import Stripes
+from privbench.io.base import Source
+from privbench.model.order import ids_are_public
+from privbench.schema.tables import Table
+from privbench.schema.types import Kind, SqlType
+from privbench.schema.unit import LinkKind, Protection, Role
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?I?)B?\s*", re.IGNORECASE)
+BASE = 250 * 10**6
+"""What the program takes without any rows: Python, its libraries, and batches on their way."""
+_TEXT = 24
+"""What a text takes that is kept until its column has a domain, or is looked up."""
+_POSITION = 4
+_HASH = 8
+_COUNTING = 40
+"""What counting takes for each row of a part that is being counted."""
+_BUFFERS = 64 * 10**6
+"""Rows that wait for their file take at least so much, or files are written in too many pieces."""
+
+
+def parse_memory(size: str | int | None) -> int | None:
+    """A size in bytes, as people write it. Raises SpecError where it is none.
+
+    >>> parse_memory("2GB"), parse_memory("512 MiB"), parse_memory("1.5g"), parse_memory(None)
+    (2000000000, 536870912, 1500000000, None)
+    """
+    if size is None or isinstance(size, int):
+        return size
+    match = _SIZE.fullmatch(size)
+    if match is None or float(match[1]) == 0:
+        raise SpecError(f"--memory {size}: is not a size. Write it as `2GB`, `512MB` or `1GiB`.")
+    return int(float(match[1]) * _UNITS[match[2].upper()])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorePlan:
+    """How a fit will hold its rows."""
+
+    rows: Mapping[str, int]
+    """By table, as the source tells."""
+    stripes: Stripes
+    in_files: bool
+    buffers: int
+    """So many bytes of rows may wait for their files."""
+    expected: int
+    """About so many bytes of memory the fit will take."""
+
+    def __str__(self) -> str:
+        place = "in files" if self.in_files else "in memory"
+        return f"about {self.expected / 10**6:,.0f} MB of memory, rows {place}"
+
+
+def plan_store(
+    source: Source, protection: Protection, codecs: Codecs, *, memory: int | None, in_one_part: bool
+) -> StorePlan:
+    """Decide where the rows go. Raises SpecError if `memory` is too small, which says what is enough."""
+    rows = {table.name: source.rows(table.name) for table in protection.schema.tables}
+    private = sum(rows[name] for name in protection.order)
+    whole = in_one_part or bool(protection.lookups)
+    stripes = Stripes(0) if whole else Stripes.of(private, rows[protection.entity])
+    widths = {name: _row_bytes(protection, name, codecs) for name in protection.order}
+    coded = sum(rows[name] * widths[name] for name in protection.order)
+    fixed = BASE + _index_bytes(protection, rows)
+    part = private / stripes.parts * (_COUNTING + max(widths.values()))
+    at_once = int(part * min(stripes.parts, os.cpu_count() or 1))
+    in_memory = fixed + int(coded) + at_once
+    allowed = memory if memory is not None else _available() // 2
+    if in_memory <= allowed or (memory is None and whole):
+        return StorePlan(rows=rows, stripes=stripes, in_files=False, buffers=0, expected=in_memory)
+    least = fixed + at_once + _BUFFERS
+    if whole or least > allowed:
+        raise SpecError(_too_small(memory, in_memory if whole else min(least, in_memory), whole=whole))
+    buffers = _BUFFERS + (allowed - least) // 4
+    return StorePlan(rows=rows, stripes=stripes, in_files=True, buffers=buffers, expected=least + buffers - _BUFFERS)
+
+
+def _too_small(memory: int | None, least: int, *, whole: bool) -> str:
+    needed = -(-least // 10**6)
+    why = " Its method, or a table that is owned by rows that reference it, needs all rows at once." if whole else ""
+    if memory is None:
+        return f"this database takes about {needed:,} MB of memory, and less than half of that is free.{why}"
+    return (
+        f"--memory {memory / 10**6:,.4g} MB: is too small for this database, which takes at least about {needed:,} MB: "
+        f"say `--memory {needed}MB`.{why}"
+    )
+
+
+def _row_bytes(protection: Protection, name: str, codecs: Codecs) -> int:
+    """What a row of a table takes while it is gathered."""
+    table = protection.schema.table(name)
+    known = codecs[name]
+    codes = sum(1 if codec.size <= 2**8 else 2 for codec in known.values())
+    values = sum(
+        _value_bytes(table.column(column).type) for column in protection.attributes(name) if column not in known
+    )
+    links = protection.links_of(name)
+    keys = sum(_POSITION for link in links if link.target != protection.entity or link.kind is not LinkKind.OWNER)
+    order = 0 if table.primary_key or name == protection.entity else _HASH
+    return codes + values + keys + order + 2 * _POSITION
+
+
+def _value_bytes(kind: SqlType) -> int:
+    """What a value takes that is kept until its column has a domain: twice, while it is put into its part."""
+    return 2 * _TEXT if kind.kind is Kind.TEXT else 2 * kind.arrow.bit_width // 8 + 1
+
+
+def _index_bytes(protection: Protection, rows: Mapping[str, int]) -> int:
+    """What indexes of keys take that others reference, and the entities of rows that own others."""
+    referenced = {link.target for link in protection.keys}
+    owners = {key.table for key in protection.owners.values()} - {protection.entity}
+    indexes = sum(rows[name] * _key_bytes(protection, protection.schema.table(name)) for name in referenced)
+    return indexes + sum(rows[name] * _POSITION for name in owners)
+
+
+def _key_bytes(protection: Protection, table: Table) -> int:
+    whole = protection.roles[table.name] is Role.PUBLIC or (
+        table.name == protection.entity and ids_are_public(protection)
+    )
+    numbered = len(table.primary_key) == 1 and table.column(table.primary_key[0]).type.kind is Kind.INTEGER
+    return 3 * _POSITION if numbered and not whole else _TEXT + _HASH + _POSITION
+
+
+def _available() -> int:
+    """The bytes of memory that are free on this machine."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            facts = dict(line.split(":") for line in file)
+        return int(facts["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        pass
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return 2**33

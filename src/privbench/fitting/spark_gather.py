@@ -1,0 +1,144 @@
+"""Parts made by the workers of Spark, of the chunks of all private tables that belong to the same entities.
+
+All rows of an entity are in one part, so keys to rows of the same entity are found there, and whose row is whose is
+found as for a whole database. Keys to rows of others come as numbers, which a join found.
+"""
+
+import pickle
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from privbench.encode.codec import Codecs
+from privbench.encode.keys import MISSING, NULL, KeyIndex, Positions, missing_rows
+from privbench.fitting.entities import KeyPositions, RawTable, assign_entities
+from privbench.fitting.part_rows import INSIDE, GatheredTable, make_part
+from privbench.fitting.relative import NullBases
+from privbench.fitting.spark_rows import NUMBER, RowCoder
+from privbench.privacy.part import Part
+from privbench.privacy.spark_parts import PIECES, bytes_of, pieces_of
+from privbench.schema.unit import Link, LinkKind, Protection
+from privbench.spark.jobs import Batches
+
+FACTS = -1
+"""The piece of a part that says what is to be checked of its rows."""
+SEED = -1
+"""The place of a chunk without rows, by which a part is made even if it has none."""
+LOCAL = (*INSIDE, LinkKind.IMPLIED)
+"""Keys to rows of the same entity."""
+
+
+@dataclass(slots=True, kw_only=True)
+class PartFacts:
+    """What is to be checked of the rows of parts, for the publisher's eyes; those of several parts add up."""
+
+    rows: Counter[str] = field(default_factory=Counter)
+    nulls: Counter[str] = field(default_factory=Counter)
+    """By key: rows in which it is NULL."""
+    lost: Counter[str] = field(default_factory=Counter)
+    """By key: rows whose key references no row of the part, or of its public table."""
+    broken: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    """By table: rows that break each of its rules over one row."""
+    broken_above: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    """By table: rows that break each of its rules over rows above."""
+
+    def plus(self, other: "PartFacts") -> "PartFacts":
+        """What two parts say together."""
+        return PartFacts(
+            rows=Counter({n: c + other.rows[n] for n, c in self.rows.items()}),
+            nulls=Counter({n: c + other.nulls[n] for n, c in self.nulls.items()}),
+            lost=Counter({n: c + other.lost[n] for n, c in self.lost.items()}),
+            broken={n: c + other.broken[n] for n, c in self.broken.items()},
+            broken_above={n: c + other.broken_above[n] for n, c in self.broken_above.items()},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartMaker:
+    """Makes parts of the chunks that a worker gets, which are sorted by part."""
+
+    protection: Protection
+    codecs: Codecs
+    coders: tuple[RowCoder, ...]
+    """In the order of private tables."""
+    null_bases: NullBases
+
+    def __call__(self, batches: Batches) -> Batches:
+        """Each part in pieces, and before them what is to be checked of it."""
+        rows = (row for batch in batches for row in zip(*batch.columns, strict=True))
+        for number, chunks in groupby(rows, key=lambda row: row[0].as_py()):
+            held: dict[int, list[pa.Table]] = {}
+            for _, place, content in chunks:
+                if place.as_py() != SEED:
+                    held.setdefault(place.as_py(), []).append(pa.ipc.open_stream(content.as_buffer()).read_all())
+            part, facts = self.make({place: pa.concat_tables(tables) for place, tables in held.items()})
+            row = {"part": number, "piece": FACTS, "bytes": pickle.dumps(facts)}
+            yield pa.RecordBatch.from_pylist([row], schema=PIECES)
+            yield from pieces_of(number, bytes_of(part))
+
+    def make(self, chunks: Mapping[int, pa.Table]) -> tuple[Part, PartFacts]:
+        """A part of the rows of some entities, by the places of their tables; and what is to be checked of them."""
+        rows = {c.table.name: chunks[c.place] if c.place in chunks else c.no_rows() for c in self.coders}
+        coders = {c.table.name: c for c in self.coders}
+        facts = PartFacts(rows=Counter({name: held.num_rows for name, held in rows.items()}))
+        keys: dict[str, dict[str, KeyPositions]] = {name: {} for name in coders}
+        for link in (link for link in self.protection.keys if link.table in coders):
+            keys[link.table][link.name] = self._positions(link, coders, rows)
+            found = keys[link.table][link.name].rows
+            facts.nulls[link.name] = int((found == NULL).sum())
+            facts.lost[link.name] = int((found == MISSING).sum())
+        raw = {n: RawTable(codes={}, values={}, keys=dict(keys[n]), rows=held.num_rows) for n, held in rows.items()}
+        entities = {name: table.entities for name, table in assign_entities(self.protection, raw).items()}
+        gathered = {n: self._gathered(c, rows, keys[n], entities[n]) for n, c in coders.items()}
+        facts.broken = {n: c.broken(rows[n]) for n, c in coders.items()}
+        part, facts.broken_above = make_part(self.protection, self.codecs, gathered, null_bases=self.null_bases)
+        return part, facts
+
+    def _positions(self, link: Link, coders: Mapping[str, RowCoder], rows: Mapping[str, pa.Table]) -> KeyPositions:
+        """What a key references: places in the part of rows of the same entity, else numbers."""
+        coder, held = coders[link.table], rows[link.table]
+        if link.kind not in LOCAL:
+            positions = coder.numbers_of(link, held)
+            return KeyPositions(rows=positions, missing=np.full(len(positions), -1, np.int64))
+        values = [held.column(name) for name in coder.key(link.key.columns)]
+        targets = coders[link.target].key(link.key.references)
+        index = KeyIndex(link.name, [rows[link.target].column(name) for name in targets], nullable=True)
+        positions = index.find(values)
+        return KeyPositions(rows=positions, missing=missing_rows(positions, values))
+
+    def _gathered(
+        self,
+        coder: RowCoder,
+        rows: Mapping[str, pa.Table],
+        keys: Mapping[str, KeyPositions],
+        entities: NDArray[np.integer],
+    ) -> GatheredTable:
+        held = rows[coder.table.name]
+        links = self.protection.links_of(coder.table.name)
+        return GatheredTable(
+            codes=coder.codes(held),
+            values=coder.values(held, coder.work.values),
+            ruled=coder.values(held, coder.work.ruled),
+            keys={link.name: self._numbers(link, rows, keys[link.name].rows) for link in links},
+            entities=entities.astype(np.int64),
+            numbers=_own_numbers(held),
+            order=coder.order(held),
+        )
+
+    def _numbers(self, link: Link, rows: Mapping[str, pa.Table], positions: Positions) -> Positions:
+        """The numbers of the rows that a key references."""
+        if link.kind not in INSIDE:
+            return positions
+        return np.where(positions >= 0, np.append(_own_numbers(rows[link.target]), NULL)[positions], positions)
+
+
+def _own_numbers(rows: pa.Table) -> Positions:
+    """The numbers of rows in their whole table; where none references these, their places in the part."""
+    if NUMBER in rows.column_names:
+        return np.asarray(rows.column(NUMBER).to_numpy(), np.int64)
+    return np.arange(rows.num_rows)

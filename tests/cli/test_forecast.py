@@ -1,0 +1,75 @@
+"""What `fit` and `generate` say before they start."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from privbench.cli import forecast
+from privbench.generation.forecast import forecast_generation, lacking_room
+from privbench.model.file import load_model
+
+from .conftest import Run
+
+
+@pytest.fixture
+def fitted(shop: Path, run: Run, tmp_path: Path) -> Path:
+    drafted = run("draft", shop, "--unit", "person", "--domains", "data", "-o", tmp_path / "s.yaml")
+    assert drafted.code == 0, drafted.err
+    assert run("fit", tmp_path / "s.yaml", "--epsilon", "3", "-o", tmp_path / "m.model").code == 0
+    return tmp_path
+
+
+def test_small_ones_say_nothing(fitted: Path, run: Run) -> None:
+    again = run("fit", fitted / "s.yaml", "--epsilon", "3", "-o", fitted / "n.model")
+    made = run("generate", fitted / "m.model", "-o", fitted / "b")
+    assert "roughly" not in again.err + made.err
+
+
+def test_large_ones_say_how_long_and_how_much_room(fitted: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forecast, "LONG", 0.0)
+    monkeypatch.setattr(forecast, "MANY_VALUES", 0)
+    again = run("fit", fitted / "s.yaml", "--epsilon", "3", "-o", fitted / "n.model")
+    made = run("generate", fitted / "m.model", "-o", fitted / "b")
+    assert "seconds of processor time" in again.err
+    assert "MB of memory" in again.err
+    assert "MB on disk" in made.err
+
+
+def test_programs_are_told_of_no_forecast(fitted: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forecast, "LONG", 0.0)
+    monkeypatch.setattr(forecast, "MANY_VALUES", 0)
+    made = run("generate", fitted / "m.model", "-o", fitted / "b", "--json")
+    assert made.err == ""
+    assert json.loads(made.out)["bundle"]
+
+
+def test_a_method_without_a_forecast_is_fitted_all_the_same(
+    fitted: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forecast, "MANY_VALUES", 0)
+    again = run("fit", fitted / "s.yaml", "--epsilon", "3", "--method", "independent", "-o", fitted / "n.model")
+    assert again.code == 0
+    assert "roughly" not in again.err
+
+
+def test_a_full_disk_is_told_before_anything_is_written(
+    fitted: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 0))
+    made = run("generate", fitted / "m.model", "-o", fitted / "b")
+    assert "MB free. Choose another disk" in made.err
+
+
+@pytest.mark.parametrize(("form", "least"), [("parquet", 0.5), ("csv", 2)])
+def test_the_forecast_grows_with_the_scale(fitted: Path, form: str, least: float) -> None:
+    model = load_model(fitted / "m.model")
+    one, ten = (forecast_generation(model, scale=scale, form=form) for scale in (1, 10))
+    assert ten.rows == pytest.approx(10 * one.rows, rel=0.01)
+    assert 8 * one.megabytes < ten.megabytes < 20 * one.megabytes
+    assert one.megabytes * 1e6 / one.rows > least
+
+
+def test_a_disk_with_room_is_fine(tmp_path: Path) -> None:
+    assert lacking_room(tmp_path / "new", 0.1) is None

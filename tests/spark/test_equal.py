@@ -1,0 +1,79 @@
+"""Every exact cell is the same on a cluster and on one machine; with the same noise the model is, byte by byte."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import privbench
+
+from ..e2e.shapes import SHAPES
+from .fits import content, fitted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.slow
+
+REFUSED = {"lookup"}
+
+
+@pytest.mark.parametrize("name", [name for name in SHAPES if name not in REFUSED])
+def test_all_shapes(name: str, spark: "SparkSession", tmp_path: Path) -> None:
+    shape = SHAPES[name]
+    folder = shape.write(tmp_path / "source")
+    spec = privbench.draft(folder, domains="data", **shape.choices)
+    here, model = fitted(spec, folder, engine="local")
+    there, same = fitted(spec, folder, engine="spark")
+    assert here == there
+    assert content(model, tmp_path) == content(same, tmp_path)
+
+
+@pytest.mark.parametrize("shape", ["three_levels", "partly_null"])
+def test_domains_that_are_found_with_budget(shape: str, spark: "SparkSession", tmp_path: Path) -> None:
+    folder = SHAPES[shape].write(tmp_path / "source")
+    spec = privbench.draft(folder, **SHAPES[shape].choices)
+    here, model = fitted(spec, folder, engine="local", delta="1e-6", epsilon="20")
+    there, same = fitted(spec, folder, engine="spark", delta="1e-6", epsilon="20")
+    assert here == there
+    assert content(model, tmp_path) == content(same, tmp_path)
+
+
+def test_orphans_and_rows_without_owner(spark: "SparkSession", tmp_path: Path) -> None:
+    """Rows of the same missing owner are one entity, with all that these own; others are entities by themselves."""
+    folder = tmp_path / "source"
+    folder.mkdir()
+    (folder / "schema.sql").write_text(
+        "CREATE TABLE person (id INTEGER PRIMARY KEY, age SMALLINT NOT NULL);"
+        "CREATE TABLE visit (id INTEGER PRIMARY KEY, person_id INTEGER REFERENCES person(id), kind SMALLINT NOT NULL,"
+        " host_id INTEGER REFERENCES person(id));"
+        "CREATE TABLE bill (visit_id INTEGER REFERENCES visit(id), amount SMALLINT NOT NULL);"
+    )
+    rng = np.random.default_rng(3)
+    ages = rng.integers(0, 90, 50)
+    pq.write_table(
+        pa.table({"id": pa.array(rng.permutation(50) + 7, pa.int32()), "age": pa.array(ages, pa.int16())}),
+        folder / "person.parquet",
+    )
+    owners, hosts = rng.integers(0, 80, 200), rng.integers(0, 70, 200)
+    visits = {
+        "id": pa.array(rng.permutation(200), pa.int32()),
+        "person_id": pa.array(owners, pa.int32(), mask=rng.random(200) < 0.1),
+        "kind": pa.array(rng.integers(0, 3, 200), pa.int16()),
+        "host_id": pa.array(hosts, pa.int32(), mask=rng.random(200) < 0.1),
+    }
+    pq.write_table(pa.table(visits), folder / "visit.parquet", row_group_size=30)
+    bills = {
+        "visit_id": pa.array(rng.integers(0, 260, 500), pa.int32(), mask=rng.random(500) < 0.1),
+        "amount": pa.array(rng.integers(0, 4, 500), pa.int16()),
+    }
+    pq.write_table(pa.table(bills), folder / "bill.parquet")
+    owned = {"visit": ("person_id",)}
+    spec = privbench.draft(folder, unit="person", domains="data", owners=owned, orphans="null")
+    here, model = fitted(spec, folder, engine="local")
+    there, same = fitted(spec, folder, engine="spark")
+    assert here == there
+    assert content(model, tmp_path) == content(same, tmp_path)
