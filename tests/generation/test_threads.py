@@ -22,9 +22,14 @@ def test_what_runs_ahead_is_closed_though_a_traceback_keeps_it(where: str) -> No
         finally:
             ended.append(True)
 
-    source = numbers()  # held, as a traceback would hold it
-    with pytest.raises(KeyboardInterrupt), closing(ahead(source)) as items:
-        for _ in items:
+    def take(items: Generator[int, None, None]) -> None:
+        with closing(items):
+            next(items)
             if where == "taking":
                 raise KeyboardInterrupt
+            next(items)
+
+    source = numbers()  # held, as a traceback would hold it
+    with pytest.raises(KeyboardInterrupt):
+        take(ahead(source))
     assert ended
