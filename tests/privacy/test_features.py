@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privbench.privacy import exact, features
-from privbench.privacy.features import Feature, whole_axis
+from privbench.privacy.features import Axis, Feature, whole_axis
 from privbench.privacy.queries import ENTITY_WEIGHT, Histogram, Pair, PairChoice
 from privbench.spn.fanouts import fanout_edges
 from privbench.spn.feature_names import (
@@ -27,6 +27,7 @@ from privbench.spn.feature_names import (
     rows_column,
 )
 
+from .. import opened
 from .weighted_tiny import (
     ACTIVITY as ACTIVE,
 )
@@ -89,6 +90,16 @@ EXPECTED: dict[tuple[str, str], list[int]] = {
 def test_codes_of_an_example(table: str, name: str) -> None:
     feature = next(f for f in OF_TABLE[table] if f.name == name)
     assert codes_of(EXAMPLE, table, feature) == EXPECTED[table, name]
+
+
+@pytest.mark.parametrize("first", [0, -1])
+@pytest.mark.parametrize(("table", "name"), EXPECTED)
+def test_bins_of_an_example(table: str, name: str, first: int) -> None:
+    """Also of what owners have, which is put into bins before it comes to the rows; -1: rows that do not count."""
+    feature = next(f for f in OF_TABLE[table] if f.name == name)
+    bins = np.append(first, np.arange(1, feature.size) // 2)
+    found = opened.bins_of(engine_of(EXAMPLE), table, Axis(feature, bins))
+    assert found.tolist() == [int(bins[code]) for code in EXPECTED[table, name]]
 
 
 def test_codes_of_first_rows() -> None:
@@ -305,10 +316,20 @@ def test_histograms_are_sums_over_rows(rows: list[tuple[int, int, int]]) -> None
     assert np.array_equal(found, expected)
 
 
-@given(st.lists(st.integers(-2, 3), max_size=20))
-def test_places_are_counted_within_the_group(groups: list[int]) -> None:
-    found = exact.place_in_group(np.array(groups, np.int64))
+@given(st.lists(st.integers(-2, 3), max_size=20), st.booleans())
+def test_places_are_counted_within_the_group(groups: list[int], ascending: bool) -> None:
+    groups = sorted(groups) if ascending else groups
+    found = exact.place_in_group(np.array(groups, np.int32))
     assert found.tolist() == [groups[:at].count(g) if g >= 0 else 0 for at, g in enumerate(groups)]
+    firsts = exact.first_of_group(np.array(groups, np.int32))
+    assert firsts.tolist() == [groups.index(g) if g >= 0 and g in groups[:at] else -1 for at, g in enumerate(groups)]
+
+
+@given(st.lists(st.integers(-2, 8), max_size=20), st.integers(1, 9))
+def test_blocks_of_keys_are_runs_of_slots(targets: list[int], blocks: int) -> None:
+    """Whether there are more keys, so that the blocks of slots are listed first, or more slots."""
+    found = exact.key_blocks(np.array(targets, np.int32), 9, blocks)
+    assert found.tolist() == [target * blocks // 9 if target >= 0 else blocks for target in targets]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 5)), max_size=12), st.integers(0, 3))

@@ -33,6 +33,13 @@ def test_bins_cover_all_numbers_once(cap: int) -> None:
     assert (numbers < edges[codes.astype(int) + 1]).all()
 
 
+@given(st.lists(st.integers(0, 2**16 - 1), max_size=40), st.integers(0, 10**6), st.sampled_from([np.uint16, np.int64]))
+def test_a_list_of_bins_says_what_a_search_says(numbers: list[int], cap: int, kind: type) -> None:
+    edges = fanout_edges(cap)
+    found = bin_of(np.array(numbers, kind), edges)
+    assert found.tolist() == [min(int((edges[1:-1] <= n).sum()), len(edges) - 2) for n in numbers]
+
+
 def test_bins_of_a_smaller_cap_are_the_first_ones() -> None:
     """So that a code means the same whatever the cap, but for the last."""
     wide = fanout_edges(10_000)

@@ -11,21 +11,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.encode.grid import one_array
-from privbench.privacy.exact import Codes, degrees
+from privbench.privacy.exact import Codes
 
 Integers = NDArray[np.int64]
 
 AGREES, DIFFERS, IDLE = range(3)
 """The codes of rows: `IDLE` ones agree in what most unrelated columns would agree in, too, and say little."""
-
-
-def rows_owned(owned: Integers, rows: int) -> pa.Array:
-    """How many rows each of so many rows owns; `owned` names the owner row of each owned one.
-
-    >>> rows_owned(np.array([0, 0, 2, -1]), 3).to_pylist()
-    [2, 0, 1]
-    """
-    return pa.array(degrees(owned, rows))
 
 
 def ranks(owners: Integers, places: Codes, *, first: int) -> pa.Array:

@@ -59,7 +59,7 @@ from privbench.privacy.queries import (
 from privbench.privacy.windows import NEAR
 from privbench.schema.unit import LinkKind
 
-MANY_PARTS = 8
+MANY_PARTS = 32
 """So many parts take longer to count than compiled loops take to load."""
 MOST_CELLS = 2**15
 """A joint histogram of several columns has at most so many cells: more would not stay in the cache."""

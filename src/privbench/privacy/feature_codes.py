@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.encode.grid import one_array
@@ -61,6 +62,7 @@ class FeatureCodes:
         """What all parts know alike."""
         self._codes: dict[tuple[str, Feature], Codes] = {}
         self._binned: dict[tuple[str, Axis], Codes] = {}
+        self._owner_rows: dict[str, Integers] = {}
         self._placed: dict[tuple[str, str], Codes] = {}
         self._labels: tuple[Block | None, Cluster | None, Codes] = (None, None, np.zeros(0, np.uint8))
 
@@ -71,8 +73,8 @@ class FeatureCodes:
         raise TypeError("private data cannot be pickled")
 
     def forget(self) -> None:
-        """Let go of all but the places of rows among their owner's, which take a sort."""
-        self._codes, self._binned = {}, {}
+        """Let go of all but what takes long and is small: fanouts, and the places of rows among their owner's."""
+        self._codes, self._binned, self._owner_rows = {}, {}, {}
 
     def bins(self, table: str, axis: Axis, block: Block | None = None) -> Codes:
         """The bin of every row of a table; -1 for rows that are not counted. Rows outside of the block have any."""
@@ -82,12 +84,11 @@ class FeatureCodes:
             return self.codes(table, axis.feature)
         key = (table, axis)
         if key not in self._binned:
-            codes = self.codes(table, axis.feature)
-            if axis.bins.min() < 0 or np.issubdtype(codes.dtype, np.signedinteger):
-                self._binned[key] = np.append(axis.bins, -1)[codes]
+            source = axis.feature.source
+            if isinstance(source, OfOwner):  # owners are fewer
+                self._binned[key] = _bins(axis, self._above(source))[self._owners(source.link)]
             else:
-                bins = axis.bins.astype(np.uint8) if axis.size <= 2**8 else axis.bins.astype(np.uint16)
-                self._binned[key] = bins[codes]
+                self._binned[key] = _bins(axis, self.codes(table, axis.feature))
         return self._binned[key]
 
     def codes(self, table: str, feature: Feature) -> Codes:
@@ -103,16 +104,15 @@ class FeatureCodes:
         match source:
             case Own(column):
                 return self._data[table].codes[column]
-            case OfOwner(feature, link):
-                owners = self._key(link)
-                above = np.append(self.codes(link.target, feature), feature.size)
-                return above[np.where(owners >= 0, owners, -1)]
+            case OfOwner(_, link):
+                return self._above(source)[self._owners(link)]
             case OfFirst(feature, link):
-                return np.append(self.codes(table, feature), feature.size)[self._firsts(link)]
+                firsts = exact.as_indices(self._firsts(link))
+                return exact.with_last(self.codes(table, feature), feature.size)[firsts]
             case Rank(link):
-                return bin_of(self._places(link) + 1, RANK_EDGES)
-            case EntityRows(edges) | Activity(_, edges):
-                return bin_of(self._number_of_rows(source, table), edges)
+                return bin_of(self._places(link), RANK_EDGES - 1)
+            case EntityRows() | Activity():
+                return self._row_counts(source, table)
             case PublicRows():
                 numbers = self._numbers(table)
                 return source.codes if numbers is None else source.codes[numbers]
@@ -150,8 +150,9 @@ class FeatureCodes:
             case InDegree(link, edges) if link.kind is not LinkKind.INSIDE:
                 return bin_of(self._degrees(source, table), edges)
             case Fanout(link, edges, cap) | InDegree(link, edges, cap):
-                kept = key if cap is None else key[self._rows.of_table(link.table)]
-                return bin_of(exact.degrees(kept, self._size(table)), edges)
+                if cap is None:
+                    return bin_of(self._fanouts(link), edges)
+                return bin_of(exact.degrees(key[self._rows.of_table(link.table)], self._size(table)), edges)
 
     def _degrees(self, source: InDegree, table: str) -> Integers:
         """How often the rows of a table are referenced from anywhere; those beyond the last that is are not."""
@@ -171,10 +172,26 @@ class FeatureCodes:
             key = exact.one_key_each(key, self._data[link.table].entities)
         return key[key >= 0]
 
+    def _above(self, source: OfOwner) -> Codes:
+        """The codes of owner rows, and that of no owner."""
+        return exact.with_last(self.codes(source.link.target, source.feature), source.feature.size)
+
+    def _owners(self, link: LinkFacts) -> Integers:
+        """The owner row of each row, -1 for none."""
+        if link.name not in self._owner_rows:
+            self._owner_rows[link.name] = exact.as_indices(np.maximum(self._key(link), NULL))
+        return self._owner_rows[link.name]
+
+    def _fanouts(self, link: LinkFacts) -> Codes:
+        """How many rows each row of a table is referenced by."""
+        if ("rows", link.name) not in self._placed:
+            self._placed["rows", link.name] = _narrow(exact.degrees(self._key(link), self._size(link.target)))
+        return self._placed["rows", link.name]
+
     def _places(self, link: LinkFacts) -> Codes:
         """The place of each row among its owner's."""
         if ("place", link.name) not in self._placed:
-            self._placed["place", link.name] = exact.place_in_group(self._key(link)).astype(np.int32)
+            self._placed["place", link.name] = _narrow(exact.place_in_group(self._key(link)))
         return self._placed["place", link.name]
 
     def _firsts(self, link: LinkFacts) -> Codes:
@@ -191,11 +208,12 @@ class FeatureCodes:
         is_own: NDArray[np.bool_] = (key >= 0) & (key == rows)
         return is_own
 
-    def _number_of_rows(self, source: EntityRows | Activity, table: str) -> Integers:
-        """For each row of a table the rows that its entity has there, or those that it owns at all levels."""
+    def _row_counts(self, source: EntityRows | Activity, table: str) -> Codes:
+        """For each row of a table how many rows its entity has there, or how many it owns at all levels, in bins."""
         if isinstance(source, Activity):
-            return self._rows_below(table, source.links)
-        return exact.rows_of_entity(self._data[table].entities)
+            return bin_of(self._rows_below(table, source.links), source.edges)
+        entities = exact.as_indices(self._data[table].entities)
+        return bin_of(np.bincount(entities), source.edges)[entities]
 
     def _rows_below(self, table: str, links: Sequence[LinkFacts]) -> Integers:
         """How many rows each row of a table owns, through a tree of owner keys; rows without owner are nobody's."""
@@ -233,7 +251,7 @@ class FeatureCodes:
     def _agreement(self, table: str, source: Agreement) -> Codes:
         equals, owners = source.equals, self._key(source.link)
         if equals.rows is not None:
-            expected = agreement.rows_owned(owners, self._size(table))
+            expected = pa.array(self._fanouts(source.link))
         elif equals.owner is not None:
             expected = agreement.owners_values(owners, self._raw[source.link.target][equals.owner])
         else:
@@ -288,3 +306,17 @@ class FeatureCodes:
 
     def _key(self, link: LinkFacts) -> Integers:
         return self._data[link.table].keys[link.name]
+
+
+def _bins(axis: Axis, codes: Codes) -> Codes:
+    """The bins of codes, -1 for none, in a narrow type."""
+    if axis.bins.min() < 0 or np.issubdtype(codes.dtype, np.signedinteger):
+        return np.append(axis.bins, -1).astype(np.int32)[exact.as_indices(codes)]
+    bins: Codes = axis.bins.astype(np.uint8) if axis.size <= 2**8 else axis.bins.astype(np.uint16)
+    return bins[exact.as_indices(codes)]
+
+
+def _narrow(numbers: Integers) -> Codes:
+    """Numbers that are not negative in the narrowest type that holds them."""
+    narrow: Codes = numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
+    return narrow

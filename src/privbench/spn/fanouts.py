@@ -63,9 +63,10 @@ def bin_of(numbers: NDArray[np.integer], edges: Edges) -> NDArray[np.uint16]:
     [0, 2, 3]
     """
     inner = edges[1:-1]
-    if len(inner) and 0 < inner[0] <= inner[-1] < len(numbers):  # a list of bins is faster than a search for each
-        bins = np.searchsorted(inner, np.arange(inner[-1] + 1), side="right").astype(np.uint16)
-        found: NDArray[np.uint16] = bins[np.clip(numbers, 0, inner[-1])]
+    top = min(int(inner[-1]), int(numbers.max())) if len(inner) and len(numbers) else 0
+    if 0 < top < len(numbers) and inner[0] > 0:  # a list of bins is faster than a search for each
+        bins = np.searchsorted(inner, np.arange(top + 1), side="right").astype(np.uint16)
+        found: NDArray[np.uint16] = bins[np.clip(numbers, 0, top).astype(np.intp, copy=False)]
         return found
     return np.searchsorted(inner, numbers, side="right").astype(np.uint16)
 
