@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from privbench.encode.grid import one_array
+from privbench.encode.grid import held_numbers, held_validity, one_array
 from privbench.privacy.exact import Codes
 
 Integers = NDArray[np.int64]
@@ -59,7 +59,7 @@ def compared(values: pa.Array, expected: pa.Array, *, plain: float | None = None
 
 def _compared_numbers(values: pa.Array, expected: pa.Array, plain: float | None) -> NDArray[np.uint8]:
     """The same for whole numbers, without a pass for every step."""
-    numbers, others = _numbers(values), _numbers(expected)
+    numbers, others = held_numbers(values), held_numbers(expected)
     same = numbers == others
     idle = np.zeros(len(same), bool) if plain is None else numbers == plain
     if values.null_count or expected.null_count:
@@ -67,15 +67,9 @@ def _compared_numbers(values: pa.Array, expected: pa.Array, plain: float | None)
         both = missing & missing_too
         same = (same & ~(missing | missing_too)) | both
         idle = (idle & ~missing) | both
-    return np.where(same, idle.view(np.uint8) * np.uint8(IDLE), np.uint8(DIFFERS))
-
-
-def _numbers(values: pa.Array) -> Codes:
-    """The numbers of a column; any where it is NULL."""
-    kind = np.dtype(values.type.to_pandas_dtype())
-    held: Codes = np.frombuffer(values.buffers()[1] or b"", kind)[values.offset : values.offset + len(values)]
-    return held
+    codes: NDArray[np.uint8] = ~same * np.uint8(DIFFERS) + (same & idle) * np.uint8(IDLE)  # not a choice for each row
+    return codes
 
 
 def _nulls(values: pa.Array) -> NDArray[np.bool_]:
-    return np.asarray(values.is_null().to_numpy(zero_copy_only=False))
+    return held_validity(values) == 0 if values.null_count else np.zeros(len(values), bool)
