@@ -168,6 +168,8 @@ def row_weights(entities: Codes, units: int, full_rows: int) -> Integers | None:
     >>> row_weights(np.array([0, 1, 1, 1]), 100, 2).tolist(), row_weights(np.array([0, 1]), 100, 2).tolist()
     ([50, 33, 33, 33], [50, 50])
     """
+    if full_rows == 1 and (entities[1:] > entities[:-1]).all():  # soon seen of a table with a row for each entity
+        return None
     entities = as_indices(entities)
     rows = np.maximum(np.bincount(entities), full_rows)
     return None if rows.max(initial=full_rows) == 1 else (units // rows)[entities]
