@@ -39,6 +39,7 @@ def test_what_is_refused(model: Path, run: Run, tmp_path: Path) -> None:
         (("--only", "x", "--partitions", "2"), "such as 3,7-9"),
         (("--only", "1-0", "--partitions", "2", "--seed", "1"), "from the smaller number"),
         (("--only", "2", "--partitions", "2", "--seed", "1"), "0..1"),
+        (("--only", "0-99999999999", "--partitions", "2", "--seed", "1"), "there are at most"),
         (("--only", "1", "--seed", "1"), "--partitions"),
         (("--resume",), "--partitions"),
         (("--partitions", "2", "--force"), "--force"),

@@ -1,23 +1,29 @@
 """Columns computed by expressions, from spec to bundle: right in every row, as DuckDB says, in any method and scale."""
 
 import logging
+from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from privbench.errors import SpecError
+from privbench.fitting import computed
+from privbench.fitting.computed import tell_differing
 from privbench.fitting.fit import fit
 from privbench.fitting.plan import plan
 from privbench.generation import blocks
 from privbench.generation.generate import generate
+from privbench.io import duckdb_file
+from privbench.io.open import open_source
 from privbench.model.file import load_model, save_model
 from privbench.model.model import Model
 from privbench.model.receipt_check import verify_model
-from privbench.rules.computed import check_functions
+from privbench.rules.computed import ComputedQuery, check_functions
 
 from ..computed_orders import LATE, ROWS, computed_spec, write_source, wrong_rows
 from ..seeded import SeededEntropy
@@ -91,6 +97,33 @@ def test_the_publisher_hears_how_many_rows_differ(source: Path, caplog: pytest.L
     told = {record.getMessage().split(":")[0] for record in caplog.records if "it is not" in record.getMessage()}
     assert "purchase.year" in told
     assert not told & {"client.one", "line.paid"}  # which are as they should be
+
+
+def test_rows_are_compared_some_at_a_time(
+    source: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole columns of a large table would take more memory than a fit was given."""
+    protection, sizes, run = computed_spec(source, ROWS).protection(), [], ComputedQuery.run
+
+    def watched(self: ComputedQuery, tables: Mapping[str, pa.Table]) -> int:
+        sizes.append((len(tables), max(rows.num_rows for rows in tables.values())))
+        return run(self, tables)
+
+    def told() -> set[str]:
+        sizes.clear()
+        caplog.clear()
+        with open_source(source) as opened, caplog.at_level(logging.WARNING):
+            tell_differing(opened, protection)
+        return {record.getMessage() for record in caplog.records}
+
+    monkeypatch.setattr(ComputedQuery, "run", watched)
+    at_once = told()
+    assert at_once
+    monkeypatch.setattr(duckdb_file, "BATCH_ROWS", 20)
+    monkeypatch.setattr(computed, "COMPARED_ROWS", 50)
+    assert told() == at_once
+    assert {tables for tables, _ in sizes} > {1}, "some look at rows of other tables"
+    assert max(rows for tables, rows in sizes if tables == 1) < 50 + 20
 
 
 @pytest.mark.parametrize(

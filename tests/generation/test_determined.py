@@ -1,10 +1,13 @@
 """Columns that another one determines: a function in every bundle, whoever knows the map."""
 
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from privbench.encode.predicate import In
@@ -68,6 +71,34 @@ def test_draft_suggests_maps_of_the_data(drafted: Spec, tmp_path: Path) -> None:
     assert verify_model(model).problems == ()
     generate(model, tmp_path / "out", seed=1)
     assert wrong(tmp_path / "out", "team", "league") == []
+
+
+def test_memory_does_not_grow_with_values_times_values() -> None:
+    """Three thousand towns by five thousand codes would be a table of 130 MB."""
+    rows = 100_000
+    codes = np.where(np.arange(rows) % 10 > 0, np.arange(rows) % 100, np.arange(rows) // 10 % 5_000)
+    tables = {
+        "place": pa.table(
+            {
+                "id": pa.array(np.arange(rows)),
+                "code": pa.array([f"c{code}" for code in codes]),
+                "town": pa.array([f"t{code * 2 // 3}" for code in codes]),
+            }
+        )
+    }
+    ddl = "CREATE TABLE place (id BIGINT PRIMARY KEY, code VARCHAR, town VARCHAR)"
+    found, peak = _traced(lambda: draft(tables, schema=ddl, unit="place", domains="data"))
+    assert found.column("place", "town").determined_by == "code"
+    assert len(found.column("place", "town").map or ()) == len(set(codes.tolist()))
+    assert peak < 60 * 2**20
+
+
+def _traced(make: Callable[[], Spec]) -> tuple[Spec, int]:
+    tracemalloc.start()
+    try:
+        return make(), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def wrong(bundle: Path, by: str, column: str) -> list[Any]:

@@ -138,11 +138,15 @@ def partition_numbers(texts: Sequence[str]) -> list[int] | None:
     >>> partition_numbers(["3,7-9", "1"])
     [1, 3, 7, 8, 9]
     """
+    from privbench.generation.partitions import MOST_PARTITIONS
+
     numbers: set[int] = set()
     for text in (part.strip() for value in texts for part in value.split(",")):
         first, dash, last = text.partition("-")
         if not first.isdigit() or (dash and not last.isdigit()) or not text.isascii():
             raise click.UsageError(f"--only {text}: write numbers and ranges of partitions, such as 3,7-9.")
+        if int(last or first) >= MOST_PARTITIONS:  # before such a range is counted out
+            raise click.UsageError(f"--only {text}: there are at most {MOST_PARTITIONS:,} partitions.")
         if not (named := range(int(first), int(last or first) + 1)):
             raise click.UsageError(f"--only {text}: a range goes from the smaller number to the larger one.")
         numbers |= set(named)

@@ -9,7 +9,6 @@ come with at most some millions of rows, so that this fits in memory; marginals 
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.evaluation.metrics import DistanceMetric
+from privbench.threads import cores, in_order
 
 WIDE = 3
 """Marginals of so many columns and more have many cells: of a large table they are counted on a sample of its rows."""
-_THREADS = 2
 _DENSE = 1 << 20  # cells that are counted in one array
 _JOINT = 1 << 18  # cells that are counted for several marginals together
 _ROWS_PER_CELL = 8  # as many rows at least, else adding up cells costs more than counting rows
@@ -182,10 +181,9 @@ def distances(
         return len(batch) == 1 and sum(rows) > _LONG and not _is_dense(cells, sum(rows))
 
     long = [batch for batch in batches if is_long(batch)]  # these take much memory: one at a time
-    found = dict(itertools.chain.from_iterable(compare(batch).items() for batch in long))
-    with ThreadPoolExecutor(_THREADS) as pool:
-        for part in pool.map(compare, [batch for batch in batches if not is_long(batch)]):
-            found |= part
+    short = [batch for batch in batches if not is_long(batch)]
+    compared = [*map(compare, long), *in_order(compare, short, threads=cores())]
+    found = dict(itertools.chain.from_iterable(part.items() for part in compared))
     return [found[marginal] for marginal in marginals]
 
 

@@ -1,18 +1,22 @@
 """Columns that are computed from the rows around them, before a fit: which they are, and which cannot be."""
 
 import logging
+from collections.abc import Iterator
+
+import pyarrow as pa
 
 from privbench.errors import SpecError
-from privbench.fitting.reading import check_source
 from privbench.io.base import Source, read_whole
 from privbench.model.order import generation_order, referenced_ahead
 from privbench.rules.computed import ComputedQuery, is_compared
 from privbench.schema.computed import computed_order, equal_columns
 from privbench.schema.spec import Spec
-from privbench.schema.tables import Column
+from privbench.schema.tables import Column, Table
 from privbench.schema.unit import Protection
 
 _logger = logging.getLogger(__name__)
+COMPARED_ROWS = 2**20
+"""So many rows are compared at a time, where an expression looks at no other rows."""
 
 
 def computed_columns(protection: Protection) -> tuple[str, ...]:
@@ -36,23 +40,12 @@ def check_counted(spec: Spec, protection: Protection) -> None:
 
 
 def tell_differing(source: Source, protection: Protection) -> None:
-    """Tell the publisher in how many rows a computed column is not what its expression says. Nothing is spent yet.
-
-    Raises SourceError where the source lacks a column of the spec.
-    """
-    check_source(source.schema(), protection.schema.published())
-    places = [place for place in computed_order(protection) if is_compared(protection, place)]
-    queries = {place: ComputedQuery(protection, place) for place in places}
-    wanted: dict[str, set[str]] = {}
-    for query in queries.values():
-        for table, columns in query.columns.items():
-            wanted.setdefault(table, set()).update(columns)
-    tables = {
-        name: read_whole(source, name, (c for c in protection.schema.table(name).columns if c.name in columns))
-        for name, columns in wanted.items()
-    }
-    for (table, column), query in queries.items():
-        differing = query.run(tables)
+    """Tell the publisher in how many rows a computed column is not what its expression says. Nothing is spent yet."""
+    for table, column in computed_order(protection):
+        if not is_compared(protection, (table, column)):
+            continue
+        query = ComputedQuery(protection, (table, column))
+        differing = sum(map(query.run, _pieces(source, protection, query)))
         if differing:
             _logger.warning(
                 "%s.%s: in %s of %s rows it is not %s. In synthetic rows it always is. These numbers are for you "
@@ -60,9 +53,29 @@ def tell_differing(source: Source, protection: Protection) -> None:
                 table,
                 column,
                 f"{differing:,}",
-                f"{tables[table].num_rows:,}",
+                f"{source.rows(table):,}",
                 _shown(protection.schema.table(table).column(column)),
             )
+
+
+def _pieces(source: Source, protection: Protection, query: ComputedQuery) -> Iterator[dict[str, pa.Table]]:
+    """What a query reads: all of it, or some rows at a time if it looks at those of one table alone."""
+    wanted = {
+        name: tuple(c for c in protection.schema.table(name).columns if c.name in columns)
+        for name, columns in query.columns.items()
+    }
+    if len(wanted) > 1:
+        yield {name: read_whole(source, name, columns) for name, columns in wanted.items()}
+        return
+    [(name, columns)] = wanted.items()
+    held: list[pa.RecordBatch] = []
+    for batch in source.read(Table(name=name, columns=columns)):
+        held.append(batch)
+        if sum(one.num_rows for one in held) >= COMPARED_ROWS:
+            yield {name: pa.Table.from_batches(held)}
+            held = []
+    if held:
+        yield {name: pa.Table.from_batches(held)}
 
 
 def _shown(column: Column) -> str:

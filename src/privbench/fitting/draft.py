@@ -355,7 +355,9 @@ class _Data:
                 specs[column.name] = _from_data(table, column, counted[column.name], entities=self.entities)
             else:
                 specs[column.name] = _plain(column, implied=column.implied if column.name in table.attributes else None)
-        return with_determined(self._source, table, specs, among=counted) if self._find else specs
+        if not self._find or not counted:
+            return specs
+        return with_determined(self._source, table, specs, self.samples[table.name], counted=counted)
 
     def _counted(self, table: Table, learnt: Sequence[Column]) -> dict[str, Counted]:
         """Read a table once: count the values of some columns, and take a sample of the rows if it will be asked."""

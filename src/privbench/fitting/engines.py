@@ -78,6 +78,7 @@ class ThisMachine(Place):
         """Read all tables into parts."""
         protection = prepared.protection
         with_lists = SourceWithLists(source, protection)
+        check_source(with_lists.schema(), protection.schema.published())
         tell_differing(with_lists, protection)
         in_one_part = not prepared.chosen.method.counts_in_parts
         plan = plan_store(with_lists, protection, codecs, memory=self._memory, in_one_part=in_one_part)

@@ -148,14 +148,18 @@ class _Waiting:
         self._rows = rows
 
     def clear(self) -> None:
-        self._rows, self._arrays, self._chunks = 0, {}, {}
+        self._let_go()
         if self._file is not None:
             self._file.remove()
 
     def flush(self) -> None:
         if self._file is not None and self._rows:
             self._file.append(self._in_memory())
-            self._rows, self._chunks = 0, {}
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Hold no memory: after the last row of a table others wait, and rooms of all tables would add up."""
+        self._rows, self._arrays, self._chunks = 0, {}, {}
 
     def take(self) -> Columns:
         if self._file is None:

@@ -12,7 +12,6 @@ depends on the order of rows is looked at as they come back, in their order.
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -38,7 +37,7 @@ from privbench.encode.keys import (
 from privbench.errors import DataError, SourceError
 from privbench.fitting.entities import EntityNumbers
 from privbench.fitting.gathering import Gathered, TooMuchTextError
-from privbench.fitting.key_checks import check_nulls, check_orphans, check_sizes, key_place, referenced_keys
+from privbench.fitting.key_checks import Key, check_nulls, check_orphans, check_sizes, key_place, referenced_keys
 from privbench.fitting.memory import StorePlan, plan_store
 from privbench.fitting.part_rows import make_part
 from privbench.fitting.public_tables import PublicTables
@@ -46,13 +45,11 @@ from privbench.fitting.relative import NullBases
 from privbench.fitting.rules import Broken, RealRows, Suggested, check_rules_above
 from privbench.fitting.slabs import (
     Batches,
-    Key,
     Slab,
     TableWork,
     changed,
     column_of,
     gathered_table,
-    in_order,
     in_slabs,
     table_work,
     work_on,
@@ -63,13 +60,14 @@ from privbench.methods.method import Progress
 from privbench.model.order import ids_are_public
 from privbench.privacy.part import Part
 from privbench.privacy.part_files import FileParts
-from privbench.privacy.parts import MemoryParts, Parts, cores
+from privbench.privacy.parts import MemoryParts, Parts
 from privbench.schema.tables import Schema, Table
 from privbench.schema.unit import Protection
+from privbench.threads import cores, in_order
 
 _logger = logging.getLogger(__name__)
-_AHEAD = 2
-"""So many slabs more than there are cores are read ahead."""
+_SPARE = 1
+"""So many slabs more than threads work on are read ahead, so that none waits for the source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -104,14 +102,13 @@ def read_database(
     plan = plan or plan_store(source, protection, codecs, memory=None, in_one_part=False)
     check_sizes(plan.rows)
     reader = _Reader(source, protection, plan, folder, suggested=suggested, orphans_as_null=orphans_as_null)
-    with ThreadPoolExecutor(cores()) as pool:
-        reader.read_public(progress)
-        entity_keys = reader.read_keys(progress)
-        reader.check_public_keys()
-        for name in protection.order:
-            work = table_work(protection, name, codecs, reader.indexes, orphans_as_null=orphans_as_null)
-            reader.read_private(work, pool, progress)
-        parts, rows = reader.make_parts(codecs, pool, null_bases=null_bases or {})
+    reader.read_public(progress)
+    entity_keys = reader.read_keys(progress)
+    reader.check_public_keys()
+    for name in protection.order:
+        work = table_work(protection, name, codecs, reader.indexes, orphans_as_null=orphans_as_null)
+        reader.read_private(work, progress)
+    parts, rows = reader.make_parts(codecs, null_bases=null_bases or {})
     public = reader.public
     return ReadDatabase(parts=parts, public=public.tables, rows=public.rows | rows, entity_keys=entity_keys)
 
@@ -211,14 +208,14 @@ class _Reader:
 
     # -- private tables ----------------------------------------------------------------------------------------
 
-    def read_private(self, work: TableWork, pool: ThreadPoolExecutor, progress: Progress) -> None:
+    def read_private(self, work: TableWork, progress: Progress) -> None:
         """Read a private table into the store; once more, if its rows turn out not to be in the order of its keys."""
-        while (again := self._read_private(work, pool, progress)) is not None:
+        while (again := self._read_private(work, progress)) is not None:
             for name in (work.name, *(_hashes_of(work.name, key) for key in work.hashed)):
                 self._gathered.clear(name)
             work = again
 
-    def _read_private(self, work: TableWork, pool: ThreadPoolExecutor, progress: Progress) -> TableWork | None:
+    def _read_private(self, work: TableWork, progress: Progress) -> TableWork | None:
         seen = _Seen(work)
         rules = RealRows(self._protection, self._protection.schema.table(work.name), self._suggested)
         before = self._done
@@ -236,7 +233,7 @@ class _Reader:
 
         empty = pa.RecordBatch.from_pylist([], arrow_schema(work.table))
         self._empty[work.name] = worked_on((Batches([empty]), 0)).columns
-        with closing(in_order(pool, worked_on, slabs(), ahead=cores() + _AHEAD)) as coded:
+        with closing(in_order(worked_on, slabs(), threads=cores(), spare=_SPARE)) as coded:
             for slab in coded:
                 self._tell(f"reading {work.name}", progress)
                 if again := seen.add(slab):
@@ -291,9 +288,7 @@ class _Reader:
 
     # -- parts -------------------------------------------------------------------------------------------------
 
-    def make_parts(
-        self, codecs: Codecs, pool: ThreadPoolExecutor, *, null_bases: NullBases
-    ) -> tuple[Parts, dict[str, int]]:
+    def make_parts(self, codecs: Codecs, *, null_bases: NullBases) -> tuple[Parts, dict[str, int]]:
         """Make every part of its rows; and how many rows private tables have, copies of lookup rows among them."""
         files = None if self._folder is None else FileParts(self._folder, self._gathered.parts)
 
@@ -309,7 +304,7 @@ class _Reader:
             files.write(number, part)
             return None, broken, rows
 
-        all_made = list(in_order(pool, made, range(self._gathered.parts), ahead=cores()))
+        all_made = list(in_order(made, range(self._gathered.parts), threads=cores()))
         check_rules_above(self._protection, [broken for _, broken, _ in all_made], self._suggested)
         rows = sum((Counter(rows) for _, _, rows in all_made), start=Counter())
         parts = MemoryParts([part for part, _, _ in all_made if part is not None]) if files is None else files

@@ -4,12 +4,9 @@ A slab is worked on by itself, so that threads can share the work. What follows 
 a key ascends from slab to slab, is told with the slab and looked at by whoever puts slabs together.
 """
 
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +30,7 @@ from privbench.encode.lookup import LookedUp
 from privbench.errors import SourceError
 from privbench.fitting.entities import EntityNumbers
 from privbench.fitting.gathering import Run, Stripes
+from privbench.fitting.key_checks import Key
 from privbench.fitting.part_rows import INSIDE, GatheredTable, is_numbered
 from privbench.fitting.relative import needed_values
 from privbench.fitting.rules import columns_for_rules_above
@@ -48,12 +46,8 @@ _LONG_RUN = 256
 """Rows that lie by part in runs of about so many are not sorted by part."""
 _CODE, _VALUE, _RULED, _KEY, _MISSING, _ORDER = "code.", "value.", "ruled.", "key.", "missing.", "order."
 _ENTITY, _NUMBER = "entity", "number"
-Key = tuple[str, ...]
-"""The columns of a key."""
 Indexes = Mapping[tuple[str, Key], KeyIndex]
 """Of the keys that others reference, by table and columns."""
-T = TypeVar("T")
-U = TypeVar("U")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -344,24 +338,3 @@ def in_slabs(batches: Iterable[pa.RecordBatch]) -> Iterator[Batches]:
             held, rows, size = [], 0, 0
     if held:
         yield Batches(held)
-
-
-def in_order(
-    pool: ThreadPoolExecutor, work: Callable[[T], U], things: Iterable[T], *, ahead: int
-) -> Generator[U, None, None]:
-    """What work gives for each thing, in their order; at most so many things are taken ahead of what was given.
-
-    When it is closed, no work goes on.
-    """
-    waiting: deque[Future[U]] = deque()
-    left = iter(things)
-    try:
-        waiting.extend(pool.submit(work, thing) for thing in islice(left, ahead))
-        while waiting:
-            done = waiting.popleft().result()
-            waiting.extend(pool.submit(work, thing) for thing in islice(left, 1))
-            yield done
-    finally:
-        for future in waiting:
-            future.cancel()
-        wait(waiting)

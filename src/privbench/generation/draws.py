@@ -27,7 +27,6 @@ from privbench.generation.sizes import (
     rows_without_owner,
     within_reach,
 )
-from privbench.generation.threads import cores, in_order
 from privbench.generation.totals import Scaling, scaling, tally
 from privbench.model.model import Model, has_child_rows
 from privbench.model.order import generation_order, referenced_ahead
@@ -36,6 +35,7 @@ from privbench.schema.unit import Link, LinkKind
 from privbench.spn.feature_names import COMPONENT
 from privbench.spn.link import Points, RowBlock, TargetRows
 from privbench.spn.sample import asks_first_rows, draw_within_bins, first_codes, sample, sample_siblings
+from privbench.threads import cores, in_order
 
 Rng = np.random.Generator
 Rows = NDArray[np.int64]

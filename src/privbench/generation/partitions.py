@@ -30,7 +30,6 @@ from privbench.generation.draws import DrawRun
 from privbench.generation.partition import Partition, hindrances, is_shared, rows_before
 from privbench.generation.ruled import RuleCounts
 from privbench.generation.run import Run, lost_lines
-from privbench.generation.threads import cores, pool_of
 from privbench.io.base import Format
 from privbench.io.files import FileSink
 from privbench.io.staging import is_bundle, private_folder, remove, staged, target_error
@@ -38,6 +37,7 @@ from privbench.methods.method import Progress, silent
 from privbench.model.arguments import format_of
 from privbench.model.file import model_digest
 from privbench.model.model import Model
+from privbench.threads import cores, pool_of
 from privbench_verify.checksums import sha256, wrong_checksums
 
 RECORD = "partition.json"

@@ -17,7 +17,6 @@ from privbench.generation.partition import WHOLE, Partition, is_shared
 from privbench.generation.rows import Made, PrivateRows, PublicRows
 from privbench.generation.ruled import RuleCounts
 from privbench.generation.sizes import Sizes, lost_rows
-from privbench.generation.threads import ahead
 from privbench.io.base import Sink
 from privbench.methods.method import Progress
 from privbench.model.model import Model
@@ -25,6 +24,7 @@ from privbench.schema.lists import lists_of
 from privbench.schema.tables import Table
 from privbench.schema.unit import Role
 from privbench.spn.deal import load_kernels
+from privbench.threads import ahead
 
 _logger = logging.getLogger(__name__)
 

@@ -148,10 +148,10 @@ class ServerKind:
     """Open a sink at a URL; True: drop the objects that it makes anew."""
 
 
-Kind = TypeVar("Kind", SourceKind, SinkKind, ServerKind)
+AnyKind = TypeVar("AnyKind", SourceKind, SinkKind, ServerKind)
 
 
-def loaded(kinds: Iterable[Kind | str]) -> Iterator[Kind]:
+def loaded(kinds: Iterable[AnyKind | str]) -> Iterator[AnyKind]:
     """The kinds of a registry in order. One that is named, as `module:NAME`, is loaded when its turn comes."""
     for kind in kinds:
         if isinstance(kind, str):

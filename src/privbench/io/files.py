@@ -185,9 +185,12 @@ def _parts(path: Path) -> tuple[Path, ...]:
 
 def _check_parts(file: _File) -> None:
     """Refuse parts of a table that differ in kind or columns."""
-    first = next(file.each())
-    for other in list(file.each())[1:]:
-        if other.is_csv != first.is_csv or _stored_columns(other) != _stored_columns(first):
+    if not file.parts:
+        return
+    first, *others = file.each()
+    columns = _stored_columns(first)
+    for other in others:
+        if other.is_csv != first.is_csv or _stored_columns(other) != columns:
             raise SourceError(
                 f"{other.path.parent.name}: {first.path.name} and {other.path.name} have different columns or formats, "
                 "so they are no parts of one table."

@@ -4,7 +4,6 @@ The files lie in a folder that only this user can read, and whoever made the fol
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -13,7 +12,7 @@ from privbench.encode.coded import CodedTable
 from privbench.encode.columns_file import Columns, ColumnsFile
 from privbench.privacy.part import Part
 from privbench.privacy.part_counter import PartCounter
-from privbench.privacy.parts import cores
+from privbench.threads import cores, in_order
 
 T = TypeVar("T")
 _CODES, _KEYS, _VALUES, _ENTITIES, _NUMBERS = "codes.", "keys.", "values.", "entities", "numbers"
@@ -63,16 +62,11 @@ class FileParts:
 
     def map(self, work: Callable[[PartCounter], T]) -> Iterator[T]:
         """What some work gives for each part, of which there are as many in memory as there are cores."""
-        with ThreadPoolExecutor(cores()) as pool:
-            try:
-                yield from pool.map(lambda number: work(PartCounter(self.read(number))), range(len(self)))
-            finally:  # an error or an interrupt: what is not begun is not begun any more
-                pool.shutdown(wait=True, cancel_futures=True)
+        yield from in_order(lambda number: work(PartCounter(self.read(number))), range(len(self)), threads=cores())
 
     def rewrite(self, work: Callable[[Part], Part]) -> None:
         """Put another part in the place of each."""
-        with ThreadPoolExecutor(cores()) as pool:
-            list(pool.map(lambda number: self.write(number, work(self.read(number))), range(len(self))))
+        list(in_order(lambda number: self.write(number, work(self.read(number))), range(len(self)), threads=cores()))
 
     def _written(self, path: Path, table: CodedTable, raw: Columns) -> _TableFile:
         same = tuple(name for name, rows in table.keys.items() if rows is table.entities)

@@ -4,14 +4,13 @@ What is counted is a sum over entities, so what counters say of their parts adds
 parts are, in memory, in files or on other machines, is the business of `Parts`; the engine maps work over them.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import NoReturn, Protocol, TypeVar
 
 from privbench.encode.coded import CodedDatabase
 from privbench.privacy.part import Part, RawColumns
 from privbench.privacy.part_counter import PartCounter
+from privbench.threads import cores, in_order
 
 T = TypeVar("T")
 
@@ -52,8 +51,7 @@ class MemoryParts:
         if len(self._counters) == 1:
             yield work(self._counters[0])
             return
-        with ThreadPoolExecutor(cores()) as pool:
-            yield from pool.map(work, self._counters)
+        yield from in_order(work, self._counters, threads=cores())
 
     def rewrite(self, work: Callable[[Part], Part]) -> None:
         """Put another part in the place of each as soon as it is there."""
@@ -61,15 +59,9 @@ class MemoryParts:
         def renew(place: int) -> None:
             self._counters[place] = PartCounter(work(self._counters[place].part))
 
-        with ThreadPoolExecutor(cores()) as pool:
-            list(pool.map(renew, range(len(self._counters))))
+        list(in_order(renew, range(len(self._counters)), threads=cores()))
 
 
 def one_part(tables: CodedDatabase, raw: RawColumns | None = None) -> MemoryParts:
     """A database as a single part."""
     return MemoryParts([Part(tables=tables, raw=raw or {})])
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

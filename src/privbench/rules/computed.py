@@ -127,6 +127,7 @@ class ComputedQuery:
         column = self._protection.schema.table(self._table).column(self._column)
         parts: list[str] = []
         """What stands in the row: columns and aggregates, called p0, p1 .. in the query around it."""
+        named = {self._table}
 
         def part(sql: str) -> exp.Expr:
             parts.append(f"{sql} AS p{len(parts)}")
@@ -135,26 +136,30 @@ class ComputedQuery:
         def rename(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.AggFunc):
                 return part(self._aggregate(node))
-            return part(self._outer(node.table or self._table, node.name)) if isinstance(node, exp.Column) else node
+            if not isinstance(node, exp.Column):
+                return node
+            named.add(node.table or self._table)
+            return part(self._outer(node.table or self._table, node.name))
 
         own = part(self._outer(self._table, self._column)).sql()
         expected = stored(column).tree.copy().transform(rename).sql(DIALECT)
         same = f"{own} IS NOT DISTINCT FROM {expected}"
         if column.type.kind is Kind.FLOAT:
             same = f"{same} OR COALESCE(ABS({own} - {expected}) <= {CLOSE} * ABS({own}), FALSE)"
-        rows = f"SELECT {', '.join(parts)} FROM {self._around()}"  # noqa: S608  of parsed expressions
+        rows = f"SELECT {', '.join(parts)} FROM {self._around(named)}"  # noqa: S608  of parsed expressions
         return f"SELECT COUNT(*) FROM ({rows}) WHERE NOT ({same})"  # noqa: S608
 
     def _outer(self, table: str, column: str) -> str:
         return f"a_{self._name(table)}.{self._short(table, column)}"
 
-    def _around(self) -> str:
-        """The rows of the table with the rows above them and the public rows that they reference."""
-        joined, below = [f"{self._name(self._table)} AS a_{self._name(self._table)}"], self._table
-        for above in self._protection.above(self._table):
-            joined.append(self._join(below, self._protection.owners[below], inner="a", outer="a"))
-            below = above
-        links = [link for path in public_paths(self._protection, self._table).values() for link in path]
+    def _around(self, named: Collection[str]) -> str:
+        """The rows of the table with those rows above them, and public rows that they reference, that are named."""
+        joined = [f"{self._name(self._table)} AS a_{self._name(self._table)}"]
+        above = [table for table in self._protection.above(self._table) if table in named]
+        chain = self._protection.up_to(self._table, above[-1]) if above else ()
+        joined += [self._join(below, self._protection.owners[below], inner="a", outer="a") for below in chain]
+        paths = public_paths(self._protection, self._table)
+        links = [link for table, path in paths.items() if table in named for link in path]
         joined += [self._join(link.table, link.key, inner="a", outer="a") for link in dict.fromkeys(links)]
         return " LEFT JOIN ".join(joined)
 

@@ -1,6 +1,8 @@
-"""Work of a run in several threads, with results in their order: what is written does not depend on how many.
+"""Work in several threads, with results in their order: what comes of it does not depend on how many there are.
 
-NumPy and Arrow let other threads work meanwhile, so that drawing, decoding and writing keep several cores busy.
+NumPy and Arrow let other threads work meanwhile, so that coding, counting, drawing and writing keep several cores busy.
+Every generator here ends its threads when it is closed or fails. Who leaves a loop over one early, by an error or an
+interrupt, closes it (`contextlib.closing`): a traceback would keep it, and its threads, alive.
 """
 
 import os
@@ -19,8 +21,10 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def in_order(make: Callable[[T], U], items: Iterable[T], *, threads: int) -> Generator[U, None, None]:
+def in_order(make: Callable[[T], U], items: Iterable[T], *, threads: int, spare: int = 0) -> Generator[U, None, None]:
     """What is made of each item, in the order of the items, a few of them ahead of who takes them.
+
+    Items are taken in the caller's thread, one for each thread and `spare` more than are given: no more are in memory.
 
     >>> list(in_order(abs, [-3, 2, -1], threads=2))
     [3, 2, 1]
@@ -29,7 +33,7 @@ def in_order(make: Callable[[T], U], items: Iterable[T], *, threads: int) -> Gen
     with pool_of(threads) as pool:
         for item in items:
             waiting.append(pool.submit(make, item))
-            if len(waiting) > threads:
+            if len(waiting) > threads + spare:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
