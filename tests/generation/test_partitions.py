@@ -1,6 +1,7 @@
 """Partitions: each by itself the same bytes wherever it is made, all together a database with its keys and sizes."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ from privbench.generation.partition import Partition, hindrances, merged_ranks, 
 from privbench.generation.partitions import make_partition
 from privbench.generation.run import Run
 from privbench.io.open import open_source
+from privbench.methods.method import silent
 from privbench.model.model import Model
-from privbench_verify.checksums import wrong_checksums
+from privbench_verify.checksums import sha256, wrong_checksums
 
 from ..tree_models import made
 from .test_late import with_words
@@ -200,6 +202,8 @@ def test_completing_goes_on_after_a_kill(divided: None, tmp_path: Path, monkeypa
         patch.setattr(partitions, "write_companions", killed)
         with pytest.raises(KeyboardInterrupt):
             generate(made(), tmp_path / "again", seed=5, partitions=3)
+    for begun in ("README.md", ".SHA256SUMS"):
+        (tmp_path / "again" / begun).write_text("beg")
     generate(made(), tmp_path / "again", seed=5, partitions=3, resume=True)
     assert bytes_of(tmp_path / "again") == bytes_of(tmp_path / "out")
 
@@ -296,8 +300,30 @@ def test_other_requests_are_refused(divided: None, tmp_path: Path) -> None:
         generate(made(), tmp_path / "new", seed=1, partitions=3, format="duckdb")
     with pytest.raises(SpecError, match="--partitions"):
         generate(made(), tmp_path / "new", seed=1, only=[1])
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "mine.txt").write_text("x")
-    with pytest.raises(TargetError, match="something else"):
-        generate(made(), tmp_path / "other", seed=1, partitions=3, resume=True)
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("mine", ["mine.txt", "README.md", "data/mine.txt", "partitions/mine.txt"])
+def test_what_others_put_there_is_not_touched(mine: str, divided: None, tmp_path: Path) -> None:
+    (tmp_path / "other" / mine).parent.mkdir(parents=True)
+    (tmp_path / "other" / mine).write_text("x")
+    for more in ({"resume": True}, {"only": [1]}):
+        with pytest.raises(TargetError, match="something else"):
+            generate(made(), tmp_path / "other", seed=1, partitions=3, **more)
+    assert [p for p in (tmp_path / "other").rglob("*") if p.is_file()] == [tmp_path / "other" / mine]
+
+
+def test_files_are_hashed_once_when_they_are_put_together(
+    divided: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generate(made(), tmp_path / "out", seed=5, partitions=3, only=[0, 1, 2])
+    hashed = Counter[Path]()
+
+    def counting(path: Path) -> str:
+        hashed[path] += 1
+        return sha256(path)
+
+    monkeypatch.setattr(partitions, "sha256", counting)
+    job = partitions.PartitionJob(made(), tmp_path / "out", scale=1, seed=5, partitions=3, form="parquet")
+    job.complete(silent)
+    assert set(hashed.values()) == {1}

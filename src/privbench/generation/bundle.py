@@ -102,10 +102,11 @@ def _write(path: Path, text: str) -> None:
 
 def _write_checksums(folder: Path, known: Mapping[str, str]) -> None:
     """Write the digests of all files; only with them is a folder a bundle, so that they appear at once."""
+    partial = folder / f".{CHECKSUMS}"
+    partial.unlink(missing_ok=True)  # of a run that was killed
     paths = {p.relative_to(folder).as_posix(): p for p in sorted(folder.rglob("*")) if p.is_file()}
     listed = {n: p for n, p in paths.items() if n != CHECKSUMS and not n.startswith(f"{PARTITIONS}/")}
     lines = [f"{known.get(name) or sha256(path)}  {name}\n" for name, path in listed.items()]
-    partial = folder / f".{CHECKSUMS}"
     _write(partial, "".join(lines))
     partial.rename(folder / CHECKSUMS)
 

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import secrets
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, wait
@@ -38,7 +39,7 @@ from privbench.model.arguments import format_of
 from privbench.model.file import model_digest
 from privbench.model.model import Model
 from privbench.threads import cores, pool_of
-from privbench_verify.checksums import sha256, wrong_checksums
+from privbench_verify.checksums import CHECKSUMS, sha256, wrong_checksums
 
 RECORD = "partition.json"
 MOST_PARTITIONS = 100_000
@@ -282,7 +283,8 @@ class PartitionJob:
 
     def complete(self, progress: Progress) -> dict[str, int]:
         """Make a bundle of the partitions, which are all there."""
-        records = [self.records()[number] for number in range(self._count)]
+        there = self.records()
+        records = [there[number] for number in range(self._count)]
         progress("putting partitions together", 0, self._count)
         for record in records:
             self._place(record)
@@ -373,7 +375,7 @@ class _CutSink:
         starts = self._starts[table]
         while batch.num_rows:
             done = self._done[table]
-            number = max(n for n, start in enumerate(starts) if start <= done)
+            number = bisect_right(starts, done) - 1
             room = starts[number + 1] - done if number + 1 < len(starts) else batch.num_rows
             piece = batch.slice(0, room)
             if number in self._sinks:
@@ -398,20 +400,26 @@ class _CutSink:
 
 
 def _check_folder(out: Path) -> None:
-    """Refuse a folder that holds something else than partitions or a bundle."""
+    """Refuse a folder that holds something else than partitions or a bundle: nothing in it is ours to replace."""
     if not out.parent.is_dir():
         raise TargetError(f"{out}: the folder {out.parent} does not exist. Make it first.")
     if not os.path.lexists(out) or (out.is_dir() and is_bundle(out)):
         return
-    if not out.is_dir() or any(
-        path.name not in (PARTITIONS, "data") and not _is_companion(path) for path in out.iterdir()
-    ):
+    if not out.is_dir() or not _is_begun(out):
         raise TargetError(f"{out}: holds something else than partitions. Choose another folder.")
 
 
-def _is_companion(path: Path) -> bool:
-    """Whether a file may be one that was written when putting partitions together was interrupted."""
-    return path.suffix in (".sql", ".json", ".md") or path.name in ("load",)
+def _is_begun(out: Path) -> bool:
+    """Whether a folder is empty, or one in which partitions were made, and perhaps begun to be put together."""
+    folder = out / PARTITIONS
+    inside = [p for p in folder.iterdir() if not p.name.startswith(".")] if folder.is_dir() else []
+    if any(not path.name.isdigit() for path in inside):
+        return False
+    beside = [path for path in out.iterdir() if path != folder]
+    if not any(_read_record(path) is not None for path in inside):
+        return not beside
+    ours = ("data", "load", f".{CHECKSUMS}")
+    return all(path.name in ours or path.suffix in (".sql", ".json", ".md") for path in beside)
 
 
 def _folders(out: Path) -> list[Path]:
