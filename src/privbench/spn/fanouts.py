@@ -65,8 +65,7 @@ def bin_of(numbers: NDArray[np.integer], edges: Edges) -> NDArray[np.uint16]:
     inner = edges[1:-1]
     if len(inner) and 0 < inner[0] <= inner[-1] < len(numbers):  # a list of bins is faster than a search for each
         bins = np.searchsorted(inner, np.arange(inner[-1] + 1), side="right").astype(np.uint16)
-        found: NDArray[np.uint16] = bins[np.clip(numbers, 0, inner[-1])]
-        return found
+        return bins.take(numbers, mode="clip")
     return np.searchsorted(inner, numbers, side="right").astype(np.uint16)
 
 
@@ -86,7 +85,8 @@ def rank_codes(fanouts: Numbers) -> NDArray[np.uint16]:
     >>> rank_codes(np.array([6])).tolist()
     [0, 1, 2, 3, 4, 4]
     """
-    return bin_of(ranks(fanouts), RANK_EDGES)
+    bins = bin_of(np.arange(1, int(fanouts.max(initial=0)) + 1), RANK_EDGES)  # of all ranks that there are
+    return bins.take(ranks(fanouts) - 1)
 
 
 def bin_means(edges: Edges, exponents: float | NDArray[np.float64]) -> NDArray[np.float64]:
@@ -105,7 +105,7 @@ def draw_numbers(codes: NDArray[np.integer], edges: Edges, exponent: float, *, r
     >>> draw_numbers(np.array([0, 2, 2]), np.array([0, 1, 2, 4]), 0.0, rng=np.random.default_rng(0)).tolist()
     [0, 2, 3]
     """
-    numbers: Numbers = edges[codes]
+    numbers: Numbers = edges.take(codes)
     for code in np.flatnonzero(np.diff(edges) > 1):
         places = np.flatnonzero(codes == code)
         at = (rng.permutation(len(places)) + rng.random()) / max(len(places), 1)

@@ -321,9 +321,7 @@ def draw_within_bins(node: Node, codes: Mapping[str, Codes], rng: np.random.Gene
     """Other codes for columns with these codes, of the bins that they are in; of columns that have bins."""
     trees = [child for child in walk(node) if isinstance(child, CliqueTree)]
     columns = {column.column: column for tree in trees for column in tree.columns if column.column in codes}
-    return {
-        name: draw_codes(column, bins_of_codes(column, codes[name]), rng) for name, column in columns.items()
-    }
+    return {name: draw_codes(column, bins_of_codes(column, codes[name]), rng) for name, column in columns.items()}
 
 
 def whole_rows(shares: NDArray[np.float64], rows: int, *, offset: float) -> NDArray[np.int64]:
