@@ -16,7 +16,7 @@ Values = NDArray[np.uint16]
 
 DIGIT_BITS = 16
 """Random bits that say in which order rows of one group stand; of two rows with the same, the first comes first."""
-WORTH_IT = 100_000_000
+WORTH_IT = 300_000_000
 """From so many values on, kernels are loaded."""
 
 _loaded: list[ModuleType] = []
