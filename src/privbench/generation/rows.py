@@ -439,7 +439,9 @@ class PublicRows:
 
     def batches(self) -> Iterator[Made]:
         """The table, batch by batch. Rows whose key cannot be made unique are left out."""
-        for batch in pq.ParquetFile(io.BytesIO(self._model.public[self._table.name])).iter_batches(BLOCK_ROWS):
+        for batch in pq.ParquetFile(io.BytesIO(self._model.public[self._table.name])).iter_batches(
+            BLOCK_ROWS, use_threads=False
+        ):
             values = {name: batch.column(name) for name in batch.schema.names}
             for link in self._redrawn:
                 values |= self._key_values(link, self._targets(link, values))
