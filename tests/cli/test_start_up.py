@@ -57,7 +57,7 @@ def test_a_walk_with_one_table_needs_no_sql(table: Path, tmp_path: Path, domains
     spec, model = tmp_path / "s.yaml", tmp_path / "m.model"
     assert loaded("draft", table, "--domains", domains, "-o", spec, watched=HEAVY) == set()
     assert loaded("fit", spec, "--epsilon", "3", "-o", model, watched=HEAVY) == set()
-    assert loaded("generate", model, "-o", tmp_path / "b", watched=HEAVY) == set()
+    assert loaded("generate", model, "-o", tmp_path / "b", watched={*HEAVY, "privbench.fitting"}) == set()
 
 
 @pytest.mark.parametrize("domains", ["data", "private"])

@@ -88,6 +88,7 @@ def generate(
     from privbench.cli.forecast import tell_generate
     from privbench.cli.progress import progress_line
     from privbench.generation.generate import check_request
+    from privbench.generation.generate import generate as write_bundle  # `privbench.generate` loads all of fitting, too
     from privbench.io.urls import scheme_of
 
     numbers = partition_numbers(only)
@@ -112,7 +113,7 @@ def generate(
     check_request(scale, seed)
     tell_generate(loaded, out, scale=scale, form=format_, quiet=as_json)
     with progress_line(quiet=as_json) as progress:
-        made = privbench.generate(
+        rows = write_bundle(
             loaded,
             out,
             scale=scale,
@@ -129,7 +130,7 @@ def generate(
     if partitions is not None and numbers is not None:
         _show_partitions(out, loaded, numbers, scale=scale, count=partitions, as_json=as_json)
         return
-    show_bundle(out, loaded, made.rows, scale=scale, as_json=as_json)
+    show_bundle(out, loaded, rows or {}, scale=scale, as_json=as_json)
 
 
 def partition_numbers(texts: Sequence[str]) -> list[int] | None:
@@ -276,14 +277,13 @@ def show_bundle(
     """
     from dataclasses import asdict
 
-    from privbench.fitting.warnings import fit_warnings
     from privbench.generation.bundle import read_rule_counts, redrawn_keys, rule_lines
     from privbench.generation.sizes import lost_rows, planned_rows
     from privbench.model.notes import change_lines, column_changes, unkept_checks
 
     fitted, rules = model_path is not None, read_rule_counts(out)
     left_out = {name: counts["left_out"] for name, counts in rules.items()}
-    warnings = [*(fit_warnings(model) if fitted else ()), *lost_rows(model, planned_rows(model, scale), rows, left_out)]
+    warnings = [*(_of_fit(model) if fitted else ()), *lost_rows(model, planned_rows(model, scale), rows, left_out)]
     redrawn = redrawn_keys(model, scale)
     if as_json:
         kept = {"model": str(model_path)} if fitted else {}
@@ -309,6 +309,12 @@ def show_bundle(
             echo(shortened(model.receipt["condition"]))
     warn(warnings)
     echo(f"Next: {program()} verify {shell(out)}")
+
+
+def _of_fit(model: "Model") -> list[str]:
+    from privbench.fitting.warnings import fit_warnings
+
+    return fit_warnings(model)
 
 
 def show_model(model: "Model", *, as_json: bool) -> None:

@@ -84,9 +84,10 @@ class Grid:
             numbers = np.maximum(numbers, INT64.min + anchor) - anchor
         return numbers if step == 1 else numbers // step
 
-    def values(self, ticks: NDArray[np.int64], *, nulls: NDArray[np.bool_]) -> pa.Array:
-        """Return the typed values of ticks between `low` and `high`; `nulls` marks rows without a value."""
-        if nulls.any():
+    def values(self, ticks: NDArray[np.int64], *, nulls: NDArray[np.bool_] | None = None) -> pa.Array:
+        """Return the typed values of ticks between `low` and `high`; `nulls` marks rows without a value, if any."""
+        nulls = nulls if nulls is not None and nulls.any() else None
+        if nulls is not None:
             ticks = np.where(nulls, self.low, ticks)
         if self.type.kind is Kind.FLOAT:
             return pa.array(self._floats(ticks), mask=nulls).cast(self.type.arrow)
@@ -196,12 +197,12 @@ def whole_numbers(kind: SqlType, values: pa.Array, *, drop: int = 0) -> NDArray[
     return np.asarray(numbers.to_numpy(zero_copy_only=False))
 
 
-def typed(kind: SqlType, numbers: NDArray[np.int64], *, nulls: NDArray[np.bool_], drop: int = 0) -> pa.Array:
+def typed(kind: SqlType, numbers: NDArray[np.int64], *, nulls: NDArray[np.bool_] | None, drop: int = 0) -> pa.Array:
     """Turn whole numbers into values of exactly the column's Arrow type: the way back from `whole_numbers`."""
-    mask = nulls if nulls.any() else None
+    mask = nulls if nulls is not None and nulls.any() else None
     match kind.kind:
         case Kind.DECIMAL:
-            return decimals(numbers, nulls=nulls, kind=kind.arrow, drop=drop)
+            return decimals(numbers, nulls=mask, kind=kind.arrow, drop=drop)
         case Kind.DATE:
             return pa.array(numbers.astype(np.int32), mask=mask).view(kind.arrow)
         case Kind.TIME | Kind.TIMESTAMP:
@@ -226,12 +227,14 @@ def unscaled(values: pa.Array, *, drop: int = 0) -> NDArray[np.int64]:
     return np.asarray(held ^ sign)
 
 
-def decimals(numbers: NDArray[np.int64], *, nulls: NDArray[np.bool_], kind: pa.DataType, drop: int = 0) -> pa.Array:
+def decimals(
+    numbers: NDArray[np.int64], *, nulls: NDArray[np.bool_] | None, kind: pa.DataType, drop: int = 0
+) -> pa.Array:
     """Build a decimal128 array from unscaled integers that lack their last `drop` digits."""
     limbs = np.empty((len(numbers), 2), dtype=np.int64)
-    limbs[:, 0] = np.where(nulls, 0, numbers)
+    limbs[:, 0] = numbers if nulls is None else np.where(nulls, 0, numbers)
     limbs[:, 1] = limbs[:, 0] >> 63
-    valid = pa.py_buffer(np.packbits(~nulls, bitorder="little")) if nulls.any() else None
+    valid = None if nulls is None else pa.py_buffer(np.packbits(~nulls, bitorder="little"))
     made = pa.decimal128(38, kind.scale - drop) if drop else kind
     return pa.Array.from_buffers(made, len(numbers), [valid, pa.py_buffer(limbs)]).cast(kind)
 

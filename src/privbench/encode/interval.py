@@ -50,7 +50,7 @@ class IntervalCodec(LaidOut):
 
     def decode(self, codes: Codes, rng: np.random.Generator, *, first_row: int) -> pa.Array:
         if self._value_by_value and self.pool is None:
-            return looked_up(self.grid.values(self.first, nulls=np.zeros(len(self.first), bool)), codes)
+            return looked_up(self.grid.values(self.first), codes)
         nulls = self.layout.nulls(codes)
         cells = np.where(nulls, 0, codes)
         if self.pool is not None:
@@ -162,7 +162,7 @@ class IntervalCodec(LaidOut):
     def _strings(self, ticks: NDArray[np.int64]) -> list[str]:
         if self.grid.type.kind is Kind.DURATION:
             return [str(self.grid.scalar(int(tick))) for tick in ticks]
-        values = self.grid.values(ticks, nulls=np.zeros(len(ticks), dtype=bool))
+        values = self.grid.values(ticks)
         strings: list[str] = values.cast(pa.string()).to_pylist()
         return strings
 

@@ -93,7 +93,14 @@ def looked_up(points: pa.Array, codes: NDArray[np.integer]) -> pa.Array:
     >>> looked_up(pa.array(["a", "b"]), np.array([1, 2, 0], np.uint16)).to_pylist()
     ['b', None, 'a']
     """
-    return pa.concat_arrays([points, pa.nulls(1, points.type)]).take(pa.array(codes))
+    last = len(points) - 1
+    if codes.max(initial=0) <= last:
+        return points.take(pa.array(codes))
+    if last < 0:
+        return pa.nulls(len(codes), points.type)
+    values = points.take(pa.array(np.minimum(codes, last)))
+    valid = np.packbits(codes <= last, bitorder="little")
+    return pa.Array.from_buffers(points.type, len(codes), [pa.py_buffer(valid), *values.buffers()[1:]])
 
 
 def blank(values: pa.Array, nulls: NDArray[np.bool_]) -> pa.Array:

@@ -82,7 +82,7 @@ def numbered(of: SqlType, rows: NDArray[np.int64], *, length: int = TEXT_LENGTH,
     if of.kind is Kind.TEXT:
         return key_strings(rows, length)
     first, grid = _numbering(of)
-    return grid.values(rows + first, nulls=np.zeros(len(rows), dtype=np.bool_))
+    return grid.values(rows + first)
 
 
 def row_numbers(of: SqlType, values: pa.Array) -> NDArray[np.int64]:

@@ -86,14 +86,14 @@ def _table(name: str, draws: Draws, spools: Spools) -> SampledTable:
     for block in draws.blocks():
         codes = block.features(spools.features(name))
         owners = None if draws.owner is None else block.targets[draws.owner.name]
-        spools.carry(name, codes=codes, counts=block.counts, entities=block.entities, owners=owners, rng=block.rng)
+        spools.carry(name, codes=codes, counts=block.counts, entities=block.entities(), owners=owners, rng=block.rng)
         blocks.append(block)
     spools.finish(name)
     return SampledTable(
         rows=sum(block.rows for block in blocks),
         codes=_joined([block.codes for block in blocks]),
         targets=_joined([{key: _absolute(block, key) for key in block.targets} for block in blocks]),
-        further_up=np.concatenate([np.empty(0, np.int64), *(block.further_up for block in blocks)]),
+        further_up=np.concatenate([np.empty(0, np.int64), *map(_further_up, blocks)]),
     )
 
 
@@ -114,6 +114,10 @@ def rows_above(protection: Protection, tables: Mapping[str, SampledTable], table
     """The rows of a table above that owner keys lead to from some rows of a table; -1 where there is none."""
     path = protection.up_to(table, above)
     return rows_led_to(rows, (tables[name].targets[key_name(name, protection.owners[name])] for name in path))
+
+
+def _further_up(block: Block) -> Rows:
+    return np.full(block.rows, -1) if block.further_up is None else block.further_up
 
 
 def _absolute(block: Block, key: str) -> Rows:

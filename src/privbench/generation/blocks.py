@@ -24,7 +24,7 @@ from privbench.spn.feature_names import FIRST, OWNER, RANK, STRATUM
 from privbench.spn.nodes import Node, given_columns
 from privbench.spn.sample import first_rows
 
-BLOCK_ROWS = 65_536
+BLOCK_ROWS = 131_072
 """About how many rows a block has."""
 MOST_OWNERS = 4
 """Owner rows of a block, in multiples of the rows that a block should have: few owners may have rows."""
@@ -173,11 +173,10 @@ class OwnerBlocks:
     def __iter__(self) -> Iterator[OwnerBlock]:
         first, left = 0, self._scaling.start
         while first < self._owners.rows:
-            last = self._cut(first, left)
-            fanouts, left = self._scaling.scaled(self._fanouts(first, last), left, rng=self._stream(first))
-            entities = self._owners.read(ENTITY, first, last)
-            yield OwnerBlock(first=first, last=last, fanouts=fanouts, entities=entities)
-            first = last
+            drawn, entities = self._next(first, left)
+            fanouts, left = self._scaling.scaled(drawn, left, rng=self._stream(first))
+            yield OwnerBlock(first=first, last=first + len(drawn), fanouts=fanouts, entities=entities)
+            first += len(drawn)
 
     def _ranges(self) -> Iterator[tuple[int, int]]:
         step = MOST_OWNERS * BLOCK_ROWS
@@ -187,18 +186,20 @@ class OwnerBlocks:
     def _fanouts(self, first: int, last: int) -> Numbers:
         return np.asarray(np.minimum(self._owners.read(self._column, first, last), self._most))
 
-    def _cut(self, first: int, left: int) -> int:
-        """Where the block that begins there ends: enough rows or owners, and the next owner is of another entity."""
+    def _next(self, first: int, left: int) -> tuple[Numbers, Numbers]:
+        """Drawn numbers and entities of the block that begins there.
+
+        It ends where there are enough rows or owners, and the next owner is of another entity.
+        """
         all_rows = self._owners.rows
-        window = min(max(2 * BLOCK_ROWS * all_rows // max(self.rows, 1), FEWEST_OWNERS), MOST_OWNERS * BLOCK_ROWS)
+        window = min(max(BLOCK_ROWS * all_rows * 5 // 4 // max(self.rows, 1), FEWEST_OWNERS), MOST_OWNERS * BLOCK_ROWS)
         while True:
             last = min(first + window, all_rows)
-            full = self._scaling.sums(self._fanouts(first, last), left) >= BLOCK_ROWS
-            full[MOST_OWNERS * BLOCK_ROWS // 2 :] = True
-            ends = np.append(np.diff(self._owners.read(ENTITY, first, last)) != 0, last == all_rows)
-            cuts = np.flatnonzero(full & ends)
-            if len(cuts):
-                return first + int(cuts[0]) + 1
-            if last == all_rows:
-                return last
+            fanouts, entities = self._fanouts(first, last), self._owners.read(ENTITY, first, last)
+            enough = int(np.searchsorted(self._scaling.sums(fanouts, left), BLOCK_ROWS))
+            enough = min(enough, MOST_OWNERS * BLOCK_ROWS // 2)
+            ends = np.flatnonzero(np.append(np.diff(entities[enough:]) != 0, last == all_rows))
+            if len(ends):
+                end = enough + int(ends[0]) + 1
+                return fanouts[:end], entities[:end]
             window *= 2

@@ -5,7 +5,7 @@ its own random stream. `rows` makes values of them; estimates need no values.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -64,9 +64,11 @@ class Block:
     """The keys whose targets are places of this block, not rows of the table."""
     counts: dict[str, Rows]
     """By owner key into the table: how many child rows come with each row, where a computed column says so."""
-    entities: Rows
-    further_up: Rows
-    """Of a row without owner, the row that its nearest implied key references; -1 for none, and for other rows."""
+    entities: Callable[[], Rows]
+    """Works out the entity of each row, for the few that ask."""
+    further_up: Rows | None
+    """Of rows without owner, the row that their nearest implied key references; None: they have owners, or no such key.
+    """
     rng: Rng
 
     def features(self, names: set[str], kept: Rows | None = None) -> dict[str, Codes]:
@@ -271,13 +273,13 @@ class Draws:
 
     def _draw(self, span: Span, drawn: _Codes, rng: Rng) -> Block:
         codes = dict(drawn.codes)
-        parts = codes.pop(COMPONENT, np.zeros(span.rows, np.uint16)).astype(np.int64)
-        entities, further_up = self._entities(span), np.full(span.rows, -1)
-        own = entities
+        parts = codes.pop(COMPONENT, np.zeros(span.rows, np.uint8))
+        further_up = None
+        entities = own = partial(self._entities, span)
         if self._implied and span.owner_block is None and self._sizes[self._implied[0].target]:
             above = self._spools.of(self._implied[0].target)
             places = rng.integers(0, above.rows, span.rows)
-            further_up, own = places, above.mapped(ENTITY)[places]
+            further_up, own = places, partial(above.mapped(ENTITY).take, places)
         block = Block(
             first_row=self._first + span.first_row,
             rows=span.rows,
@@ -294,7 +296,7 @@ class Draws:
         return _grouped(block, self.owner.name) if unordered and self.owner else block
 
     def _draw_targets(
-        self, span: Span, codes: dict[str, Codes], parts: Rows, entities: Rows, rng: Rng
+        self, span: Span, codes: dict[str, Codes], parts: Codes, entities: Callable[[], Rows], rng: Rng
     ) -> dict[str, Rows]:
         """The row that each key references, -1 for NULL."""
         block = RowBlock(

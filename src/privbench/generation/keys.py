@@ -91,13 +91,13 @@ class KeyMaker:
         Numbered keys may be those of rows of any partition, if the number `first` of row 0 is given.
         """
         table = self._model.protection.schema.table(name)
-        null = rows < 0
-        if null.all():
+        if rows.max(initial=-1) < 0:
             return pa.nulls(len(rows), table.column(column).type.arrow)
         if self._model.protection.roles[name] is not Role.PUBLIC and is_numbered(table, (column,)):
             number = self._first.get(name, 0) if first is None else first
-            if not null.any():
-                return self.key_of_number(table, rows + number)
+            if rows.min() >= 0:
+                return self.key_of_number(table, rows + number if number else rows)
+            null = rows < 0
             made = self.key_of_number(table, rows[~null] + number)
             return made.take(pa.array(np.cumsum(~null) - 1, mask=null))
         return _taken(self._table(name).column(column), rows)
@@ -207,10 +207,10 @@ class KeyMaker:
 
 def _taken(column: pa.ChunkedArray, rows: NDArray[np.int64]) -> pa.Array:
     """The values at row numbers, of which some are not negative: NULL for the others."""
-    null = rows < 0
-    if not null.any():
+    if rows.min() >= 0:
         near, first = _near(column, rows)
         return _flat(near.take(pa.array(rows - first)))
+    null = rows < 0
     near, first = _near(column, rows[~null])
     return _flat(near.take(pa.array(np.where(null, 0, rows - first), mask=null)))
 

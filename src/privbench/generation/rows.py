@@ -148,7 +148,10 @@ class PrivateRows:
             values = without_broken_keys(self._protection.schema, self._table, self._key_rules, values)
         values |= self._computed_values(block, values, kept)
         self._carry(block, kept)
-        return values, None if self._owner is None else self._owners(block)[kept]
+        if self._owner is None:
+            return values, None
+        owners, unchanged = self._owners(block), len(kept) == block.rows and not self._clusters
+        return values, owners if unchanged else owners[kept]
 
     def _clustered(self, block: Block, values: dict[str, pa.Array], kept: Places) -> tuple[dict[str, pa.Array], Places]:
         """The values of a block's rows in the order in which they lie, and their places in the block.
@@ -168,7 +171,8 @@ class PrivateRows:
     def _owners(self, block: Block) -> Places:
         """The owners of a block's rows; of rows without one, rows further up."""
         assert self._owner is not None  # noqa: S101  else nothing is above
-        return rows_further_up(block.targets[self._owner.name], block.further_up)
+        owners = block.targets[self._owner.name]
+        return owners if block.further_up is None else rows_further_up(owners, block.further_up)
 
     def _ruled(self, block: Block, values: dict[str, pa.Array]) -> tuple[dict[str, pa.Array], NDArray[np.bool_]]:
         """The values with rows drawn again that break a rule, and the rows that break one still."""
@@ -280,7 +284,7 @@ class PrivateRows:
             return
         codes = block.features(self._spools.features(self._table.name), kept)
         counts = {name: rows[kept] for name, rows in block.counts.items()}
-        entities = block.entities[np.sort(kept)]  # a row that moved is an entity of its own: they ascend still
+        entities = block.entities()[np.sort(kept)]  # a row that moved is an entity of its own: they ascend still
         owners = None if self._owner is None else block.targets[self._owner.name][kept]
         self._spools.carry(
             self._table.name, codes=codes, counts=counts, entities=entities, owners=owners, rng=block.rng
@@ -435,7 +439,9 @@ class PublicRows:
 
     def batches(self) -> Iterator[Made]:
         """The table, batch by batch. Rows whose key cannot be made unique are left out."""
-        for batch in pq.ParquetFile(io.BytesIO(self._model.public[self._table.name])).iter_batches(BLOCK_ROWS):
+        for batch in pq.ParquetFile(io.BytesIO(self._model.public[self._table.name])).iter_batches(
+            BLOCK_ROWS, use_threads=False
+        ):
             values = {name: batch.column(name) for name in batch.schema.names}
             for link in self._redrawn:
                 values |= self._key_values(link, self._targets(link, values))

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.int64]
 
-ROW = 2**40
+ROW_BITS = 40
+ROW = 2**ROW_BITS
 """Parts that a row has. Fewer owners than that have their number rounded down, and together lack less than a row."""
 
 LOOKED_UP = 2**14
@@ -38,7 +39,11 @@ class Scaling:
     def sums(self, numbers: Numbers, left: int) -> Numbers:
         """About how many rows there are up to each owner of a block; `left` are parts of a row from blocks before."""
         at = self._places(numbers)
-        return np.asarray(np.cumsum(self.whole[at]) + (left + np.cumsum(self.parts[at])) // ROW)
+        parts = np.cumsum(self.parts[at])
+        parts += left
+        parts >>= ROW_BITS
+        parts += np.cumsum(self.whole[at])
+        return parts
 
     def scaled(self, numbers: Numbers, left: int, *, rng: np.random.Generator) -> tuple[Numbers, int]:
         """The numbers of a block's owners that add up, and the parts of a row that are left for the next block."""
@@ -46,7 +51,7 @@ class Scaling:
         order = rng.permutation(len(numbers))
         summed = left + np.cumsum(self.parts[at[order]])
         scaled = self.whole[at]
-        scaled[order] += np.diff(summed // ROW, prepend=0)
+        scaled[order] += np.diff(summed >> ROW_BITS, prepend=0)
         return scaled, int(summed[-1]) % ROW if len(summed) else left
 
     def _places(self, numbers: Numbers) -> Numbers:

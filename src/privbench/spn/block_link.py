@@ -54,7 +54,7 @@ class BlockLink(LinkModel):
         [0, 1, 2, 3, 4, -1]
         """
         if self.blocks == self.slots:
-            return np.where(codes >= self.blocks, NULL, codes)
+            return _without_null(codes, codes.astype(np.int64, copy=False), self.blocks)
         starts = -(-np.arange(self.blocks + 2) * self.slots // max(self.blocks, 1))
         order = grouped(codes.astype(np.uint32), rng).order
         counts = np.bincount(codes, minlength=self.blocks + 1)
@@ -65,7 +65,7 @@ class BlockLink(LinkModel):
         slots = np.empty(len(codes), np.int64)
         width = starts[ordered + 1] - starts[ordered]
         slots[order] = starts[ordered] + np.minimum((at * width).astype(np.int64), width - 1)
-        return np.where(codes >= self.blocks, NULL, slots)
+        return _without_null(codes, slots, self.blocks)
 
     def to_json(self, where: str, arrays: Arrays) -> dict[str, Any]:  # noqa: ARG002
         return {"column": self.column, "blocks": self.blocks, "slots": self.slots}
@@ -73,6 +73,11 @@ class BlockLink(LinkModel):
     @classmethod
     def from_json(cls, header: Mapping[str, Any], array: Callable[[str], NDArray[Any]]) -> Self:  # noqa: ARG003
         return cls(column=text_field(header, "column"), blocks=_whole(header["blocks"]), slots=_whole(header["slots"]))
+
+
+def _without_null(codes: NDArray[np.integer], slots: Targets, blocks: int) -> Targets:
+    """The slots, and NULL where the code is that of no block."""
+    return np.where(codes >= blocks, NULL, slots) if codes.max(initial=0) >= blocks else slots
 
 
 def _whole(value: object) -> int:

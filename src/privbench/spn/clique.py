@@ -10,6 +10,8 @@ where the caller does not give them, they are drawn from a fixed sample of conte
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +20,13 @@ from privbench.errors import ModelError
 from privbench.spn.checks import checked_bins, checked_counts, checked_weights, shares_of
 from privbench.spn.feature_names import shown
 
+T = TypeVar("T", bound=np.generic)
+
 MAX_CELLS = 2**22
 """Cells of the table over a column and its parents in the tree; inference holds a few such tables."""
+
+MAX_KEPT = 1_000
+"""Columns of which is kept what does not change: sampling asks for it block after block."""
 
 MAX_KEYS = 2**62
 """Configurations of all parents of a column, given ones too; sampling numbers them."""
@@ -113,6 +120,7 @@ def number_of_bins(column: Conditional | Given) -> int:
     return int(column.bins.max()) + 1
 
 
+@lru_cache(MAX_KEPT)
 def bin_shares(column: Conditional) -> NDArray[np.float64]:
     """Compute the probability of each bin by the counts alone.
 
@@ -120,7 +128,7 @@ def bin_shares(column: Conditional) -> NDArray[np.float64]:
     >>> bin_shares(column).tolist()
     [0.25, 0.75]
     """
-    return np.bincount(column.bins, weights=shares_of(column.counts)).astype(np.float64)
+    return _fixed(np.bincount(column.bins, weights=shares_of(column.counts)).astype(np.float64))
 
 
 def code_shares(column: Conditional) -> NDArray[np.float64]:
@@ -138,6 +146,47 @@ def code_shares(column: Conditional) -> NDArray[np.float64]:
     return shares
 
 
+class CodesInBins(NamedTuple):
+    """The codes of a column, bin after bin."""
+
+    codes: NDArray[np.uint16]  # (codes,)
+    shares: NDArray[np.float64]  # (codes,): of its bin
+    slices: tuple[slice, ...]
+    """(bins,): where its codes stand."""
+
+
+@lru_cache(MAX_KEPT)
+def codes_in_bins(column: Conditional) -> CodesInBins:
+    """List the codes of each bin.
+
+    >>> column = Conditional(column="a", bins=np.array([0, 1, 0]), counts=np.array([3.0, 5.0, 1.0]))
+    >>> codes_in_bins(column).codes.tolist(), codes_in_bins(column).shares.tolist()
+    ([0, 2, 1], [0.75, 0.25, 1.0])
+    """
+    codes = np.argsort(column.bins, kind="stable").astype(np.uint16)
+    ends = np.cumsum(np.bincount(column.bins)).tolist()
+    slices = tuple(slice(start, end) for start, end in zip([0, *ends], ends, strict=False))
+    return CodesInBins(_fixed(codes), _fixed(code_shares(column)[codes]), slices)
+
+
+def bins_of_codes(column: Conditional | Given, codes: NDArray[np.integer]) -> NDArray[np.uint16]:
+    """Look up the bin of each code; where every code is a bin of its own the codes as they are.
+
+    >>> bins_of_codes(Given(column="a", bins=np.array([0, 1, 0])), np.array([2, 1])).tolist()
+    [0, 1]
+    """
+    bins = _bins(column)
+    return codes.astype(np.uint16, copy=False) if bins is None else bins.take(codes)
+
+
+@lru_cache(MAX_KEPT)
+def _bins(column: Conditional | Given) -> NDArray[np.uint16] | None:
+    """The bin of each code; None where that is the code."""
+    if np.array_equal(column.bins, np.arange(column.bins.size)):
+        return None
+    return _fixed(column.bins.astype(np.uint16))
+
+
 def conditionals(column: Conditional, parents: Sequence[NDArray[np.integer]]) -> NDArray[np.float64]:
     """Compute the probability of each bin, on the last axis, for configurations of the parents' bins.
 
@@ -152,8 +201,8 @@ def conditionals(column: Conditional, parents: Sequence[NDArray[np.integer]]) ->
     if not parents:
         return bin_shares(column)
     shares: NDArray[np.float64] = np.ones(1)
-    for factor, bins in zip(column.factors, parents, strict=True):
-        shares = shares * scaled(factor)[bins]
+    for factor, bins in zip(_scaled_factors(column), parents, strict=True):
+        shares = shares * factor[bins]
     total = shares.sum(axis=-1, keepdims=True)
     shares /= np.where(total == 0, 1.0, total)
     np.copyto(shares, bin_shares(column), where=total == 0)
@@ -164,6 +213,17 @@ def scaled(factor: NDArray[np.float64]) -> NDArray[np.float64]:
     """Divide each row by its largest number: that changes no conditional, and products of several cannot overflow."""
     top = factor.max(axis=1, keepdims=True)
     return factor / np.where(top == 0, 1.0, top)
+
+
+@lru_cache(MAX_KEPT)
+def _scaled_factors(column: Conditional) -> tuple[NDArray[np.float64], ...]:
+    return tuple(_fixed(scaled(factor)) for factor in column.factors)
+
+
+def _fixed(array: NDArray[T]) -> NDArray[T]:
+    """The array, which many will look at."""
+    array.setflags(write=False)
+    return array
 
 
 def own_parents(tree: CliqueTree, column: Conditional) -> tuple[str, ...]:

@@ -16,7 +16,9 @@ Values = NDArray[np.uint16]
 
 DIGIT_BITS = 16
 """Random bits that say in which order rows of one group stand; of two rows with the same, the first comes first."""
-WORTH_IT = 100_000_000
+FEW_KEYS = 16
+"""Where there are so many rows for each key, the first row of a key is searched for."""
+WORTH_IT = 300_000_000
 """From so many values on, kernels are loaded."""
 
 _loaded: list[ModuleType] = []
@@ -52,7 +54,7 @@ def grouped(key: NDArray[np.unsignedinteger], rng: np.random.Generator) -> Group
     if _loaded and top < 2 * key.size + 2**DIGIT_BITS:
         order, sizes = _loaded[0].grouped(key.astype(np.uint32), digits, top + 1)
     else:
-        order, sizes = _sorted(key.astype(np.uint64), digits)
+        order, sizes = _sorted(key.astype(np.uint64), digits, top + 1)
     return Groups(order, sizes, order[np.cumsum(sizes) - sizes])
 
 
@@ -78,7 +80,7 @@ def place_stretches(groups: Groups, pool: Values, starts: Numbers, counts: Numbe
     return dealt
 
 
-def _sorted(key: NDArray[np.uint64], digits: Values) -> tuple[Places, Numbers]:
+def _sorted(key: NDArray[np.uint64], digits: Values, keys: int) -> tuple[Places, Numbers]:
     """One sort of words does it: the key, the digit, the position."""
     low = key.size.bit_length()
     words = key  # which is nobody else's
@@ -88,6 +90,10 @@ def _sorted(key: NDArray[np.uint64], digits: Values) -> tuple[Places, Numbers]:
     words |= np.arange(key.size, dtype=np.uint64)
     words.sort()
     order = (words & np.uint64(2**low - 1)).view(np.int64)
-    words >>= np.uint64(low + DIGIT_BITS)
+    above = np.uint64(low + DIGIT_BITS)
+    if keys <= key.size // FEW_KEYS:
+        sizes = np.diff(np.searchsorted(words, np.arange(keys, dtype=np.uint64) << above), append=key.size)
+        return order, sizes[sizes > 0]
+    words >>= above
     starts = np.flatnonzero(np.append(True, words[1:] != words[:-1])[: key.size])
     return order, np.diff(starts, append=key.size)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.errors import ModelError
+from privbench.spn.deal import grouped
 
 Numbers = NDArray[np.int64]
 Edges = NDArray[np.int64]
@@ -66,8 +67,7 @@ def bin_of(numbers: NDArray[np.integer], edges: Edges) -> NDArray[np.uint16]:
     top = min(int(inner[-1]), int(numbers.max())) if len(inner) and len(numbers) else 0
     if 0 < top < len(numbers) and inner[0] > 0:  # a list of bins is faster than a search for each
         bins = np.searchsorted(inner, np.arange(top + 1), side="right").astype(np.uint16)
-        found: NDArray[np.uint16] = bins[np.clip(numbers, 0, top).astype(np.intp, copy=False)]
-        return found
+        return bins.take(numbers, mode="clip")
     return np.searchsorted(inner, numbers, side="right").astype(np.uint16)
 
 
@@ -87,7 +87,8 @@ def rank_codes(fanouts: Numbers) -> NDArray[np.uint16]:
     >>> rank_codes(np.array([6])).tolist()
     [0, 1, 2, 3, 4, 4]
     """
-    return bin_of(ranks(fanouts), RANK_EDGES)
+    bins = bin_of(np.arange(1, int(fanouts.max(initial=0)) + 1), RANK_EDGES)  # of all ranks that there are
+    return bins.take(ranks(fanouts) - 1)
 
 
 def bin_means(edges: Edges, exponents: float | NDArray[np.float64]) -> NDArray[np.float64]:
@@ -103,14 +104,17 @@ def bin_means(edges: Edges, exponents: float | NDArray[np.float64]) -> NDArray[n
 def draw_numbers(codes: NDArray[np.integer], edges: Edges, exponent: float, *, rng: np.random.Generator) -> Numbers:
     """A number in the bin of each code, with P(x) ~ x**-exponent; systematic in each bin, for low variance.
 
-    >>> draw_numbers(np.array([0, 2, 2]), np.array([0, 1, 2, 4]), 0.0, rng=np.random.default_rng(0)).tolist()
+    >>> sorted(draw_numbers(np.array([0, 2, 2]), np.array([0, 1, 2, 4]), 0.0, rng=np.random.default_rng(0)).tolist())
     [0, 2, 3]
     """
-    numbers: Numbers = edges[codes]
-    for code in np.flatnonzero(np.diff(edges) > 1):
-        places = np.flatnonzero(codes == code)
-        at = (rng.permutation(len(places)) + rng.random()) / max(len(places), 1)
-        numbers[places] = _quantiles(at, int(edges[code]), int(edges[code + 1]), exponent)
+    numbers: Numbers = edges.take(codes)
+    places = np.flatnonzero((np.diff(edges) > 1).take(codes))
+    drawn = [np.empty(0, np.int64)]
+    groups = grouped(codes[places].astype(np.uint32), rng)
+    for code, count in zip(codes[places[groups.first]].tolist(), groups.sizes.tolist(), strict=True):
+        at = (np.arange(count) + rng.random()) / count
+        drawn.append(_quantiles(at, int(edges[code]), int(edges[code + 1]), exponent))
+    numbers[places[groups.order]] = np.concatenate(drawn)
     return numbers
 
 

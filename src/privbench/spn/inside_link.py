@@ -65,10 +65,10 @@ class InsideLink(NumbersInBins, LinkModel):
         holders = np.flatnonzero(~null)
         drawn = np.full(block.rows, NULL, np.int64)
         if targets.key.target == targets.key.table:
-            degrees, own = self.numbers(targets.network, block.codes, rng=rng), block.entities
+            degrees, own = self.numbers(targets.network, block.codes, rng=rng), block.entities()
             drawn[holders] = draw_inside(own[holders], own, degrees, once=targets.key.unique, rng=rng)
         elif targets.carried is not None and len(holders):
-            own, column = block.entities[holders], targets.carried.mapped(targets.entity)
+            own, column = block.entities()[holders], targets.carried.mapped(targets.entity)
             rows = _places_of(column, own)
             degrees = targets.carried.mapped(targets.number)[rows]
             places = draw_inside(own, column[rows], degrees, once=targets.key.unique, rng=rng)

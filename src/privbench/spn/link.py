@@ -50,8 +50,8 @@ class RowBlock:
     """The first and last+1 of the owner rows that the rows are spread over; None: they have no owner."""
     fanouts: Targets | None
     """Rows of each of these owners, where child rows come with their owner."""
-    entities: Targets
-    """The entity of each row."""
+    entities: Callable[[], Targets]
+    """Works out the entity of each row, for links that ask."""
     above: Mapping[str, Targets] = field(default_factory=dict)
     """By table: the row above each row there, -1 for none; of tables that some key asks for."""
 

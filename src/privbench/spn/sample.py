@@ -22,7 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.errors import ModelError
-from privbench.spn.clique import CliqueTree, Conditional, Given, code_shares, conditionals, number_of_bins
+from privbench.spn.clique import (
+    CliqueTree,
+    Conditional,
+    Given,
+    bins_of_codes,
+    codes_in_bins,
+    conditionals,
+    number_of_bins,
+)
 from privbench.spn.deal import Groups, grouped, place, place_stretches
 from privbench.spn.feature_names import FIRST, shown
 from privbench.spn.nodes import Leaf, Node, Product, distribution, given_columns, walk
@@ -158,7 +166,7 @@ def sample_tree(
         groups, runs = _deal(column, [bins[parent] for parent in column.parents], rows, rng)
         codes[column.column] = _dealt_codes(column, groups, runs, rng)
         if column.column in needed:
-            bins[column.column] = place(groups, runs.bins, runs.counts)
+            bins[column.column] = bins_of_codes(column, codes[column.column])
     return codes
 
 
@@ -188,7 +196,7 @@ def _given_bins(columns: tuple[Given, ...], codes: Mapping[str, Codes], rows: in
         own = codes[column.column]
         if own.shape != (rows,) or (rows and not 0 <= own.min() <= own.max() < column.bins.size):
             raise ModelError(f"{shown(column.column)}: needs {rows} codes below {column.bins.size}.")
-        bins[column.column] = column.bins.astype(np.uint16)[own]
+        bins[column.column] = bins_of_codes(column, own)
     return bins
 
 
@@ -260,21 +268,20 @@ def _rounded(
 
 def _dealt_codes(column: Conditional, groups: Groups, runs: _Runs, rng: np.random.Generator) -> NDArray[np.uint16]:
     """The code of each row, given runs of bins."""
-    codes = np.argsort(column.bins, kind="stable").astype(np.uint16)  # by bin
-    if codes.size == number_of_bins(column):
-        return place(groups, codes[runs.bins], runs.counts)
-    rows = np.bincount(runs.bins, runs.counts, number_of_bins(column)).astype(np.int64)
-    shares = code_shares(column)[codes]
-    ends = np.cumsum(np.bincount(column.bins))
-    parts = [np.empty(0, dtype=np.uint16)]
-    for count, start, end in zip(rows, np.append(0, ends[:-1]), ends, strict=True):
-        if end - start == 1:
-            parts.append(np.full(count, codes[start]))
+    in_bins = codes_in_bins(column)
+    if in_bins.codes.size == len(in_bins.slices):
+        return place(groups, in_bins.codes[runs.bins], runs.counts)
+    rows = np.bincount(runs.bins, runs.counts, len(in_bins.slices)).astype(np.int64)
+    starts = np.cumsum(rows) - rows
+    pool = np.empty(groups.order.size, np.uint16)
+    for count, at, own in zip(rows.tolist(), starts.tolist(), in_bins.slices, strict=True):
+        codes = in_bins.codes[own]
+        if codes.size == 1:
+            pool[at : at + count] = codes[0]
         elif count:
-            whole = whole_rows(shares[start:end], count, offset=rng.random())
-            parts.append(np.repeat(codes[start:end], whole)[_turns(int(count), rng)])
-    starts = (np.cumsum(rows) - rows)[runs.bins] + runs.before
-    return place_stretches(groups, np.concatenate(parts), starts, runs.counts)
+            whole = whole_rows(in_bins.shares[own], count, offset=rng.random())
+            np.repeat(codes, whole).take(_turns(count, rng), out=pool[at : at + count], mode="clip")
+    return place_stretches(groups, pool, starts[runs.bins] + runs.before, runs.counts)
 
 
 def _turns(count: int, rng: np.random.Generator) -> NDArray[np.integer]:
@@ -314,9 +321,7 @@ def draw_within_bins(node: Node, codes: Mapping[str, Codes], rng: np.random.Gene
     """Other codes for columns with these codes, of the bins that they are in; of columns that have bins."""
     trees = [child for child in walk(node) if isinstance(child, CliqueTree)]
     columns = {column.column: column for tree in trees for column in tree.columns if column.column in codes}
-    return {
-        name: draw_codes(column, column.bins.astype(np.uint16)[codes[name]], rng) for name, column in columns.items()
-    }
+    return {name: draw_codes(column, bins_of_codes(column, codes[name]), rng) for name, column in columns.items()}
 
 
 def whole_rows(shares: NDArray[np.float64], rows: int, *, offset: float) -> NDArray[np.int64]:
