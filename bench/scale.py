@@ -58,7 +58,9 @@ class Spent:
     """Whether it was stopped before its end, since it took too long."""
 
     def __str__(self) -> str:
-        figures = f"{self.cpu:7.2f} CPU-s {self.wall:7.2f} s ({self.wall / self.cpu:.2f} x) {self.megabytes:6.0f} MB"
+        figures = (
+            f"{self.cpu:7.2f} CPU-s {self.wall:7.2f} s (wall / CPU {self.wall / self.cpu:.2f}) {self.megabytes:6.0f} MB"
+        )
         return f"{figures}, cut off unfinished" if self.is_cut else figures
 
 
