@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import privbench
 from privbench.cli import forecast
+from privbench.fitting import memory
 from privbench.generation.forecast import forecast_generation, lacking_room
 from privbench.model.file import load_model
 
@@ -35,6 +37,17 @@ def test_large_ones_say_how_long_and_how_much_room(fitted: Path, run: Run, monke
     assert "seconds of processor time" in again.err
     assert "MB of memory" in again.err
     assert "MB on disk" in made.err
+
+
+def test_a_fit_tells_of_no_more_memory_than_it_may_take(
+    fitted: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forecast, "LONG", 0.0)
+    monkeypatch.setattr(forecast, "MANY_VALUES", 0)
+    monkeypatch.setattr(memory, "_available", lambda: 200 * 10**6)
+    fit = ("fit", fitted / "s.yaml", "--epsilon", "3", "--force", "-o", fitted / "n.model")
+    assert "and 130 MB of memory" in run(*fit, "--memory", "2GB").err
+    assert "and 100 MB of memory" in run(*fit).err
 
 
 def test_programs_are_told_of_no_forecast(fitted: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,6 +82,15 @@ def test_the_forecast_grows_with_the_scale(fitted: Path, form: str, least: float
     assert ten.rows == pytest.approx(10 * one.rows, rel=0.01)
     assert 8 * one.megabytes < ten.megabytes < 20 * one.megabytes
     assert one.megabytes * 1e6 / one.rows > least
+
+
+def test_the_forecast_of_a_disk_is_about_right(fitted: Path) -> None:
+    """Keys that count up, and those of owners, take hardly anything in Parquet."""
+    model = load_model(fitted / "m.model")
+    guess = forecast_generation(model, scale=1000, form="parquet").megabytes
+    privbench.generate(model, fitted / "large", scale=1000, seed=1)
+    real = sum(file.stat().st_size for file in (fitted / "large/data").iterdir()) / 1e6
+    assert real / 1.5 < guess < 1.5 * real
 
 
 def test_a_disk_with_room_is_fine(tmp_path: Path) -> None:

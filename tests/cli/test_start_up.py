@@ -67,6 +67,31 @@ def test_synth_needs_neither_sql_nor_yaml_nor_the_verifier(table: Path, tmp_path
     assert made == set()
 
 
+def test_neither_garbage_nor_plugins_are_searched_for(table: Path, tmp_path: Path) -> None:
+    """What is loaded stays until the end, and then goes with the process: to look through it takes longer than a fit.
+
+    Functions that are registered first are called last at the end of a program.
+    """
+    code = (
+        "import atexit, gc, importlib.metadata, sys\n"
+        "atexit.register(lambda: print('LEFT ALONE AT THE END', gc.get_freeze_count() > 0))\n"
+        "importlib.metadata.entry_points = lambda **_: sys.exit('searched for plugins')\n"
+        "before = gc.get_stats()\natexit.register(lambda: print('COLLECTED', gc.get_stats() != before))\n"
+        "from privbench.cli.main import main\nmain()"
+    )
+    walk = ["synth", str(table), "--domains", "data", "--epsilon", "3", "-o", str(tmp_path / "b")]
+    done = subprocess.run([sys.executable, "-c", code, *walk], capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-2:] == ["COLLECTED False", "LEFT ALONE AT THE END True"]
+
+
+def test_a_walk_with_duckdb_ends_without_complaints(table: Path, tmp_path: Path) -> None:
+    walk = ["synth", str(table), "--domains", "data", "--epsilon", "3", "--to", "duckdb", "-o", str(tmp_path / "b")]
+    code = "from privbench.cli.main import main\nmain()"
+    done = subprocess.run([sys.executable, "-c", code, *walk], capture_output=True, text=True, check=False)  # noqa: S603
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_method_of_another_package_may_use_pandas() -> None:
     """Arrow is told that there is no pandas; an import of it still finds it, and so does Arrow when asked for it."""
     code = (

@@ -18,7 +18,7 @@ import pytest
 import privbench
 from privbench.errors import DataError, SourceError, SpecError, StoreError
 from privbench.fitting import engines, gathering, reading, slabs
-from privbench.fitting.memory import StorePlan, parse_memory, plan_store
+from privbench.fitting.memory import BASE, StorePlan, parse_memory, plan_store
 from privbench.fitting.reading import ReadDatabase, read_database
 from privbench.io import files
 from privbench.io.files import FolderSource
@@ -454,3 +454,22 @@ def test_rows_go_to_files_when_they_are_more_than_fit(source: Path, monkeypatch:
     with pytest.raises(SpecError, match="needs all rows at once"):
         planned(4 * 10**7, "1GB", in_one_part=True)
     assert planned(10**6, None, in_one_part=True).stripes.parts == 1
+
+
+def test_a_plan_forecasts_the_memory_that_the_fit_will_work_with(source: Path) -> None:
+    spec = drafted(source)
+    protection = spec.protection()
+    with open_source(source) as opened:
+        codecs = compile_codecs(spec, protection)
+        store = plan_store(opened, protection, codecs, memory=None, in_one_part=False)
+    assert privbench.plan(spec, epsilon=1, rows=store.rows).megabytes == pytest.approx(store.expected / 1e6)
+
+
+def test_a_small_fit_is_not_forecast_to_hold_the_batches_of_a_large_one(source: Path) -> None:
+    small, large = (
+        privbench.plan(drafted(source), epsilon=1, rows=dict.fromkeys(("person", "visit", "note"), rows)).megabytes
+        * 1e6
+        for rows in (100, 10**6)
+    )
+    assert small < 1.1 * BASE
+    assert large > 1.5 * BASE

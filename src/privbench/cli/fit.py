@@ -126,7 +126,7 @@ def fit(
         from privbench.cli.progress import progress_line
 
         if not as_json and engine == "local":  # what a cluster takes depends on the cluster
-            tell_fit(spec, source, epsilon=epsilon, delta=delta, method=method)
+            tell_fit(spec, source, epsilon=epsilon, delta=delta, method=method, memory=memory)
         with progress_line(quiet=as_json) as progress:
             model = privbench.fit(
                 spec,

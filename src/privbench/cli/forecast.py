@@ -22,10 +22,13 @@ MANY_VALUES = 10**7
 """Of a database with fewer values the time of a fit is not worth working out."""
 
 
-def tell_fit(spec: Path, source: str | None, *, epsilon: str, delta: str, method: str | None) -> None:
+def tell_fit(
+    spec: Path, source: str | None, *, epsilon: str, delta: str, method: str | None, memory: str | None
+) -> None:
     """Say what a fit will take. What is wrong with the spec or the source is for the fit to tell."""
     import privbench
     from privbench.errors import PrivBenchError
+    from privbench.fitting.memory import allowed_memory, parse_memory
     from privbench.io.given import with_options
     from privbench.io.open import open_source
     from privbench.model.arguments import find_source
@@ -42,7 +45,8 @@ def tell_fit(spec: Path, source: str | None, *, epsilon: str, delta: str, method
             return
         private = {name: count for name, count in rows.items() if name in read.protection().order}
         plan = privbench.plan(read, epsilon=epsilon, delta=delta, method=method, rows=private)
-        _tell(plan.seconds, f"{_rough(plan.megabytes)} MB of memory")
+        megabytes = min(plan.megabytes, allowed_memory(parse_memory(memory)) / 1e6)
+        _tell(plan.seconds, f"{_rough(megabytes)} MB of memory")
 
 
 def tell_generate(model: "Model", out: Path, *, scale: float, form: str, quiet: bool) -> None:

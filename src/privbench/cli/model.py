@@ -341,7 +341,9 @@ def show_model(model: "Model", *, as_json: bool) -> None:
     if promise["condition"]:
         echo(shortened(promise["condition"]))
     click.echo()
-    print_table(("table", "role", "rows", "size", "per entity", "columns", "keys", "network"), map(_cells, tables))
+    nodes = [kind for kind in NODES if any(table[kind] for table in tables)]
+    head = ("table", "role", "rows", "size", "per entity", "columns", "keys", *(n.replace("_", " ") for n in nodes))
+    print_table(head, (_cells(table, nodes) for table in tables))
     if model.public:
         echo(f"public, copied: {listed(model.public)}")
     if redrawn:
@@ -458,14 +460,13 @@ def _spending(nodes: list[dict[str, Any]], measure: str, budget: Fraction) -> It
                 yield what, draws[at], float(cost), float(100 * cost / budget)
 
 
-def _cells(summary: Mapping[str, Any]) -> tuple[object, ...]:
-    """A line of the table: how sure its size is, and counts of nodes, in words."""
+def _cells(summary: Mapping[str, Any], nodes: Sequence[str]) -> tuple[object, ...]:
+    """A line of the table: how sure its size is, in words, and how many nodes its network has of each kind."""
     from privbench.model.notes import size_words
 
-    network = ", ".join(f"{name.replace('_', ' ')} {summary[name]}" for name in NODES if summary[name])
     limit = "any" if summary["per_entity"] is None else summary["per_entity"]
     start = *(summary[name] for name in ("table", "role", "rows")), size_words(summary["rows_error"])
-    return (*start, limit, summary["columns"], summary["keys"], network)
+    return (*start, limit, *(summary[name] for name in ("columns", "keys", *nodes)))
 
 
 def _summary(model: "Model", name: str) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[object]], *, right:
     columns = [[name, *(_cell(row[at]) for row in kept)] for at, name in enumerate(head)]
     numbers = [bool(kept) and all(isinstance(row[at], int | float) for row in kept) for at in range(len(head))]
     to_right = [name in right or number for name, number in zip(head, numbers, strict=True)]
-    widths = _fitting([max(map(_width, column)) for column in columns], fixed=to_right)
+    widths = _fitting(columns, fixed=to_right)
     for at, cells in enumerate(zip(*columns, strict=True)):
         folded = [_fold(cell, width) for cell, width in zip(cells, widths, strict=True)]
         for parts in zip_longest(*folded, fillvalue=""):
@@ -54,14 +54,29 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[object]], *, right:
             click.echo(line if at else click.style(line, bold=True))
 
 
-def _fitting(widths: list[int], *, fixed: Sequence[bool]) -> list[int]:
-    """Widths that the terminal has room for: the widest columns of text become narrower, numbers never."""
-    over = sum(widths) + 2 * (len(widths) - 1) - shutil.get_terminal_size().columns
-    free = [at for at, is_fixed in enumerate(fixed) if not is_fixed]
-    while over > 0 and free and widths[widest := max(free, key=widths.__getitem__)] > LEAST_WIDTH:
-        widths[widest] -= 1
-        over -= 1
+def _fitting(columns: Sequence[Sequence[str]], *, fixed: Sequence[bool]) -> list[int]:
+    """Widths that the terminal has room for.
+
+    Heads are folded first, then texts, where they have spaces; only then is a word broken. Numbers never are.
+    """
+    widths = [max(map(_width, column)) for column in columns]
+    room = shutil.get_terminal_size().columns - 2 * (len(widths) - 1)
+    heads = [max(_longest_word(head), *map(_width, cells), 0) for head, *cells in columns]
+    words = [max(map(_longest_word, column)) for column in columns]
+    for wanted in (heads, words, [LEAST_WIDTH] * len(widths)):
+        least = [h if is_fixed else min(h, w) for h, w, is_fixed in zip(heads, wanted, fixed, strict=True)]
+        _narrow(widths, least, room)
     return widths
+
+
+def _narrow(widths: list[int], least: Sequence[int], room: int) -> None:
+    """Make the widest columns narrower until there is room, none more than it may be."""
+    while sum(widths) > room and (wide := [at for at, width in enumerate(widths) if width > least[at]]):
+        widths[max(wide, key=widths.__getitem__)] -= 1
+
+
+def _longest_word(text: str) -> int:
+    return max(map(_width, text.split()), default=0)
 
 
 def _fold(cell: str, width: int) -> list[str]:

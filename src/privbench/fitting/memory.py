@@ -19,8 +19,12 @@ from privbench.schema.unit import LinkKind, Protection, Role
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?I?)B?\s*", re.IGNORECASE)
-BASE = 250 * 10**6
-"""What the program takes without any rows: Python, its libraries, and batches on their way."""
+BASE = 130 * 10**6
+"""What the program takes without any rows: Python and its libraries. Set by a fit of `adult` in bench/scale.py."""
+_ON_THE_WAY = 40
+"""What a row takes that has been read and is not yet coded."""
+_MOST_ON_THE_WAY = 120 * 10**6
+"""More are not read before others are coded. Set, with what counting takes, by fits of the large cases."""
 _TEXT = 24
 """What a text takes that is kept until its column has a domain, or is looked up."""
 _POSITION = 4
@@ -46,6 +50,29 @@ def parse_memory(size: str | int | None) -> int | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Needed:
+    """The bytes that a fit takes, before it is decided where its rows go."""
+
+    fixed: int
+    """The program, rows that are being read, and indexes of keys."""
+    coded: int
+    """All rows when they are coded."""
+    counting: int
+    """The parts that are counted at the same time."""
+    stripes: Stripes
+
+    @property
+    def in_memory(self) -> int:
+        """All of it, if rows are in memory."""
+        return self.fixed + self.coded + self.counting
+
+    @property
+    def in_files(self) -> int:
+        """What is needed at least, if rows are in files."""
+        return self.fixed + self.counting + _BUFFERS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StorePlan:
     """How a fit will hold its rows."""
 
@@ -68,23 +95,42 @@ def plan_store(
 ) -> StorePlan:
     """Decide where the rows go. Raises SpecError if `memory` is too small, which says what is enough."""
     rows = {table.name: source.rows(table.name) for table in protection.schema.tables}
+    needed = needed_memory(rows, protection, codecs, in_one_part=in_one_part)
+    whole, allowed = _is_whole(protection, in_one_part=in_one_part), allowed_memory(memory)
+    if needed.in_memory <= allowed or (memory is None and whole):
+        return StorePlan(rows=rows, stripes=needed.stripes, in_files=False, buffers=0, expected=needed.in_memory)
+    if whole or needed.in_files > allowed:
+        least = needed.in_memory if whole else min(needed.in_files, needed.in_memory)
+        raise SpecError(_too_small(memory, least, whole=whole))
+    spare = (allowed - needed.in_files) // 4
+    return StorePlan(
+        rows=rows, stripes=needed.stripes, in_files=True, buffers=_BUFFERS + spare, expected=needed.in_files + spare
+    )
+
+
+def needed_memory(rows: Mapping[str, int], protection: Protection, codecs: Codecs, *, in_one_part: bool) -> Needed:
+    """What a fit takes of a database of so many rows by table; columns without a codec get theirs later."""
     private = sum(rows[name] for name in protection.order)
-    whole = in_one_part or bool(protection.lookups)
+    whole = _is_whole(protection, in_one_part=in_one_part)
     stripes = Stripes(0) if whole else Stripes.of(private, rows[protection.entity])
     widths = {name: _row_bytes(protection, name, codecs) for name in protection.order}
-    coded = sum(rows[name] * widths[name] for name in protection.order)
-    fixed = BASE + _index_bytes(protection, rows)
     part = private / stripes.parts * (_COUNTING + max(widths.values()))
-    at_once = int(part * min(stripes.parts, os.cpu_count() or 1))
-    in_memory = fixed + int(coded) + at_once
-    allowed = memory if memory is not None else _available() // 2
-    if in_memory <= allowed or (memory is None and whole):
-        return StorePlan(rows=rows, stripes=stripes, in_files=False, buffers=0, expected=in_memory)
-    least = fixed + at_once + _BUFFERS
-    if whole or least > allowed:
-        raise SpecError(_too_small(memory, in_memory if whole else min(least, in_memory), whole=whole))
-    buffers = _BUFFERS + (allowed - least) // 4
-    return StorePlan(rows=rows, stripes=stripes, in_files=True, buffers=buffers, expected=least + buffers - _BUFFERS)
+    return Needed(
+        fixed=BASE + min(private * _ON_THE_WAY, _MOST_ON_THE_WAY) + _index_bytes(protection, rows),
+        coded=sum(rows[name] * widths[name] for name in protection.order),
+        counting=int(part * min(stripes.parts, os.cpu_count() or 1)),
+        stripes=stripes,
+    )
+
+
+def allowed_memory(memory: int | None) -> int:
+    """The bytes that a fit may take: as many as the caller says, or half of what is free."""
+    return memory if memory is not None else _available() // 2
+
+
+def _is_whole(protection: Protection, *, in_one_part: bool) -> bool:
+    """Whether all rows are needed at once."""
+    return in_one_part or bool(protection.lookups)
 
 
 def _too_small(memory: int | None, least: int, *, whole: bool) -> str:

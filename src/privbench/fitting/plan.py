@@ -16,6 +16,7 @@ from privbench.fitting.determined import cost_of_maps
 from privbench.fitting.domains import threshold_part, wanted_types
 from privbench.fitting.finding import candidates_to_test
 from privbench.fitting.lists import with_lists_that_pay
+from privbench.fitting.memory import needed_memory
 from privbench.fitting.prepare import prepare
 from privbench.fitting.promise import Number, parse_delta, parse_epsilon
 from privbench.methods.domains.budget import POOR, STRING_REMEDIES, DomainForecast, forecast_domains, poor_domains_line
@@ -71,7 +72,7 @@ class Plan:
     seconds: float
     """CPU-seconds of the fit, roughly."""
     megabytes: float
-    """Memory that it needs, roughly."""
+    """Memory that it takes, roughly, if it has as much: with less, rows go to files."""
     warnings: tuple[str, ...]
     refusal: str | None
     """Why the fit will be refused; None where it will not, or where the number of entities is only assumed."""
@@ -131,6 +132,8 @@ def plan(
             f"method {chosen.method.name} cannot show a plan: it divides the budget while it runs. "
             f"Only {planning} plans ahead."
         )
+    codecs = compile_codecs(spec, protection, without=wanted_types(spec, protection))
+    memory = needed_memory(every, protection, codecs, in_one_part=not chosen.method.counts_in_parts)
     sure = protection.entity in known
     remedies = (remedies_line(),) if forecast.warnings else ()
     warnings = (*forecast.warnings, *remedies, *_of_domains(domains, every[protection.entity]))
@@ -150,7 +153,7 @@ def plan(
         maps=maps,
         tables=forecast.tables,
         seconds=forecast.seconds,
-        megabytes=forecast.megabytes,
+        megabytes=memory.in_memory / 1e6,
         warnings=warnings,
         refusal=forecast.refusal if sure else None,
     )

@@ -6,17 +6,20 @@ from dataclasses import dataclass
 from math import ceil, log2
 from pathlib import Path
 
-from privbench.generation.sizes import planned_rows
+from privbench.generation.sizes import Sizes, planned_rows
 from privbench.io.base import Format
 from privbench.model.model import Model
-from privbench.schema.tables import Column
+from privbench.schema.tables import Column, Table
 from privbench.schema.types import Kind
+from privbench.schema.unit import Protection
 
-START = 0.1
-"""CPU-seconds for everything that does not grow."""
-PER_VALUE = {Format.PARQUET: 45e-9, Format.CSV: 120e-9, Format.DUCKDB: 120e-9, Format.SQLITE: 700e-9}
-"""CPU-seconds to draw a value and write it, to the order of magnitude: a guess that no bench has confirmed yet. Another
-format is taken for CSV."""
+START = 0.6
+"""CPU-seconds for all that does not grow, loading libraries included: `generate` of rows8-1e3 in bench/scale.py."""
+PER_VALUE = {Format.PARQUET: 65e-9, Format.CSV: 80e-9, Format.DUCKDB: 150e-9, Format.SQLITE: 350e-9}
+"""CPU-seconds to draw a value and write it: `generate` of rows8-1e7 and job, of rows8-1e6 for other formats. A format
+that is not named is taken for CSV."""
+KEY_BYTES = 0.1
+"""A key that counts up, or that of an owner, takes hardly anything in Parquet: it is its step that is stored."""
 STRING_BYTES = 12
 """A made-up string is about this long."""
 TEXT_BYTES = 6
@@ -39,7 +42,7 @@ def forecast_generation(model: Model, *, scale: float, form: str) -> Forecast:
     planned = planned_rows(model, scale)
     tables = [table for table in model.protection.schema.published().tables if planned.get(table.name)]
     values = sum(planned[table.name] * len(table.columns) for table in tables)
-    size = sum(planned[t.name] * sum(_bytes(model, t.name, planned[t.name], form)) for t in tables)
+    size = sum(planned[t.name] * sum(_bytes(model, t, planned, form)) for t in tables)
     per_value = next((cost for known, cost in PER_VALUE.items() if known == form), PER_VALUE[Format.CSV])
     return Forecast(rows=sum(planned[t.name] for t in tables), seconds=START + values * per_value, megabytes=size / 1e6)
 
@@ -55,12 +58,26 @@ def lacking_room(out: Path, megabytes: float) -> str | None:
     )
 
 
-def _bytes(model: Model, table: str, rows: int, form: str) -> Iterator[float]:
+def _bytes(model: Model, table: Table, planned: Sizes, form: str) -> Iterator[float]:
     """The bytes of each column of a row."""
-    for column in model.protection.schema.published().table(table).columns:
-        codec = model.codecs.get(table, {}).get(column.name)
-        codes = rows if codec is None else codec.size
-        yield _packed(column, codes) if form == Format.PARQUET else _as_text(column)
+    climbing = _climbing(model.protection, table.name)
+    targets = {column: key.table for key in table.foreign_keys for column in key.columns}
+    for column in table.columns:
+        codec = model.codecs.get(table.name, {}).get(column.name)
+        codes = planned[targets.get(column.name, table.name)] if codec is None else codec.size
+        if form != Format.PARQUET:
+            yield _as_text(column)
+        elif column.name in climbing and column.type.kind is Kind.INTEGER:
+            yield KEY_BYTES
+        else:
+            yield _packed(column, codes)
+
+
+def _climbing(protection: Protection, table: str) -> set[str]:
+    """The columns whose numbers go up from row to row: a key of one column, and that of the owner."""
+    key = protection.schema.table(table).primary_key
+    owner = protection.owners.get(table)
+    return {*(key if len(key) == 1 else ()), *(owner.columns if owner else ())}
 
 
 def _packed(column: Column, codes: int) -> float:

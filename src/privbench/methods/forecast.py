@@ -104,11 +104,10 @@ class TableForecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """All tables that have something to learn, owners first, with rough costs."""
+    """All tables that have something to learn, owners first, and roughly how long it takes."""
 
     tables: tuple[TableForecast, ...]
     seconds: float
-    megabytes: float
     refusal: str | None = None
     """Why a fit will be refused, if it will."""
 

@@ -37,20 +37,19 @@ from privbench.privacy.events import PrivacyMeasure
 from privbench.privacy.features import Feature
 from privbench.spn.feature_names import shown
 
-START = 0.1
-"""Seconds for everything that does not grow."""
-READ = 60e-9
-"""Seconds for each value that is read from Parquet and coded; other formats take longer."""
-COUNT = 8e-9
-"""Seconds for each row of a pair of columns that is counted."""
-FIT = 0.6e-6
-"""Seconds for each combination of the bins of a column and its parents."""
-BASE = 200.0
-"""Megabytes of an empty fit."""
-PER_VALUE = 7.0
-"""Bytes for each value: its code, its bin, and what reading holds at once."""
-PER_ROW = 100.0
-"""Bytes for the keys of each row, its entity and its weight."""
+START = 0.6
+"""CPU-seconds of a fit for all that does not grow, loading libraries included: the fit of rows8-1e3 in bench/scale.py,
+which measures the other costs, too."""
+ROW = 90e-9
+"""CPU-seconds for each row: its key is read, and it is put into its part. From the fits of rows8-1e7 and rows8-1e6."""
+READ = 8e-9
+"""CPU-seconds for each value that is read from Parquet and coded; other formats take longer. The same, and wide."""
+COUNT = 1.5e-9
+"""CPU-seconds for each row of a pair of columns that is counted. From the fit of wide."""
+OWNED = 0.3e-6
+"""CPU-seconds for each row that has an owner, which is looked up, and counted with it. From the fit of job."""
+FIT = 0.06e-6
+"""CPU-seconds for each combination of the bins of a column and its parents. From the fits of adult and wide."""
 CLEAR = 4.0
 """A count stands out if it is this many standard deviations of its noise."""
 FEWEST_CODES = 2
@@ -68,20 +67,14 @@ Rows = Callable[[str], int]
 """The rows of a table by its name."""
 
 
-def seconds(plans: Iterable[PlannedTable], rows: Rows) -> float:
+def seconds(plans: Iterable[PlannedTable], entity: str, rows: Rows) -> float:
     """CPU-seconds of a fit."""
-    return START + sum(
-        rows(plan.table) * (READ * len(plan.own) + COUNT * pairs_counted(plan)) + FIT * cells_fitted(plan)
-        for plan in plans
-    )
+    return START + sum(rows(plan.table) * _row_seconds(plan, entity) + FIT * cells_fitted(plan) for plan in plans)
 
 
-def megabytes(plans: Iterable[PlannedTable], rows: Rows) -> float:
-    """Memory at its highest."""
-    return (
-        BASE
-        + sum(rows(p.table) * (PER_ROW + PER_VALUE * (len(p.own) + len(p.given) + len(p.firsts))) for p in plans) / 1e6
-    )
+def _row_seconds(plan: PlannedTable, entity: str) -> float:
+    """CPU-seconds for each row of a table."""
+    return ROW + READ * len(plan.own) + COUNT * pairs_counted(plan) + (OWNED if plan.table != entity else 0.0)
 
 
 def pairs_counted(plan: PlannedTable) -> int:
@@ -107,8 +100,7 @@ def forecast(plan_input: PlanInput, settings: TreeSettings) -> Forecast:
     tables = tuple(_table(plan, plan_input) for plan in plans.values())
     return Forecast(
         tables=tables,
-        seconds=seconds(plans.values(), plan_input.rows_of),
-        megabytes=megabytes(plans.values(), plan_input.rows_of),
+        seconds=seconds(plans.values(), facts.entity, plan_input.rows_of),
         refusal=refusal(plans, facts.entity, entities),
     )
 
