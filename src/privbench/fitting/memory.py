@@ -16,6 +16,7 @@ from privbench.model.order import ids_are_public
 from privbench.schema.tables import Table
 from privbench.schema.types import Kind, SqlType
 from privbench.schema.unit import LinkKind, Protection, Role
+from privbench.threads import cores
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?I?)B?\s*", re.IGNORECASE)
@@ -118,7 +119,7 @@ def needed_memory(rows: Mapping[str, int], protection: Protection, codecs: Codec
     return Needed(
         fixed=BASE + min(private * _ON_THE_WAY, _MOST_ON_THE_WAY) + _index_bytes(protection, rows),
         coded=sum(rows[name] * widths[name] for name in protection.order),
-        counting=int(part * min(stripes.parts, os.cpu_count() or 1)),
+        counting=int(part * min(stripes.parts, cores())),
         stripes=stripes,
     )
 

@@ -7,6 +7,7 @@ often the rows of its part are referenced.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from itertools import combinations
 from typing import Any, NoReturn, Protocol
@@ -285,12 +286,13 @@ class NumpyEngine:
     def _added_up(self, tallies: Sequence[Tally]) -> list[Counted]:
         """The sums over parts of what these say, each part counted once for all tallies."""
         found: list[list[Counted]] = [[] for _ in tallies]
-        for counted in self._parts.map(partial(_tallies_of, tallies=tallies, common=self._common)):
-            for place, more in zip(found, counted, strict=True):
-                if place and not isinstance(more, ValueCounts) and not isinstance(place[0], ValueCounts):
-                    place[0] = place[0] + more
-                else:
-                    place.append(more)
+        with closing(self._parts.map(partial(_tallies_of, tallies=tallies, common=self._common))) as parts:
+            for counted in parts:
+                for place, more in zip(found, counted, strict=True):
+                    if place and not isinstance(more, ValueCounts) and not isinstance(place[0], ValueCounts):
+                        place[0] = place[0] + more
+                    else:
+                        place.append(more)
         return [_merged(counted) for counted in found]
 
     def _learn_common(self, tallies: Sequence[Tally]) -> None:

@@ -5,7 +5,6 @@ are tallies themselves; others, such as choices, are worked out from tallies by 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import singledispatchmethod
 from typing import NamedTuple, NoReturn
@@ -45,8 +44,8 @@ from privbench.privacy.queries import (
 )
 from privbench.privacy.rows import KeptRows
 from privbench.privacy.windows import NEAR
+from privbench.threads import cores, in_order
 
-CORES = 4
 PARALLEL_ROWS = 200_000
 """Blocks larger than this count their entropies on several cores."""
 VOTERS = 2**16
@@ -272,8 +271,7 @@ class PartCounter:
         rows = len(self._rows.of(block))
         wanted = {frozenset(half) for split in splits for half in (*split, split[0] + split[1])}
         if rows >= PARALLEL_ROWS:
-            with ThreadPoolExecutor(CORES) as pool:
-                list(pool.map(lambda names: self._entropy_of(block, names, columns), wanted))
+            list(in_order(lambda names: self._entropy_of(block, names, columns), wanted, threads=cores()))
 
         def units(split: ColumnSplit) -> int:
             left, right, joint = (

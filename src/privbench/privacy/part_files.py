@@ -3,7 +3,7 @@
 The files lie in a folder that only this user can read, and whoever made the folder removes it.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -60,7 +60,7 @@ class FileParts:
             raw[name] = _named(columns, _VALUES)
         return Part(tables=tables, raw=raw)
 
-    def map(self, work: Callable[[PartCounter], T]) -> Iterator[T]:
+    def map(self, work: Callable[[PartCounter], T]) -> Generator[T, None, None]:
         """What some work gives for each part, of which there are as many in memory as there are cores."""
         yield from in_order(lambda number: work(PartCounter(self.read(number))), range(len(self)), threads=cores())
 

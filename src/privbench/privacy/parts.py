@@ -4,7 +4,7 @@ What is counted is a sum over entities, so what counters say of their parts adds
 parts are, in memory, in files or on other machines, is the business of `Parts`; the engine maps work over them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import NoReturn, Protocol, TypeVar
 
 from privbench.encode.coded import CodedDatabase
@@ -22,7 +22,7 @@ class Parts(Protocol):
         """How many parts there are."""
         ...
 
-    def map(self, work: Callable[[PartCounter], T]) -> Iterator[T]:
+    def map(self, work: Callable[[PartCounter], T]) -> Generator[T, None, None]:
         """What some work gives for each part, in any order. Work can be pickled, parts cannot."""
         ...
 
@@ -46,7 +46,7 @@ class MemoryParts:
     def __len__(self) -> int:
         return len(self._counters)
 
-    def map(self, work: Callable[[PartCounter], T]) -> Iterator[T]:
+    def map(self, work: Callable[[PartCounter], T]) -> Generator[T, None, None]:
         """What some work gives for each part."""
         if len(self._counters) == 1:
             yield work(self._counters[0])

@@ -6,7 +6,7 @@ tallies to count and nothing of the ledger.
 """
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -42,7 +42,7 @@ class SparkParts:
     def __len__(self) -> int:
         return self._count
 
-    def map(self, work: Callable[[PartCounter], T]) -> Iterator[T]:
+    def map(self, work: Callable[[PartCounter], T]) -> Generator[T, None, None]:
         """What some work gives for each part."""
         results = map_batches(self._pieces, _Counting(work), SQL_PIECES)
         with spark_job(self._session, "counting", self._progress):
