@@ -13,6 +13,7 @@ from privbench.io.spark_source import SparkSource
 
 from ..e2e.shapes import SHAPES
 from ..seeded import SeededEntropy
+from ..servers.spark import MASTER, QUIET
 from .fits import fitted
 
 if TYPE_CHECKING:
@@ -92,6 +93,15 @@ def test_folders_of_files(spark: "SparkSession", tmp_path: Path) -> None:
     here, _ = fitted(spec, folder, engine="local")
     there, _ = fitted(spec, parts, engine="spark")
     assert here == there
+
+
+def test_settings_of_the_machine_win(spark: "SparkSession") -> None:
+    """Those of `spark-submit` do in the same way: Java knows both before ours are added."""
+    settings = dict(spark.sparkContext.getConf().getAll())
+    assert settings["spark.log.level"] == QUIET
+    assert settings["spark.master"] == MASTER
+    assert settings["spark.io.encryption.enabled"] == "true"
+    assert settings["spark.app.name"] == "privbench"
 
 
 def test_what_spark_cannot_read(spark: "SparkSession", tmp_path: Path) -> None:
