@@ -135,7 +135,9 @@ class SparkCluster(Place):
             )
         if not isinstance(source, SparkSource):
             raise TypeError("Spark reads its own sources")
-        check_source(source.schema(), protection.schema.published())
+        published = protection.schema.published()
+        source.look_for(table.name for table in published.tables)
+        check_source(source.schema(), published)
         read, parts = read_parts(source, protection, codecs, progress=progress, **_words(prepared))
         self._held.callback(parts.close)
         return read
