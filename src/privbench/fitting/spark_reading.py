@@ -30,6 +30,7 @@ from privbench.fitting.rules import Suggested, check_rules_above, refuse_broken
 from privbench.fitting.slabs import Indexes, changed, table_work
 from privbench.fitting.spark_gather import FACTS, LOCAL, SEED, PartFacts, PartMaker
 from privbench.fitting.spark_rows import (
+    HASH,
     NUMBER,
     PART,
     SQL_CHUNKS,
@@ -103,10 +104,10 @@ def read_parts(
         made = kept_on_disk(map_batches(joins.chunks(parts), maker, SQL_PIECES))
         with spark_job(source.session, "reading private tables", progress):
             facts = _added(made.filter(f"piece = {FACTS}").select("bytes").toArrow())
-    held = SparkParts(source.session, made, parts, progress)
+    held = SparkParts(source.session, made, facts.digests, progress)
     try:
         for name, rows in private.items():
-            if facts.rows[name] != rows:
+            if facts.rows[name] != rows or (name in facts.keys and facts.keys[name] != keys.fingerprints[name]):
                 raise changed(name)
         _check_keys(protection, keys, public, facts, orphans_as_null=orphans_as_null)
         for name in protection.order:
@@ -125,6 +126,8 @@ class _Keys:
 
     def __init__(self, source: SparkSource, protection: Protection) -> None:
         self._source, self._protection = source, protection
+        self.fingerprints: dict[str, int] = {}
+        """Of the keys of tables that were checked: parts that are made of other rows are told by it."""
 
     def check(self, name: str) -> int:
         """Refuse keys of a table that are not unique, or NULL in the primary key; returns how many rows there are."""
@@ -133,19 +136,20 @@ class _Keys:
         table = self._protection.schema.table(name)
         unique = unique_keys(self._protection, name)
         rows, named = self._frame(name)
-        asked = [f.count(f.lit(1))]
+        asked = [f.count(f.lit(1)), f.sum(f.col(HASH).cast("decimal(20)"))]
         for columns in unique:
             parts = [named[c] for c in columns]
             known = reduce(and_, (f.col(p).isNotNull() for p in parts))
             asked += [f.count_if(known), f.count_distinct(*parts)]
         with spark_job(self._source.session, f"checking keys of {name}"):
-            (count, *found) = rows.agg(*(column.alias(f"a{i}") for i, column in enumerate(asked))).collect()[0]
+            (count, hashes, *found) = rows.agg(*(column.alias(f"a{i}") for i, column in enumerate(asked))).collect()[0]
         for columns, known, different in zip(unique, found[::2], found[1::2], strict=True):
             where = key_place(name, columns)
             if known < count and columns == table.primary_key:
                 raise null_keys(where, count - known)
             if different < known:
                 raise repeated_keys(where, known - different)
+        self.fingerprints[name] = int(hashes or 0) % 2**64
         return int(count)
 
     def missing(self, link: Link) -> int:
