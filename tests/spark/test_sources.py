@@ -10,6 +10,7 @@ import pytest
 import privbench
 from privbench.errors import PrivBenchError, SourceError, SpecError
 from privbench.io.spark_source import SparkSource
+from privbench.spark import session
 
 from ..e2e.shapes import SHAPES
 from ..seeded import SeededEntropy
@@ -113,16 +114,20 @@ def test_what_spark_cannot_read(spark: "SparkSession", tmp_path: Path) -> None:
         SparkSource("spark:no_such", session=spark).schema()
 
 
-def test_what_spark_does_not_count(tmp_path: Path, spark: "SparkSession") -> None:
+def test_what_spark_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused before Spark starts."""
+    monkeypatch.setattr(session, "spark_session", None)
     folder = _write(tmp_path / "pets", OWNERS, PETS)
     spec = privbench.draft(folder, unit="owner", domains="data", find=False)
     with pytest.raises(SpecError, match="method paper"):
         fitted(spec, folder, engine="spark", method="paper")
     shape = SHAPES["lookup"]
     lookup = shape.write(tmp_path / "lookup")
-    with pytest.raises(SpecError, match="rows of a lookup"):
+    with pytest.raises(SpecError, match=r"^address: rows of a lookup.* a view of person"):
         fitted(privbench.draft(lookup, domains="data", **shape.choices), lookup, engine="spark")
     with pytest.raises(SpecError, match="--memory is for"):
         fitted(spec, folder, engine="spark", memory="1GB")
     with pytest.raises(SpecError, match="for `--engine spark`"):
         fitted(spec, folder, engine="local", master="local[2]")
+    with pytest.raises(SpecError, match="Spark reads folders of Parquet"):
+        fitted(spec, {"owner": pa.table(OWNERS)}, engine="spark")  # type: ignore[arg-type]

@@ -29,6 +29,7 @@ from privbench.fitting.relative import NullBases
 from privbench.fitting.rules import Suggested, check_rules_above, refuse_broken
 from privbench.fitting.slabs import Indexes, changed, table_work
 from privbench.fitting.spark_gather import FACTS, LOCAL, SEED, PartFacts, PartMaker
+from privbench.fitting.spark_lists import add_lists
 from privbench.fitting.spark_rows import (
     HASH,
     NUMBER,
@@ -45,7 +46,6 @@ from privbench.io.spark_source import SparkSource
 from privbench.methods.method import Progress
 from privbench.model.order import ids_are_public
 from privbench.privacy.spark_parts import SQL_PIECES, SparkParts, kept_on_disk
-from privbench.schema.lists import lists_of
 from privbench.schema.tables import ForeignKey, Table
 from privbench.schema.unit import Link, LinkKind, Protection
 from privbench.spark.jobs import map_batches, spark_job
@@ -58,16 +58,12 @@ PART_ROWS = 2**19
 
 
 def refuse_unsupported(protection: Protection) -> None:
-    """Refuse what is not counted in parts of a cluster. Raises SpecError that says what to do."""
-    if protection.lookups:
+    """Refuse tables that are not counted in parts of a cluster. Raises SpecError that says what to do."""
+    for name, (owner, _) in protection.lookups.items():
         raise SpecError(
-            f"{next(iter(protection.lookups))}: rows of a lookup are copied for the rows that reference them, which "
-            "Spark does not do. Use `--engine local`, or say `public: true` under the table if its rows are."
-        )
-    if lists := lists_of(protection):
-        raise SpecError(
-            f"{lists[0].name}: hidden lists are not made by Spark. Use `--engine local`, or take the table with "
-            "`list_of` out of the spec."
+            f"{name}: rows of a lookup are copied for the rows that reference them, which Spark does not do. Use "
+            f"`--engine local`; or say `public: true` under {name} if its rows are public; or let Spark read a view of "
+            f"{owner} that has the columns of {name}, and drop {name}."
         )
 
 
@@ -81,8 +77,8 @@ def read_parts(
     suggested: Suggested = (),
     progress: Progress,
 ) -> tuple[ReadDatabase, SparkParts]:
-    """Read all tables; raises DataError where the data break the schema, SpecError where Spark cannot count them."""
-    refuse_unsupported(protection)
+    """Read all tables; raises DataError where the data break the schema. Tables are none that Spark refuses."""
+    add_lists(source, protection)
     public = PublicTables(source, protection)
     for table in public.named:
         public.read(table)

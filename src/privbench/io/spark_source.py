@@ -100,6 +100,10 @@ class SparkSource(Source):
                 if Names(self._tables).find(name) is None and self.session.catalog.tableExists(place):
                     self._tables[name] = _CatalogueTable(self.session, place)
 
+    def add(self, name: str, made: Callable[[], "DataFrame"]) -> None:
+        """Have another table, which is made of others when it is opened."""
+        self._tables[name] = made
+
     def rows(self, name: str) -> int:
         """Count the rows of a table."""
         with spark_job(self.session, f"counting {name}"):
