@@ -1,7 +1,7 @@
 """A real Spark cluster for tests: two executors, each a process of its own, on this machine.
 
 One session serves all tests of a worker of pytest, since it takes seconds to start. Without Java or PySpark a test is
-skipped, or fails where PRIVBENCH_REQUIRE names `spark`.
+skipped, or fails where PRIVBENCH_REQUIRE names `spark`; likewise `jdbc` for PostgreSQL's driver for Java.
 """
 
 import importlib.util
@@ -56,7 +56,7 @@ def _defaults() -> dict[str, str]:
 def jdbc_driver() -> None:
     """PostgreSQL's driver for Java, which sessions of tests load."""
     if not JDBC_DRIVER.exists():
-        missing("spark", f"{JDBC_DRIVER} is not there: install libpostgresql-jdbc-java")
+        missing("jdbc", f"{JDBC_DRIVER} is not there: install libpostgresql-jdbc-java")
 
 
 @pytest.fixture(scope="session")
