@@ -16,7 +16,7 @@ from privbench.privacy.noise import OsEntropy
 from .seeded import SeededEntropy
 from .servers.mariadb import mariadb, mariadb_server  # noqa: F401  fixtures of any test
 from .servers.postgres import postgres, postgres_server  # noqa: F401  fixtures of any test
-from .servers.spark import spark, spark_home  # noqa: F401  fixtures of any test
+from .servers.spark import jdbc_driver, spark, spark_home  # noqa: F401  fixtures of any test
 
 settings.register_profile("privbench", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("search", settings.get_profile("privbench"), derandomize=False)

@@ -5,7 +5,10 @@ server or its client the test is skipped, or fails where PRIVBENCH_REQUIRE names
 """
 
 import itertools
+import secrets
+import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -45,6 +48,20 @@ def postgres(postgres_server: PostgresServer) -> Iterator[str]:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE template0".encode())
         yield postgres_server.url(name)
         connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
+
+
+@contextmanager
+def over_network(server: PostgresServer) -> Iterator[str]:
+    """The URL of another server like this one, which takes a port of this machine and asks for a password there."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    word = secrets.token_hex()
+    with start_postgres(server.binaries, settings={"listen_addresses": "127.0.0.1", "port": str(port)}) as other:
+        by_socket = f"postgresql://postgres@/postgres?host={other.folder}&port={port}"
+        (other.folder / "data" / "pg_hba.conf").write_text("local all all trust\nhost all all all scram-sha-256\n")
+        run(by_socket, f"ALTER ROLE postgres PASSWORD '{word}'", "SELECT pg_reload_conf()")
+        yield f"postgresql://postgres:{word}@127.0.0.1:{port}/postgres"
 
 
 def run(url: str, *statements: str) -> None:

@@ -1,7 +1,7 @@
 """A real Spark cluster for tests: two executors, each a process of its own, on this machine.
 
 One session serves all tests of a worker of pytest, since it takes seconds to start. Without Java or PySpark a test is
-skipped, or fails where PRIVBENCH_REQUIRE names `spark`.
+skipped, or fails where PRIVBENCH_REQUIRE names `spark`; likewise `jdbc` for PostgreSQL's driver for Java.
 """
 
 import importlib.util
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 MASTER = "local-cluster[2,1,1024]"
 """Two executors with a core and a GiB each."""
+JDBC_DRIVER = Path("/usr/share/java/postgresql.jar")
+"""That of PostgreSQL, where Debian puts it (libpostgresql-jdbc-java)."""
+
+QUIET = "FATAL"
+"""The level of logs that the settings of the machine say; ours would be another."""
 
 
 @pytest.fixture(scope="session")
@@ -33,10 +38,25 @@ def spark_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     home = tmp_path_factory.mktemp("spark")
     for path in Path(found.origin).parent.iterdir():
         (home / path.name).symlink_to(path)
+    (home / "conf").mkdir()
+    (home / "conf" / "spark-defaults.conf").write_text("".join(f"{k} {v}\n" for k, v in _defaults().items()))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_HOME", str(home))
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         yield home
+
+
+def _defaults() -> dict[str, str]:
+    """Settings of the machine: Java lives in an odd zone, says little, and knows the driver if that is there."""
+    zone = {f"spark.{side}.extraJavaOptions": "-Duser.timezone=Asia/Kolkata" for side in ("driver", "executor")}
+    return zone | {"spark.log.level": QUIET} | ({"spark.jars": str(JDBC_DRIVER)} if JDBC_DRIVER.exists() else {})
+
+
+@pytest.fixture
+def jdbc_driver() -> None:
+    """PostgreSQL's driver for Java, which sessions of tests load."""
+    if not JDBC_DRIVER.exists():
+        missing("jdbc", f"{JDBC_DRIVER} is not there: install libpostgresql-jdbc-java")
 
 
 @pytest.fixture(scope="session")

@@ -42,6 +42,45 @@ def test_domains_that_are_found_with_budget(shape: str, spark: "SparkSession", t
     assert content(model, tmp_path) == content(same, tmp_path)
 
 
+SEASONS = """
+CREATE TABLE player (id INTEGER PRIMARY KEY, height SMALLINT NOT NULL);
+CREATE TABLE bat (player INTEGER NOT NULL REFERENCES player (id), year INTEGER NOT NULL, team VARCHAR, hits SMALLINT,
+  PRIMARY KEY (player, year));
+CREATE TABLE pitch (player INTEGER NOT NULL REFERENCES player (id), year INTEGER NOT NULL, team VARCHAR, wins SMALLINT,
+  PRIMARY KEY (player, year));
+"""
+
+
+def test_hidden_lists(spark: "SparkSession", tmp_path: Path) -> None:
+    """The seasons of players, and the team of each: in a few of them teams differ from table to table."""
+    folder = tmp_path / "source"
+    folder.mkdir()
+    (folder / "schema.sql").write_text(SEASONS)
+    rng = np.random.default_rng(3)
+    players = pa.table(
+        {"id": pa.array(np.arange(4000), pa.int32()), "height": pa.array(rng.integers(0, 9, 4000), pa.int16())}
+    )
+    pq.write_table(players, folder / "player.parquet")
+    player, year = np.repeat(np.arange(4000), 3), np.tile([1990, 1991, 1992], 4000)
+    for name, column in {"bat": "hits", "pitch": "wins"}.items():
+        there = rng.random(12_000) < 0.8
+        teams = np.char.add("team ", ((player + (rng.random(12_000) < 0.001)) % 7).astype(str))
+        rows = {
+            "player": pa.array(player[there], pa.int32()),
+            "year": pa.array(year[there], pa.int32()),
+            "team": pa.array(teams[there], mask=rng.random(int(there.sum())) < 0.1),
+            column: pa.array(rng.integers(0, 5, int(there.sum())), pa.int16()),
+        }
+        pq.write_table(pa.table(rows), folder / f"{name}.parquet", row_group_size=5000)
+    spec = privbench.draft(folder, unit="player", domains="data")
+    assert spec.drafted_lists() == ("player_year",)
+    here, model = fitted(spec, folder, engine="local")
+    there, same = fitted(spec, folder, engine="spark")
+    assert model.receipt["unit"]["lists"] == ["player_year"]
+    assert here == there
+    assert content(model, tmp_path) == content(same, tmp_path)
+
+
 def test_orphans_and_rows_without_owner(spark: "SparkSession", tmp_path: Path) -> None:
     """Rows of the same missing owner are one entity, with all that these own; others are entities by themselves."""
     folder = tmp_path / "source"

@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import privbench
-from privbench.errors import ServerError
+from privbench.errors import ServerError, SourceError
 from privbench.fitting import spark_reading
 from privbench.privacy import spark_parts
+from privbench.privacy.spark_parts import SparkParts
 
 from ..e2e.shapes import SHAPES
 from .fits import content, fitted
@@ -78,6 +81,75 @@ def test_what_is_lost_is_worked_out_again(
     assert list(tmp_path.glob("dead-*"))
     assert here == there
     assert content(model, tmp_path) == content(same, tmp_path)
+
+
+def _lose_parts(patch: pytest.MonkeyPatch, *, at: set[int], meanwhile: Callable[[], None] = lambda: None) -> list[str]:
+    """Have Spark lose all parts before some pieces of work, as with executors that are gone; returns all of these."""
+    done: list[str] = []
+    for method in ("map", "rewrite"):
+        plain = getattr(SparkParts, method)
+
+        def losing(parts: SparkParts, work: Any, *, method: str = method, plain: Any = plain) -> Any:
+            done.append(method)
+            if len(done) in at:
+                meanwhile()
+                parts._frame.unpersist(blocking=True)
+            return plain(parts, work)
+
+        patch.setattr(SparkParts, method, losing)
+    return done
+
+
+def _change(path: Path, column: str) -> None:
+    """Put the values of a column into another order: there are as many rows as before, with the same values."""
+    rows = pq.read_table(path)
+    place, field = rows.column_names.index(column), rows.schema.field(column)
+    turned = pa.chunked_array([rows.column(column).slice(1).combine_chunks(), rows.column(column)[:1].combine_chunks()])
+    assert turned != rows.column(column)
+    pq.write_table(rows.set_column(place, field, turned), path)
+
+
+def test_parts_that_are_made_again_are_the_same(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With joins that find owners, and others that number rows."""
+    shape = SHAPES["diamond"]
+    folder = shape.write(tmp_path / "source")
+    spec = privbench.draft(folder, **shape.choices)
+    finding = {"delta": "1e-6", "epsilon": "20"}  # domains: parts are rewritten then
+    here, _ = fitted(spec, folder, engine="local", **finding)
+    done = _lose_parts(monkeypatch, at={1, 2, 5})
+    there, _ = fitted(spec, folder, engine="spark", **finding)
+    assert "rewrite" in done
+    assert len(done) >= 5
+    assert here == there
+
+
+def test_a_source_that_changes_while_it_is_counted(
+    shop: tuple[Any, Path], spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that were lost are not those that were counted: an entity would be counted in two states."""
+    done = _lose_parts(monkeypatch, at={2}, meanwhile=lambda: _change(shop[1] / "task.parquet", "hours"))
+    before = privbench.budget().sources
+    with pytest.raises(SourceError, match=r"changed while it was read.*nothing was released"):
+        fitted(*shop, engine="spark")
+    assert len(done) == 2
+    assert privbench.budget().sources == before
+
+
+def test_a_source_that_changes_while_it_is_read(
+    shop: tuple[Any, Path], spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys were checked, and then rows have others: of the same table, and as many."""
+    plain = spark_reading.row_coders
+
+    def row_coders(*words: Any) -> Any:
+        _change(shop[1] / "task.parquet", "worker")
+        return plain(*words)
+
+    monkeypatch.setattr(spark_reading, "row_coders", row_coders)
+    with pytest.raises(SourceError, match=r"task: changed while it was read\. Nothing was spent"):
+        fitted(*shop, engine="spark")
 
 
 def test_a_worker_that_always_dies_ends_the_fit(

@@ -17,7 +17,7 @@ from privbench.fitting.spark_rows import Routing, RowCoder
 from privbench.io.files import FolderSource
 from privbench.model.model import compile_codecs
 from privbench.privacy.part import Part
-from privbench.privacy.spark_parts import bytes_of, part_of, pieces_of
+from privbench.privacy.spark_parts import DIGEST_BYTES, bytes_of, part_of, pieces_of
 
 from ..e2e.shapes import SHAPES
 
@@ -55,7 +55,7 @@ class _Read:
             null_bases=self.null_bases,
         )
         made = pa.Table.from_batches(list(maker(iter(rows.to_batches())))).to_pylist()
-        return [part_of(row["bytes"]) for row in made if row["piece"] >= 0]
+        return [part_of(row["bytes"][DIGEST_BYTES:]) for row in made if row["piece"] >= 0]
 
 
 def _entities(part: Part, table: str) -> list[tuple[Any, ...]]:

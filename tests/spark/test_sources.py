@@ -10,9 +10,11 @@ import pytest
 import privbench
 from privbench.errors import PrivBenchError, SourceError, SpecError
 from privbench.io.spark_source import SparkSource
+from privbench.spark import session
 
 from ..e2e.shapes import SHAPES
 from ..seeded import SeededEntropy
+from ..servers.spark import MASTER, QUIET
 from .fits import fitted
 
 if TYPE_CHECKING:
@@ -94,6 +96,15 @@ def test_folders_of_files(spark: "SparkSession", tmp_path: Path) -> None:
     assert here == there
 
 
+def test_settings_of_the_machine_win(spark: "SparkSession") -> None:
+    """Those of `spark-submit` do in the same way: Java knows both before ours are added."""
+    settings = dict(spark.sparkContext.getConf().getAll())
+    assert settings["spark.log.level"] == QUIET
+    assert settings["spark.master"] == MASTER
+    assert settings["spark.io.encryption.enabled"] == "true"
+    assert settings["spark.app.name"] == "privbench"
+
+
 def test_what_spark_cannot_read(spark: "SparkSession", tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for place in (tmp_path / "empty", tmp_path / "nowhere"):
@@ -103,16 +114,20 @@ def test_what_spark_cannot_read(spark: "SparkSession", tmp_path: Path) -> None:
         SparkSource("spark:no_such", session=spark).schema()
 
 
-def test_what_spark_does_not_count(tmp_path: Path, spark: "SparkSession") -> None:
+def test_what_spark_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused before Spark starts."""
+    monkeypatch.setattr(session, "spark_session", None)
     folder = _write(tmp_path / "pets", OWNERS, PETS)
     spec = privbench.draft(folder, unit="owner", domains="data", find=False)
     with pytest.raises(SpecError, match="method paper"):
         fitted(spec, folder, engine="spark", method="paper")
     shape = SHAPES["lookup"]
     lookup = shape.write(tmp_path / "lookup")
-    with pytest.raises(SpecError, match="rows of a lookup"):
+    with pytest.raises(SpecError, match=r"^address: rows of a lookup.* a view of person"):
         fitted(privbench.draft(lookup, domains="data", **shape.choices), lookup, engine="spark")
     with pytest.raises(SpecError, match="--memory is for"):
         fitted(spec, folder, engine="spark", memory="1GB")
     with pytest.raises(SpecError, match="for `--engine spark`"):
         fitted(spec, folder, engine="local", master="local[2]")
+    with pytest.raises(SpecError, match="Spark reads folders of Parquet"):
+        fitted(spec, {"owner": pa.table(OWNERS)}, engine="spark")  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """Public hashes of values: 64 bits per row, the same for equal values wherever and in whatever order they are read.
 
-They find keys in an index and put rows without a primary key into an order. Nothing hangs on their being secret, and
-where two values may have the same hash the values themselves are compared.
+They find keys in an index, put rows without a primary key into an order, and tell rows that changed. Nothing hangs on
+their being secret, and where two values may have the same hash the values themselves are compared.
 """
 
 from collections.abc import Sequence
@@ -27,6 +27,16 @@ def hash_rows(columns: Sequence[pa.Array], *, salt: int = 0) -> Hashes:
     for column in columns:
         mixed = mix(mixed ^ _hash_column(column))
     return mixed
+
+
+def fingerprint(columns: Sequence[pa.Array]) -> int:
+    """A number by which rows are known again, in whatever order they come; those of several lots add up modulo 2**64.
+
+    >>> both = fingerprint([pa.array([1, 2])])
+    >>> both == fingerprint([pa.array([2, 1])]), both == fingerprint([pa.array([2, 2])])
+    (True, False)
+    """
+    return int(hash_rows(columns).sum(dtype=np.uint64))
 
 
 def mix(x: Hashes) -> Hashes:

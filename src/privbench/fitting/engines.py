@@ -7,7 +7,7 @@ second alone.
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
 
 from privbench.encode.codec import Codecs
 from privbench.encode.relative import stand_ins
@@ -33,15 +33,16 @@ if TYPE_CHECKING:
 class Place(AbstractContextManager["Place"], Protocol):
     """A place where rows are counted; leaving it lets go of all that it holds of them."""
 
-    makes_lists: bool
-    """Whether it makes the rows of hidden lists."""
+    def check(self, prepared: Prepared) -> None:
+        """Refuse what cannot be counted there, before anything is started or read. Raises SpecError."""
+        ...
 
     def open(self, located: Located) -> AbstractContextManager[Source]:
         """Open a source for reading there."""
         ...
 
     def read(self, source: Source, prepared: Prepared, codecs: Codecs, progress: Progress) -> ReadDatabase:
-        """Read all tables into parts; raises SpecError where the place cannot, DataError where the data are wrong."""
+        """Read all tables into parts; raises DataError where the data are wrong."""
         ...
 
 
@@ -59,8 +60,6 @@ def place_of(engine: EngineName | str, *, master: str | None, memory: str | int 
 class ThisMachine(Place):
     """Parts in memory, or in files of a private folder if they are too many."""
 
-    makes_lists = True
-
     def __init__(self, memory: int | None) -> None:
         self._memory = memory
         self._held = ExitStack()
@@ -69,6 +68,9 @@ class ThisMachine(Place):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._held.close()
+
+    def check(self, prepared: Prepared) -> None:
+        """All can be counted here."""
 
     def open(self, located: Located) -> AbstractContextManager[Source]:
         """Open any kind of source."""
@@ -91,24 +93,27 @@ class ThisMachine(Place):
 class SparkCluster(Place):
     """Parts on the executors of a Spark cluster."""
 
-    makes_lists = False
-
     def __init__(self, master: str | None) -> None:
         self._master = master
         self._held = ExitStack()
         self._session: SparkSession | None = None
 
-    def __enter__(self) -> Self:
-        from privbench.spark.session import spark_session  # noqa: PLC0415  with PySpark, which is optional
-
-        scratch = self._held.enter_context(private_folder())
-        self._session = self._held.enter_context(spark_session(self._master, scratch))
-        return self
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._held.close()
+
+    def check(self, prepared: Prepared) -> None:
+        """Refuse methods and tables that need rows of all entities together."""
+        from privbench.fitting.spark_reading import refuse_unsupported  # noqa: PLC0415
+
+        method = prepared.chosen.method
+        if not method.counts_in_parts:
+            raise SpecError(
+                f"method {method.name}: it looks at rows of all entities together, which no engine does in "
+                "parts. Use `--engine local`, or the method tree."
+            )
+        refuse_unsupported(prepared.protection)
 
     @contextmanager
     def open(self, located: Located) -> Iterator[Source]:
@@ -120,23 +125,29 @@ class SparkCluster(Place):
                 f"{name_of(located)}: Spark reads folders of Parquet and tables of its catalogues, not these. Use "
                 "`--engine local`."
             )
-        with SparkSource(str(located), session=self._session) as source:
+        with SparkSource(str(located), session=self._started()) as source:
             yield source
+
+    def _started(self) -> "SparkSession":
+        """The session, started when it is first needed."""
+        from privbench.spark.session import spark_session  # noqa: PLC0415  with PySpark, which is optional
+
+        if self._session is None:
+            scratch = self._held.enter_context(private_folder())
+            self._session = self._held.enter_context(spark_session(self._master, scratch))
+        return self._session
 
     def read(self, source: Source, prepared: Prepared, codecs: Codecs, progress: Progress) -> ReadDatabase:
         """Read all tables into parts of the cluster; rows of private tables do not come here."""
         from privbench.fitting.spark_reading import read_parts  # noqa: PLC0415
         from privbench.io.spark_source import SparkSource  # noqa: PLC0415
 
-        protection, method = prepared.protection, prepared.chosen.method
-        if not method.counts_in_parts:
-            raise SpecError(
-                f"method {method.name}: it looks at rows of all entities together, which no engine does in "
-                "parts. Use `--engine local`, or the method tree."
-            )
+        protection = prepared.protection
         if not isinstance(source, SparkSource):
             raise TypeError("Spark reads its own sources")
-        check_source(source.schema(), protection.schema.published())
+        published = protection.schema.published()
+        source.look_for(table.name for table in published.tables)
+        check_source(source.schema(), published)
         read, parts = read_parts(source, protection, codecs, progress=progress, **_words(prepared))
         self._held.callback(parts.close)
         return read

@@ -76,17 +76,18 @@ def fit(
     place = place_of(engine, master=master, memory=memory)
     given, folder = spec_of(spec)
     located = _source(given, folder, source)
-    if given.drafted_lists():
-        given = _with_lists(given, located, place, epsilon=budget)
-    prepared = prepare(given, method=method, delta=chance)
-    spec, chosen, protection = prepared.spec, prepared.chosen, prepared.protection
-    wanted = wanted_types(spec, protection)
-    candidates = candidates_to_test(spec, protection, chosen)
-    uncoded = {*wanted, *places_of(candidates)}
-    codecs = compile_codecs(spec, protection, without=uncoded)
-    check_rules_can_hold(protection, codecs)
-    check_cells(protection, codecs)
     with place:  # which lets go of all rows at the end, however it comes
+        if given.drafted_lists():
+            given = _with_lists(given, located, place, epsilon=budget)
+        prepared = prepare(given, method=method, delta=chance)
+        place.check(prepared)
+        spec, chosen, protection = prepared.spec, prepared.chosen, prepared.protection
+        wanted = wanted_types(spec, protection)
+        candidates = candidates_to_test(spec, protection, chosen)
+        uncoded = {*wanted, *places_of(candidates)}
+        codecs = compile_codecs(spec, protection, without=uncoded)
+        check_rules_can_hold(protection, codecs)
+        check_cells(protection, codecs)
         with place.open(located) as opened:
             check_limit(located, epsilon=budget, neighbours=protection.neighbours, limit=limit)
             account = open_account(located, opened.schema(), limit=limit)
@@ -138,9 +139,7 @@ def _source(spec: Spec, folder: Path, source: Given | None) -> Located:
 
 
 def _with_lists(spec: Spec, located: Located, place: Place, *, epsilon: Fraction) -> Spec:
-    """The spec, without hidden lists that were taken from the data if they do not pay, or cannot be made."""
-    if not place.makes_lists:
-        return spec.without_lists(spec.drafted_lists())
+    """The spec, without hidden lists that were taken from the data if they do not pay."""
     with place.open(located) as opened:
         entities = opened.rows(spec.protection().entity)
     return with_lists_that_pay(spec, entities=entities, epsilon=epsilon)

@@ -75,23 +75,23 @@ class SourceWithLists(Source):
 
 
 def list_rows(table: Table, rows: pa.Table) -> pa.Table:
-    """The rows of a list, sorted by its key; other columns have the first value that there is in rows of the same key.
+    """The rows of a list, sorted by its key; other columns have the smallest value in rows of the same key.
 
     >>> from privbench.schema.tables import Column
     >>> from privbench.schema.types import parse_type
     >>> columns = tuple(Column(name=name, type=parse_type("BIGINT")) for name in ("player", "year", "team"))
     >>> seasons = Table(name="season", columns=columns, primary_key=("player", "year"))
-    >>> rows = pa.table({"player": [2, 1, 2, 1], "year": [7, 8, 7, None], "team": [None, 4, 5, 6]})
+    >>> rows = pa.table({"player": [2, 1, 2, 1, 1], "year": [7, 8, 7, None, 8], "team": [None, 4, 5, 6, 3]})
     >>> [tuple(row.values()) for row in list_rows(seasons, rows).to_pylist()]
-    [(1, 8, 4), (2, 7, 5)]
+    [(1, 8, 3), (2, 7, 5)]
     """
     others = [c.name for c in table.columns if c.name not in table.primary_key]
     known = reduce(pc.and_, (pc.is_valid(rows.column(name)) for name in table.primary_key))
-    first = pc.ScalarAggregateOptions(skip_nulls=True)
+    known_values = pc.ScalarAggregateOptions(skip_nulls=True)
     found = (
         rows.filter(known)
         .group_by(list(table.primary_key), use_threads=False)
-        .aggregate([(name, "first", first) for name in others])
+        .aggregate([(name, "min", known_values) for name in others])
         .rename_columns([*table.primary_key, *others])
         .sort_by([(name, "ascending") for name in table.primary_key])
     )

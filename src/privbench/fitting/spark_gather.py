@@ -4,6 +4,7 @@ All rows of an entity are in one part, so keys to rows of the same entity are fo
 found as for a whole database. Keys to rows of others come as numbers, which a join found.
 """
 
+import hashlib
 import pickle
 from collections import Counter
 from collections.abc import Mapping
@@ -15,13 +16,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.encode.codec import Codecs
+from privbench.encode.grid import one_array
+from privbench.encode.hashing import fingerprint
 from privbench.encode.keys import MISSING, NULL, KeyIndex, Positions, missing_rows
 from privbench.fitting.entities import KeyPositions, RawTable, assign_entities
 from privbench.fitting.part_rows import INSIDE, GatheredTable, make_part
 from privbench.fitting.relative import NullBases
 from privbench.fitting.spark_rows import NUMBER, RowCoder
 from privbench.privacy.part import Part
-from privbench.privacy.spark_parts import PIECES, bytes_of, pieces_of
+from privbench.privacy.spark_parts import DIGEST_BYTES, PIECES, bytes_of, pieces_of
 from privbench.schema.unit import Link, LinkKind, Protection
 from privbench.spark.jobs import Batches
 
@@ -42,6 +45,10 @@ class PartFacts:
     """By key: rows in which it is NULL."""
     lost: Counter[str] = field(default_factory=Counter)
     """By key: rows whose key references no row of the part, or of its public table."""
+    keys: Counter[str] = field(default_factory=Counter)
+    """By table that has keys: their fingerprint."""
+    digests: dict[int, bytes] = field(default_factory=dict)
+    """By part: a digest of its rows."""
     broken: dict[str, NDArray[np.int64]] = field(default_factory=dict)
     """By table: rows that break each of its rules over one row."""
     broken_above: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
@@ -53,6 +60,8 @@ class PartFacts:
             rows=Counter({n: c + other.rows[n] for n, c in self.rows.items()}),
             nulls=Counter({n: c + other.nulls[n] for n, c in self.nulls.items()}),
             lost=Counter({n: c + other.lost[n] for n, c in self.lost.items()}),
+            keys=Counter({n: (c + other.keys[n]) % 2**64 for n, c in self.keys.items()}),
+            digests=self.digests | other.digests,
             broken={n: c + other.broken[n] for n, c in self.broken.items()},
             broken_above={n: c + other.broken_above[n] for n, c in self.broken_above.items()},
         )
@@ -76,16 +85,21 @@ class PartMaker:
             for _, place, content in chunks:
                 if place.as_py() != SEED:
                     held.setdefault(place.as_py(), []).append(pa.ipc.open_stream(content.as_buffer()).read_all())
-            part, facts = self.make({place: pa.concat_tables(tables) for place, tables in held.items()})
+            tables = {place: pa.concat_tables(found) for place, found in held.items()}
+            part, facts = self.make(tables)
+            facts.digests[number] = digest = _digest(tables)
             row = {"part": number, "piece": FACTS, "bytes": pickle.dumps(facts)}
             yield pa.RecordBatch.from_pylist([row], schema=PIECES)
-            yield from pieces_of(number, bytes_of(part))
+            yield from pieces_of(number, digest + bytes_of(part))
 
     def make(self, chunks: Mapping[int, pa.Table]) -> tuple[Part, PartFacts]:
         """A part of the rows of some entities, by the places of their tables; and what is to be checked of them."""
         rows = {c.table.name: chunks[c.place] if c.place in chunks else c.no_rows() for c in self.coders}
         coders = {c.table.name: c for c in self.coders}
-        facts = PartFacts(rows=Counter({name: held.num_rows for name, held in rows.items()}))
+        facts = PartFacts(
+            rows=Counter({name: held.num_rows for name, held in rows.items()}),
+            keys=Counter({name: coder.fingerprint(rows[name]) for name, coder in coders.items() if coder.keys}),
+        )
         keys: dict[str, dict[str, KeyPositions]] = {name: {} for name in coders}
         for link in (link for link in self.protection.keys if link.table in coders):
             keys[link.table][link.name] = self._positions(link, coders, rows)
@@ -135,6 +149,12 @@ class PartMaker:
         if link.kind not in INSIDE:
             return positions
         return np.where(positions >= 0, np.append(_own_numbers(rows[link.target]), NULL)[positions], positions)
+
+
+def _digest(tables: Mapping[int, pa.Table]) -> bytes:
+    """A digest of rows, by the places of their tables, that does not depend on their order."""
+    known = {place: fingerprint([one_array(column) for column in rows.columns]) for place, rows in tables.items()}
+    return hashlib.blake2b(repr(sorted(known.items())).encode(), digest_size=DIGEST_BYTES).digest()
 
 
 def _own_numbers(rows: pa.Table) -> Positions:

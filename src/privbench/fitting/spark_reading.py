@@ -29,7 +29,9 @@ from privbench.fitting.relative import NullBases
 from privbench.fitting.rules import Suggested, check_rules_above, refuse_broken
 from privbench.fitting.slabs import Indexes, changed, table_work
 from privbench.fitting.spark_gather import FACTS, LOCAL, SEED, PartFacts, PartMaker
+from privbench.fitting.spark_lists import add_lists
 from privbench.fitting.spark_rows import (
+    HASH,
     NUMBER,
     PART,
     SQL_CHUNKS,
@@ -44,7 +46,6 @@ from privbench.io.spark_source import SparkSource
 from privbench.methods.method import Progress
 from privbench.model.order import ids_are_public
 from privbench.privacy.spark_parts import SQL_PIECES, SparkParts, kept_on_disk
-from privbench.schema.lists import lists_of
 from privbench.schema.tables import ForeignKey, Table
 from privbench.schema.unit import Link, LinkKind, Protection
 from privbench.spark.jobs import map_batches, spark_job
@@ -57,16 +58,12 @@ PART_ROWS = 2**19
 
 
 def refuse_unsupported(protection: Protection) -> None:
-    """Refuse what is not counted in parts of a cluster. Raises SpecError that says what to do."""
-    if protection.lookups:
+    """Refuse tables that are not counted in parts of a cluster. Raises SpecError that says what to do."""
+    for name, (owner, _) in protection.lookups.items():
         raise SpecError(
-            f"{next(iter(protection.lookups))}: rows of a lookup are copied for the rows that reference them, which "
-            "Spark does not do. Use `--engine local`, or say `public: true` under the table if its rows are."
-        )
-    if lists := lists_of(protection):
-        raise SpecError(
-            f"{lists[0].name}: hidden lists are not made by Spark. Use `--engine local`, or take the table with "
-            "`list_of` out of the spec."
+            f"{name}: rows of a lookup are copied for the rows that reference them, which Spark does not do. Use "
+            f"`--engine local`; or say `public: true` under {name} if its rows are public; or let Spark read a view of "
+            f"{owner} that has the columns of {name}, and drop {name}."
         )
 
 
@@ -80,8 +77,8 @@ def read_parts(
     suggested: Suggested = (),
     progress: Progress,
 ) -> tuple[ReadDatabase, SparkParts]:
-    """Read all tables; raises DataError where the data break the schema, SpecError where Spark cannot count them."""
-    refuse_unsupported(protection)
+    """Read all tables; raises DataError where the data break the schema. Tables are none that Spark refuses."""
+    add_lists(source, protection)
     public = PublicTables(source, protection)
     for table in public.named:
         public.read(table)
@@ -103,10 +100,10 @@ def read_parts(
         made = kept_on_disk(map_batches(joins.chunks(parts), maker, SQL_PIECES))
         with spark_job(source.session, "reading private tables", progress):
             facts = _added(made.filter(f"piece = {FACTS}").select("bytes").toArrow())
-    held = SparkParts(source.session, made, parts, progress)
+    held = SparkParts(source.session, made, facts.digests, progress)
     try:
         for name, rows in private.items():
-            if facts.rows[name] != rows:
+            if facts.rows[name] != rows or (name in facts.keys and facts.keys[name] != keys.fingerprints[name]):
                 raise changed(name)
         _check_keys(protection, keys, public, facts, orphans_as_null=orphans_as_null)
         for name in protection.order:
@@ -125,6 +122,8 @@ class _Keys:
 
     def __init__(self, source: SparkSource, protection: Protection) -> None:
         self._source, self._protection = source, protection
+        self.fingerprints: dict[str, int] = {}
+        """Of the keys of tables that were checked: parts that are made of other rows are told by it."""
 
     def check(self, name: str) -> int:
         """Refuse keys of a table that are not unique, or NULL in the primary key; returns how many rows there are."""
@@ -133,19 +132,20 @@ class _Keys:
         table = self._protection.schema.table(name)
         unique = unique_keys(self._protection, name)
         rows, named = self._frame(name)
-        asked = [f.count(f.lit(1))]
+        asked = [f.count(f.lit(1)), f.sum(f.col(HASH).cast("decimal(20)"))]
         for columns in unique:
             parts = [named[c] for c in columns]
             known = reduce(and_, (f.col(p).isNotNull() for p in parts))
             asked += [f.count_if(known), f.count_distinct(*parts)]
         with spark_job(self._source.session, f"checking keys of {name}"):
-            (count, *found) = rows.agg(*(column.alias(f"a{i}") for i, column in enumerate(asked))).collect()[0]
+            (count, hashes, *found) = rows.agg(*(column.alias(f"a{i}") for i, column in enumerate(asked))).collect()[0]
         for columns, known, different in zip(unique, found[::2], found[1::2], strict=True):
             where = key_place(name, columns)
             if known < count and columns == table.primary_key:
                 raise null_keys(where, count - known)
             if different < known:
                 raise repeated_keys(where, known - different)
+        self.fingerprints[name] = int(hashes or 0) % 2**64
         return int(count)
 
     def missing(self, link: Link) -> int:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.encode.grid import one_array
-from privbench.encode.hashing import hash_rows
+from privbench.encode.hashing import fingerprint, hash_rows
 from privbench.encode.keys import Positions, comparable
 from privbench.fitting.slabs import TableWork
 from privbench.io.spark_source import cast_rows
@@ -29,6 +29,7 @@ CHUNKS = pa.schema([("part", pa.int32()), ("place", pa.int32()), ("bytes", pa.bi
 SQL_CHUNKS = "part int, place int, bytes binary"
 PART = "part"
 NUMBER = "number"
+HASH = "hash"
 _CODES, _ORDER = "codes", "ordering"
 CHUNK_ROWS = 2**18
 """Rows that a worker gathers before it makes chunks of them."""
@@ -52,7 +53,7 @@ class Routing(NamedTuple):
 
 
 class KeyColumns:
-    """The columns of a table's keys alone, as they can be compared."""
+    """The columns of a table's keys alone, as they can be compared, with a hash of each row."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -61,12 +62,15 @@ class KeyColumns:
         """Keys of rows of the source."""
         for batch in batches:
             rows = cast_rows(batch, self.table)
-            yield pa.RecordBatch.from_pydict({f"k{i}": compared(rows, c) for i, c in enumerate(self.table.columns)})
+            keys = {f"k{i}": compared(rows, c) for i, c in enumerate(self.table.columns)}
+            hashes = hash_rows(list(keys.values())).view(np.int64)
+            yield pa.RecordBatch.from_pydict({**keys, HASH: pa.array(hashes)})
 
     @property
     def sql_schema(self) -> str:
         """The columns in which keys pass through Spark."""
-        return ", ".join(f"k{i} {_sql_key_type(column)}" for i, column in enumerate(self.table.columns))
+        keys = (f"k{i} {_sql_key_type(column)}" for i, column in enumerate(self.table.columns))
+        return ", ".join([*keys, f"{HASH} bigint"])
 
 
 def compared(rows: pa.RecordBatch, column: Column) -> pa.Array:
@@ -203,6 +207,10 @@ class RowCoder:
     def broken(self, rows: pa.Table) -> NDArray[np.int64]:
         """How many rows break each rule over one row."""
         return np.array([rows.column(f"b{i}").to_numpy().sum() for i in range(len(self.rules))], np.int64)
+
+    def fingerprint(self, rows: pa.Table) -> int:
+        """The fingerprint of the keys of rows."""
+        return fingerprint([one_array(rows.column(name)) for name in self.key(self.keys)])
 
     def numbers_of(self, link: Link, rows: pa.Table) -> Positions:
         """The numbers of the rows that a key to a public table, or to rows of any entity, references."""

@@ -52,6 +52,8 @@ def cast_array(array: pa.Array, to: SqlType) -> pa.Array:
     if pa.types.is_string_view(array.type):  # of which Arrow casts hardly any
         array = array.cast(pa.string())
     array = _as_text(array, to)
+    if pa.types.is_decimal(array.type) and pa.types.is_floating(to.arrow):
+        array = array.cast(pa.string())  # of which the nearest number is found, as Arrow's own cast does not
     if to.sql == "UUID":
         return _uuids(array.cast(to.arrow))
     if array.type == to.arrow:

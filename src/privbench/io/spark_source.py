@@ -6,7 +6,7 @@ JDBC. Rows stay where Spark has them: `frame` gives them to workers, `read` brin
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,6 +34,8 @@ CATALOGUE = "spark:"
 _PARQUET = ".parquet"
 _GLOB = re.compile(r"([\\*?\[\]{}])")
 _UUID_BYTES = 16
+_DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
+"""Where Spark notes that a column of texts is declared as CHAR or VARCHAR."""
 
 
 class SparkSource(Source):
@@ -83,7 +85,24 @@ class SparkSource(Source):
             for column, name in found.items():
                 if name is None:
                     raise SourceError(f"{table.name}.{column}: {self.location} has no such column.")
-            return stored.select(*(f.col(_quoted(name or "")).alias(f"c{i}") for i, name in enumerate(found.values())))
+            padded = _padded(stored)
+            columns = {name or "": f.col(_quoted(name or "")) for name in found.values()}
+            plain = (f.rtrim(column) if name in padded else column for name, column in columns.items())
+            return stored.select(*(column.alias(f"c{i}") for i, column in enumerate(plain)))
+
+    def look_for(self, tables: Iterable[str]) -> None:
+        """Open tables by name that a catalogue has and does not list: of JDBC these are views and divided tables."""
+        if not self._place.startswith(CATALOGUE):
+            return
+        with spark_job(self.session, f"looking at {self.location}"):
+            for name in tables:
+                place = f"{_database(self.session, self._place)}.{_quoted(name)}"
+                if Names(self._tables).find(name) is None and self.session.catalog.tableExists(place):
+                    self._tables[name] = _CatalogueTable(self.session, place)
+
+    def add(self, name: str, made: Callable[[], "DataFrame"]) -> None:
+        """Have another table, which is made of others when it is opened."""
+        self._tables[name] = made
 
     def rows(self, name: str) -> int:
         """Count the rows of a table."""
@@ -111,14 +130,14 @@ class SparkSource(Source):
     def _tables(self) -> dict[str, Callable[[], "DataFrame"]]:
         """How each table is opened, by its name."""
         if self._place.startswith(CATALOGUE):
-            return _catalogue_tables(self.session, self._place.removeprefix(CATALOGUE))
+            return _catalogue_tables(self.session, self._place)
         folder = Path(self._place)
         return _folder_tables(self.session, str(folder / "data") if is_laid_out(folder) else self._place)
 
     def _table(self, name: str) -> Table:
         from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415  heavy and optional
 
-        fields = to_arrow_schema(self._tables[name]().schema)
+        fields = to_arrow_schema(self._tables[name]().schema, timezone="UTC")
         return Table(name=name, columns=tuple(arrow_column(field.name, field.type) for field in fields))
 
 
@@ -160,15 +179,26 @@ def _folder_tables(session: "SparkSession", folder: str) -> dict[str, Callable[[
     return dict(tables)
 
 
-def _catalogue_tables(session: "SparkSession", database: str) -> dict[str, Callable[[], "DataFrame"]]:
-    """The tables of a database of the catalogue, such as `shop` or `iceberg.shop`."""
-    with spark_job(session, f"looking at {database}"):
-        parts = [_quoted(part) for part in (database or session.catalog.currentDatabase()).split(".")]
-        listed = session.sql(f"SHOW TABLES IN {'.'.join(parts)}").collect()
+def _catalogue_tables(session: "SparkSession", place: str) -> dict[str, Callable[[], "DataFrame"]]:
+    """The tables of a database of the catalogue, such as `spark:shop` or `spark:iceberg.shop`."""
+    with spark_job(session, f"looking at {place}"):
+        database = _database(session, place)
+        listed = session.sql(f"SHOW TABLES IN {database}").collect()
     names = [row["tableName"] for row in listed if not row["isTemporary"]]
     if not names:
-        raise SourceError(f"{CATALOGUE}{database}: Spark's catalogue has no tables there.")
-    return {name: _CatalogueTable(session, ".".join([*parts, _quoted(name)])) for name in names}
+        raise SourceError(f"{place}: Spark's catalogue has no tables there.")
+    return {name: _CatalogueTable(session, f"{database}.{_quoted(name)}") for name in names}
+
+
+def _database(session: "SparkSession", place: str) -> str:
+    """The name of a database of the catalogue, quoted."""
+    name = place.removeprefix(CATALOGUE) or session.catalog.currentDatabase()
+    return ".".join(_quoted(part) for part in name.split("."))
+
+
+def _padded(stored: "DataFrame") -> set[str]:
+    """The columns of type CHAR, which some catalogues fill up with spaces that are no part of a value."""
+    return {f.name for f in stored.schema if str(f.metadata.get(_DECLARED, "")).startswith("char(")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from privbench.errors import ServerError, SpecError, first_line
 
 if TYPE_CHECKING:
+    from pyspark.conf import SparkConf
     from pyspark.sql import SparkSession
 
 HERE = "local[*]"
@@ -25,7 +26,6 @@ ARROW_ROWS = 65_536
 """Rows of one batch between Spark and Python."""
 
 _USUAL = {
-    "spark.app.name": "privbench",
     "spark.io.encryption.enabled": "true",  # with a key in memory alone: what a crash leaves on disks cannot be read
     "spark.log.level": "ERROR",
     "spark.ui.showConsoleProgress": "false",
@@ -34,10 +34,14 @@ _USUAL = {
 _ON_THIS_MACHINE = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.driver.memory": "2g",
     "spark.ui.enabled": "false",
 }
 """Set likewise where nothing of Spark runs elsewhere."""
+_BEFORE_JAVA = {
+    "SPARK_DRIVER_MEMORY": "2g",
+    "PYSPARK_SUBMIT_ARGS": "--name privbench --conf spark.ui.showConsoleProgress=false pyspark-shell",
+}
+"""Set likewise, in the environment: what must be known when Java starts. With `spark-submit` it runs already."""
 _FIXED = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.caseSensitive": "true",
@@ -86,11 +90,29 @@ def _check_installed() -> None:
 
 
 def _start(master: str | None, scratch: Path) -> "SparkSession":
-    from pyspark.conf import SparkConf  # noqa: PLC0415
     from pyspark.errors import PySparkException  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    for name, value in _BEFORE_JAVA.items():
+        os.environ.setdefault(name, value)
+    try:
+        with warnings.catch_warnings(), _own_interrupts():
+            warnings.simplefilter("ignore")
+            return SparkSession.builder.config(conf=_settings(master, scratch)).getOrCreate()
+    except (PySparkException, _java_error()) as error:
+        raise ServerError(
+            f"Spark did not start on {master or 'its master'}: {first_line(error)} It needs Java 17 or later (java on "
+            "the PATH, or JAVA_HOME), and a master that can be reached, such as spark://host:7077, yarn or local[4]."
+        ) from None
+
+
+def _settings(master: str | None, scratch: Path) -> "SparkConf":
+    """The settings of spark-submit and of `spark-defaults.conf`, which Java knows, and ours where they say nothing."""
+    from pyspark.conf import SparkConf  # noqa: PLC0415
+    from pyspark.core.context import SparkContext  # noqa: PLC0415
+
+    SparkContext._ensure_initialized()  # else settings would be empty here, and ours would win over all others
     conf = SparkConf()
     if master is not None:
         conf.setMaster(master)
@@ -100,24 +122,26 @@ def _start(master: str | None, scratch: Path) -> "SparkSession":
         settings |= {**_ON_THIS_MACHINE, "spark.local.dir": str(scratch)}
     for name, value in settings.items():
         conf.setIfMissing(name, value)
-    try:
-        with warnings.catch_warnings(), _own_interrupts():
-            warnings.simplefilter("ignore")
-            return SparkSession.builder.config(conf=conf).getOrCreate()
-    except (PySparkException, _java_error()) as error:
-        raise ServerError(
-            f"Spark did not start on {conf.get('spark.master')}: {first_line(error)} It needs Java 17 or later (java "
-            "on the PATH, or JAVA_HOME), and a master that can be reached, such as spark://host:7077, yarn or local[4]."
-        ) from None
+    return conf
 
 
 def _own_view(session: "SparkSession") -> "SparkSession":
-    """The same cluster with settings of its own."""
+    """The same cluster and catalogues with settings of its own."""
     own = session.newSession()
     cores = str(own.sparkContext.defaultParallelism)
-    for name, value in {**_FIXED, "spark.sql.shuffle.partitions": cores}.items():
+    for name, value in {**_catalogues(session), **_FIXED, "spark.sql.shuffle.partitions": cores}.items():
         own.conf.set(name, value)
     return own
+
+
+def _catalogues(session: "SparkSession") -> dict[str, str]:
+    """The catalogues of a session, which a notebook may have named while it ran.
+
+    Those of JDBC give timestamps without a zone as they are: else Java would read them in the zone of its machine.
+    """
+    named = {name: value for name, value in session.conf.getAll.items() if name.startswith("spark.sql.catalog.")}
+    of_jdbc = [name for name, value in named.items() if value.endswith(".JDBCTableCatalog")]
+    return named | {f"{name}.preferTimestampNTZ": "true" for name in of_jdbc}
 
 
 def _java_error() -> type[Exception]:
