@@ -86,7 +86,7 @@ def test_children_of_a_family_are_alike(model: Model, spec: Spec, tmp_path: Path
     assert alike(off) < 0.5
     assert on.num_rows == pytest.approx(off.num_rows, rel=0.1)
     eyes = {found["values"]: found["counts"] / on.num_rows for found in on["eyes"].value_counts().to_pylist()}
-    assert [eyes[colour] for colour in EYES] == pytest.approx(SHARES, abs=0.04)
+    assert [eyes[colour] for colour in EYES] == pytest.approx(SHARES, abs=0.05)  # over fits they deviate by .012
 
 
 def test_keys_are_valid_and_the_same_seed_gives_the_same_bytes(
