@@ -69,7 +69,9 @@ def _hash_texts(texts: pa.Array) -> Hashes:
     lengths = np.diff(ends)
     letters = np.frombuffer(content, np.uint8)[ends[0] : ends[-1]]
     places = np.arange(len(letters)) - np.repeat(ends[:-1] - ends[0], lengths)
-    words = _WORDS[(places % _PLACES) * 256 + letters] * (2 * (places // _PLACES) + 1).astype(np.uint64)
+    words = _WORDS[(places % _PLACES) * 256 + letters]
+    far = np.flatnonzero(places >= _PLACES) if lengths.max() > _PLACES else places[:0]
+    words[far] *= mix((places[far] // _PLACES).astype(np.uint64)) | np.uint64(1)
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(words, dtype=np.uint64)])
     return mix(sums[ends[1:] - ends[0]] - sums[ends[:-1] - ends[0]] + lengths.astype(np.uint64))
 

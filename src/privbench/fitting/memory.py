@@ -135,7 +135,7 @@ def _is_whole(protection: Protection, *, in_one_part: bool) -> bool:
 
 
 def _too_small(memory: int | None, least: int, *, whole: bool) -> str:
-    needed = -(-least // 10**6)
+    needed = _rounded_up(-(-least // 10**6))
     why = " Its method, or a table that is owned by rows that reference it, needs all rows at once." if whole else ""
     if memory is None:
         return f"this database takes about {needed:,} MB of memory, and less than half of that is free.{why}"
@@ -143,6 +143,16 @@ def _too_small(memory: int | None, least: int, *, whole: bool) -> str:
         f"--memory {memory / 10**6:,.4g} MB: is too small for this database, which takes at least about {needed:,} MB: "
         f"say `--memory {needed}MB`.{why}"
     )
+
+
+def _rounded_up(number: int) -> int:
+    """A whole number to two digits, not less than it: it follows from the rows of private tables.
+
+    >>> _rounded_up(386), _rounded_up(12001), _rounded_up(7)
+    (390, 13000, 7)
+    """
+    step = int(10 ** max(len(str(number)) - 2, 0))
+    return -(-number // step) * step
 
 
 def _row_bytes(protection: Protection, name: str, codecs: Codecs) -> int:

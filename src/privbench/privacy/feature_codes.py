@@ -251,7 +251,7 @@ class FeatureCodes:
     def _agreement(self, table: str, source: Agreement) -> Codes:
         equals, owners = source.equals, self._key(source.link)
         if equals.rows is not None:
-            expected = pa.array(self._fanouts(source.link))
+            expected = pa.array(self._fanouts(source.link).astype(np.int64))
         elif equals.owner is not None:
             expected = agreement.owners_values(owners, self._raw[source.link.target][equals.owner])
         else:
