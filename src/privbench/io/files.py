@@ -5,7 +5,8 @@ Without it the types come from the files and there are no keys. Names match exac
 The sink writes the same bytes for the same batches.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +29,7 @@ from privbench.schema.csv_options import CsvOptions
 from privbench.schema.domain import implied_by_type
 from privbench.schema.tables import Column, Schema, Table
 from privbench.schema.types import type_of_arrow
+from privbench.threads import ahead
 
 _PARQUET = ".parquet"
 _CHANGED = (pa.types.is_uint64, pa.types.is_float16, pa.types.is_null, pa.types.is_time32)
@@ -232,6 +234,11 @@ def _part_batches(file: _File, columns: tuple[str, ...]) -> Iterator[pa.RecordBa
     if file.is_csv:
         yield from (b.select(columns) for b in read_text(file.csv, columns))
         return
+    with closing(ahead(_parquet_batches(file, columns))) as batches:
+        yield from batches
+
+
+def _parquet_batches(file: _File, columns: tuple[str, ...]) -> Generator[pa.RecordBatch, None, None]:
     with _open_parquet(file) as parquet:
         try:
             for batch in parquet.iter_batches(BATCH_ROWS, columns=list(columns), use_threads=False):
