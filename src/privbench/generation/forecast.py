@@ -15,7 +15,7 @@ from privbench.schema.unit import Protection
 
 START = 0.6
 """CPU-seconds for all that does not grow, loading libraries included: `generate` of rows8-1e3 in bench/scale.py."""
-PER_VALUE = {Format.PARQUET: 65e-9, Format.CSV: 80e-9, Format.DUCKDB: 150e-9, Format.SQLITE: 350e-9}
+PER_VALUE = {Format.PARQUET: 50e-9, Format.CSV: 80e-9, Format.DUCKDB: 150e-9, Format.SQLITE: 350e-9}
 """CPU-seconds to draw a value and write it: `generate` of rows8-1e7 and job, of rows8-1e6 for other formats. A format
 that is not named is taken for CSV."""
 KEY_BYTES = 0.1

@@ -40,13 +40,13 @@ from privbench.spn.feature_names import shown
 START = 0.6
 """CPU-seconds of a fit for all that does not grow, loading libraries included: the fit of rows8-1e3 in bench/scale.py,
 which measures the other costs, too."""
-ROW = 90e-9
+ROW = 80e-9
 """CPU-seconds for each row: its key is read, and it is put into its part. From the fits of rows8-1e7 and rows8-1e6."""
 READ = 8e-9
 """CPU-seconds for each value that is read from Parquet and coded; other formats take longer. The same, and wide."""
 COUNT = 1.5e-9
 """CPU-seconds for each row of a pair of columns that is counted. From the fit of wide."""
-OWNED = 0.3e-6
+OWNED = 0.12e-6
 """CPU-seconds for each row that has an owner, which is looked up, and counted with it. From the fit of job."""
 FIT = 0.06e-6
 """CPU-seconds for each combination of the bins of a column and its parents. From the fits of adult and wide."""
