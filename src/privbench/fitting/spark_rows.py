@@ -77,6 +77,25 @@ class KeyColumns:
         return ", ".join([*keys, f"{HASH} bigint"])
 
 
+class CastColumns:
+    """The columns of a table in types that Spark has, too, and in which values are in the order of their own type."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+
+    def __call__(self, batches: Batches) -> Batches:
+        """Rows of the source, cast as other sources cast them."""
+        for batch in batches:
+            rows = cast_rows(batch, self.table)
+            wired = {f"c{i}": rows.column(i).cast(_wire_type(c)) for i, c in enumerate(self.table.columns)}
+            yield pa.RecordBatch.from_pydict(wired)
+
+    @property
+    def sql_schema(self) -> str:
+        """The columns in which rows pass through Spark."""
+        return ", ".join(f"c{i} {_sql_wire(column)}" for i, column in enumerate(self.table.columns))
+
+
 def compared(rows: pa.RecordBatch, column: Column) -> pa.Array:
     """A column of a key, as it can be compared."""
     return comparable(rows.column(column.name)).cast(key_type(column))
