@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,14 +14,16 @@ import pytest
 import privbench
 from privbench.errors import ServerError, SourceError
 from privbench.fitting import spark_reading
+from privbench.io.spark_source import SparkSource
 from privbench.privacy import spark_parts
 from privbench.privacy.spark_parts import SparkParts
+from privbench.schema.tables import Table
 
 from ..e2e.shapes import SHAPES
 from .fits import content, fitted
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.slow
 
@@ -150,6 +153,45 @@ def test_a_source_that_changes_while_it_is_read(
     monkeypatch.setattr(spark_reading, "row_coders", row_coders)
     with pytest.raises(SourceError, match=r"task: changed while it was read\. Nothing was spent"):
         fitted(*shop, engine="spark")
+
+
+@pytest.mark.parametrize(("change", "at"), [("owners", {2}), ("rows", {2}), ("rows", {2, 3})])
+def test_a_source_that_changes_while_rows_are_joined(
+    change: str, at: set[int], spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only some reads of the keys of visits, by which bills find their person, are of another state of the source."""
+    schema = (
+        "CREATE TABLE person (id INTEGER PRIMARY KEY, age SMALLINT NOT NULL);"
+        "CREATE TABLE visit (id INTEGER PRIMARY KEY, person_id INTEGER REFERENCES person(id), kind SMALLINT NOT NULL);"
+        "CREATE TABLE bill (visit_id INTEGER REFERENCES visit(id), amount SMALLINT NOT NULL);"
+    )
+    folders = [tmp_path / "now", tmp_path / "then"]
+    whole, small = np.arange(60, dtype=np.int32), np.arange(60, dtype=np.int16) % 3
+    for folder in folders:
+        folder.mkdir()
+        (folder / "schema.sql").write_text(schema)
+        pq.write_table(pa.table({"id": whole, "age": small}), folder / "person.parquet")
+        pq.write_table(pa.table({"id": whole, "person_id": whole, "kind": small}), folder / "visit.parquet")
+        pq.write_table(pa.table({"visit_id": whole, "amount": small}), folder / "bill.parquet")
+    now, then = folders
+    if change == "owners":
+        _change(then / "visit.parquet", "person_id")
+    else:
+        pq.write_table(pq.read_table(now / "visit.parquet").slice(30), then / "visit.parquet")
+    other, plain = SparkSource(str(then), session=spark), SparkSource.frame
+    asked: list[str] = []
+
+    def frame(source: SparkSource, table: Table) -> "DataFrame":
+        if table.name == "visit" and {c.name for c in table.columns} == {"id", "person_id"}:
+            asked.append(table.name)
+            return plain(other if len(asked) in at else source, table)
+        return plain(source, table)
+
+    monkeypatch.setattr(SparkSource, "frame", frame)
+    spec = privbench.draft(now, unit="person", domains="data", find=False, orphans="null")
+    with pytest.raises(SourceError, match=r"(visit|bill): changed while it was read\. Nothing was spent"):
+        fitted(spec, now, engine="spark")
+    assert len(asked) == 3  # checked, joined, listed
 
 
 def test_a_worker_that_always_dies_ends_the_fit(

@@ -22,10 +22,11 @@ from privbench.encode.keys import MISSING, NULL, KeyIndex, Positions, missing_ro
 from privbench.fitting.entities import KeyPositions, RawTable, assign_entities
 from privbench.fitting.part_rows import INSIDE, GatheredTable, make_part
 from privbench.fitting.relative import NullBases
-from privbench.fitting.spark_rows import NUMBER, RowCoder
+from privbench.fitting.slabs import changed
+from privbench.fitting.spark_rows import NUMBER, OwnerList, RowCoder
 from privbench.privacy.part import Part
 from privbench.privacy.spark_parts import DIGEST_BYTES, PIECES, bytes_of, pieces_of
-from privbench.schema.unit import Link, LinkKind, Protection
+from privbench.schema.unit import Link, LinkKind, Protection, key_name
 from privbench.spark.jobs import Batches
 
 FACTS = -1
@@ -47,6 +48,8 @@ class PartFacts:
     """By key: rows whose key references no row of the part, or of its public table."""
     keys: Counter[str] = field(default_factory=Counter)
     """By table that has keys: their fingerprint."""
+    listed: Counter[int] = field(default_factory=Counter)
+    """By place of a list of owners: the fingerprint of its keys."""
     digests: dict[int, bytes] = field(default_factory=dict)
     """By part: a digest of its rows."""
     broken: dict[str, NDArray[np.int64]] = field(default_factory=dict)
@@ -61,6 +64,7 @@ class PartFacts:
             nulls=Counter({n: c + other.nulls[n] for n, c in self.nulls.items()}),
             lost=Counter({n: c + other.lost[n] for n, c in self.lost.items()}),
             keys=Counter({n: (c + other.keys[n]) % 2**64 for n, c in self.keys.items()}),
+            listed=Counter({n: (c + other.listed[n]) % 2**64 for n, c in self.listed.items()}),
             digests=self.digests | other.digests,
             broken={n: c + other.broken[n] for n, c in self.broken.items()},
             broken_above={n: c + other.broken_above[n] for n, c in self.broken_above.items()},
@@ -75,6 +79,8 @@ class PartMaker:
     codecs: Codecs
     coders: tuple[RowCoder, ...]
     """In the order of private tables."""
+    listed: tuple[OwnerList, ...] = ()
+    """The lists of owners by which it is checked that those which are not found are missing."""
     null_bases: NullBases
 
     def __call__(self, batches: Batches) -> Batches:
@@ -86,19 +92,20 @@ class PartMaker:
                 if place.as_py() != SEED:
                     held.setdefault(place.as_py(), []).append(pa.ipc.open_stream(content.as_buffer()).read_all())
             tables = {place: pa.concat_tables(found) for place, found in held.items()}
-            part, facts = self.make(tables)
+            part, facts = self.make(number, tables)
             facts.digests[number] = digest = _digest(tables)
             row = {"part": number, "piece": FACTS, "bytes": pickle.dumps(facts)}
             yield pa.RecordBatch.from_pylist([row], schema=PIECES)
             yield from pieces_of(number, digest + bytes_of(part))
 
-    def make(self, chunks: Mapping[int, pa.Table]) -> tuple[Part, PartFacts]:
+    def make(self, number: int, chunks: Mapping[int, pa.Table]) -> tuple[Part, PartFacts]:
         """A part of the rows of some entities, by the places of their tables; and what is to be checked of them."""
         rows = {c.table.name: chunks[c.place] if c.place in chunks else c.no_rows() for c in self.coders}
         coders = {c.table.name: c for c in self.coders}
         facts = PartFacts(
             rows=Counter({name: held.num_rows for name, held in rows.items()}),
             keys=Counter({name: coder.fingerprint(rows[name]) for name, coder in coders.items() if coder.keys}),
+            listed=Counter({o.place: o.coder.fingerprint(_listed(o, chunks)) for o in self.listed}),
         )
         keys: dict[str, dict[str, KeyPositions]] = {name: {} for name in coders}
         for link in (link for link in self.protection.keys if link.table in coders):
@@ -106,6 +113,8 @@ class PartMaker:
             found = keys[link.table][link.name].rows
             facts.nulls[link.name] = int((found == NULL).sum())
             facts.lost[link.name] = int((found == MISSING).sum())
+        for coder in (c for c in self.coders if c.direct is None):
+            self._check_owners(number, coder, rows[coder.table.name], keys[coder.table.name], chunks)
         raw = {n: RawTable(codes={}, values={}, keys=dict(keys[n]), rows=held.num_rows) for n, held in rows.items()}
         entities = {name: table.entities for name, table in assign_entities(self.protection, raw).items()}
         gathered = {n: self._gathered(c, rows, keys[n], entities[n]) for n, c in coders.items()}
@@ -124,6 +133,34 @@ class PartMaker:
         index = KeyIndex(link.name, [rows[link.target].column(name) for name in targets], nullable=True)
         positions = index.find(values)
         return KeyPositions(rows=positions, missing=missing_rows(positions, values))
+
+    def _check_owners(
+        self,
+        number: int,
+        coder: RowCoder,
+        rows: pa.Table,
+        keys: Mapping[str, KeyPositions],
+        chunks: Mapping[int, pa.Table],
+    ) -> None:
+        """Refuse rows without their owner that are not where those of missing ones go, or whose owner is listed there.
+
+        A join brought them here, which read the owners at another time.
+        """
+        name = coder.table.name
+        undecided = np.full(rows.num_rows, fill_value=True)
+        for key in self.protection.owner_keys(name):
+            found = keys[key_name(name, key)].rows
+            lost = pa.array(undecided & (found == MISSING))
+            undecided &= found == NULL
+            wanted = [one_array(rows.column(c).filter(lost)) for c in coder.key(key.columns)]
+            if (coder.routing.missing_part(wanted) != number).any():
+                raise changed(name)
+            for owners in self.listed:
+                if (owners.coder.table.name, owners.references) == (key.table, key.references):
+                    there = _listed(owners, chunks)
+                    columns = [there.column(c) for c in owners.coder.key(owners.references)]
+                    if (KeyIndex(name, columns, nullable=True).find(wanted) >= 0).any():
+                        raise changed(name)
 
     def _gathered(
         self,
@@ -149,6 +186,11 @@ class PartMaker:
         if link.kind not in INSIDE:
             return positions
         return np.where(positions >= 0, np.append(_own_numbers(rows[link.target]), NULL)[positions], positions)
+
+
+def _listed(owners: OwnerList, chunks: Mapping[int, pa.Table]) -> pa.Table:
+    """The keys of a list of owners in a part."""
+    return chunks[owners.place] if owners.place in chunks else owners.coder.no_rows()
 
 
 def _digest(tables: Mapping[int, pa.Table]) -> bytes:

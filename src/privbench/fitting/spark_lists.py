@@ -5,10 +5,12 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
 
+from privbench.fitting.spark_rows import CastColumns
 from privbench.io.spark_source import SparkSource
 from privbench.schema.lists import lists_of
 from privbench.schema.tables import Table
 from privbench.schema.unit import Protection
+from privbench.spark.jobs import map_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,8 +43,9 @@ class _List:
         return found.select(*called.values()).toDF(*names)
 
     def _rows_of_member(self, member: str) -> "DataFrame":
-        """The columns of the list in the rows of one of its members."""
+        """The columns of the list in the rows of one of its members, cast first: numbers as text have another order."""
         key, held = self.protection.owners[member], self.protection.schema.table(member)
         of_member = dict(zip(key.references, key.columns, strict=True))
         columns = tuple(held.column(of_member.get(c.name, c.name)) for c in self.table.columns)
-        return self.source.frame(Table(name=member, columns=columns))
+        cast = CastColumns(Table(name=member, columns=columns))
+        return map_batches(self.source.frame(cast.table), cast, cast.sql_schema)

@@ -36,6 +36,7 @@ from privbench.fitting.spark_rows import (
     PART,
     SQL_CHUNKS,
     KeyColumns,
+    OwnerList,
     Routing,
     RowCoder,
     key_type,
@@ -93,10 +94,15 @@ def read_parts(
     progress(f"reading, in {parts} parts", 0, 1)
     coders = row_coders(protection, codecs, public.indexes, parts)
     entity_keys = _entity_keys(source, protection) if ids_are_public(protection) else None
+    listed = owner_lists(protection, coders, orphans_as_null=orphans_as_null)
     maker = PartMaker(
-        protection=protection, codecs=codecs, coders=tuple(coders.values()), null_bases=dict(null_bases or {})
+        protection=protection,
+        codecs=codecs,
+        coders=tuple(coders.values()),
+        listed=listed,
+        null_bases=dict(null_bases or {}),
     )
-    with _Joins(source, protection, coders, entity_keys) as joins:
+    with _Joins(source, protection, coders, listed, entity_keys) as joins:
         made = kept_on_disk(map_batches(joins.chunks(parts), maker, SQL_PIECES))
         with spark_job(source.session, "reading private tables", progress):
             facts = _added(made.filter(f"piece = {FACTS}").select("bytes").toArrow())
@@ -105,6 +111,9 @@ def read_parts(
         for name, rows in private.items():
             if facts.rows[name] != rows or (name in facts.keys and facts.keys[name] != keys.fingerprints[name]):
                 raise changed(name)
+        for owners in listed:
+            if facts.listed[owners.place] != keys.fingerprints[owners.coder.table.name]:
+                raise changed(owners.coder.table.name)
         _check_keys(protection, keys, public, facts, orphans_as_null=orphans_as_null)
         for name in protection.order:
             table = protection.schema.table(name)
@@ -241,6 +250,18 @@ def row_coders(protection: Protection, codecs: Codecs, public: Indexes, parts: i
     return coders
 
 
+def owner_lists(
+    protection: Protection, coders: Mapping[str, RowCoder], *, orphans_as_null: bool
+) -> tuple[OwnerList, ...]:
+    """Lists of the owners that joins look for, where rows may be without theirs: elsewhere none may be missing."""
+    joined = [protection.owner_keys(name) for name, coder in coders.items() if coder.direct is None]
+    wanted = dict.fromkeys((k.table, k.references) for keys in joined if orphans_as_null or len(keys) > 1 for k in keys)
+    return tuple(
+        OwnerList(place=place, coder=coders[table], references=references)
+        for place, (table, references) in enumerate(wanted, start=len(coders))
+    )
+
+
 def unique_keys(protection: Protection, name: str) -> tuple[Key, ...]:
     """Every key of a table that is declared unique, and every list of columns that a foreign key references."""
     referenced = [link.key.references for link in protection.keys if link.target == name]
@@ -265,10 +286,15 @@ class _Joins:
     """Private tables on their way to parts, as frames; what others are joined to is kept until the end."""
 
     def __init__(
-        self, source: SparkSource, protection: Protection, coders: Mapping[str, RowCoder], entity_keys: pa.Table | None
+        self,
+        source: SparkSource,
+        protection: Protection,
+        coders: Mapping[str, RowCoder],
+        listed: Sequence[OwnerList],
+        entity_keys: pa.Table | None,
     ) -> None:
         self._source, self._protection, self._coders = source, protection, coders
-        self._entity_keys = entity_keys
+        self._listed, self._entity_keys = listed, entity_keys
         self._rows: dict[str, DataFrame] = {}
         self._kept = ExitStack()
 
@@ -279,7 +305,7 @@ class _Joins:
         self._kept.close()
 
     def chunks(self, parts: int) -> "DataFrame":
-        """The rows of all private tables in chunks, those of a part together; and a seed for each part."""
+        """The rows of all private tables, and lists of owners, in chunks by part; and a seed for each part."""
         for name in self._protection.order:
             if self._is_joined(name):
                 self._rows[name] = self._with_part(name)
@@ -287,6 +313,10 @@ class _Joins:
             "int(id) AS part", f"{SEED} AS place", "binary('') AS bytes"
         )
         frames = [self._chunks(name) for name in self._protection.order]
+        frames += [
+            map_batches(self._source.frame(owners.coder.key_table), owners.chunks, SQL_CHUNKS)
+            for owners in self._listed
+        ]
         together = reduce(lambda a, b: a.unionAll(b), frames, seeds)
         return together.repartitionById(parts, PART).sortWithinPartitions(PART, "place")
 

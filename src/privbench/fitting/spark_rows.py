@@ -47,6 +47,10 @@ class Routing(NamedTuple):
         alike = [c.cast(pa.string()) if text else c for c, text in zip(columns, self.as_text, strict=True)]
         return self.any_part(alike)
 
+    def missing_part(self, columns: Sequence[pa.Array]) -> NDArray[np.int32]:
+        """The part of each row by a key to a row that is nowhere: for all that name the same row, of whatever type."""
+        return self.any_part([c.cast(pa.string()) for c in columns])
+
     def any_part(self, columns: Sequence[pa.Array]) -> NDArray[np.int32]:
         """A part for each row by all values of it: for rows that have no entity of the entity table."""
         return (hash_rows(columns) % np.uint64(self.parts)).astype(np.int32)
@@ -71,6 +75,25 @@ class KeyColumns:
         """The columns in which keys pass through Spark."""
         keys = (f"k{i} {_sql_key_type(column)}" for i, column in enumerate(self.table.columns))
         return ", ".join([*keys, f"{HASH} bigint"])
+
+
+class CastColumns:
+    """The columns of a table in types that Spark has, too, and in which values are in the order of their own type."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+
+    def __call__(self, batches: Batches) -> Batches:
+        """Rows of the source, cast as other sources cast them."""
+        for batch in batches:
+            rows = cast_rows(batch, self.table)
+            wired = {f"c{i}": rows.column(i).cast(_wire_type(c)) for i, c in enumerate(self.table.columns)}
+            yield pa.RecordBatch.from_pydict(wired)
+
+    @property
+    def sql_schema(self) -> str:
+        """The columns in which rows pass through Spark."""
+        return ", ".join(f"c{i} {_sql_wire(column)}" for i, column in enumerate(self.table.columns))
 
 
 def compared(rows: pa.RecordBatch, column: Column) -> pa.Array:
@@ -142,11 +165,11 @@ class RowCoder:
 
     def chunks(self, batches: Batches) -> Batches:
         """Rows of the source, as chunks for their parts."""
-        return self.chunked(self.coded(batches))
+        return chunked(self.coded(batches), self.place)
 
     def joined(self, batches: Batches) -> Batches:
         """Rows that came through Spark, as chunks for their parts."""
-        return self.chunked(map(self.unwired, batches))
+        return chunked(map(self.unwired, batches), self.place)
 
     def wired(self, batches: Batches) -> Batches:
         """Rows of the source in columns that Spark can join."""
@@ -169,20 +192,6 @@ class RowCoder:
     def key_table(self) -> Table:
         """The table with the columns of its keys alone."""
         return Table(name=self.table.name, columns=tuple(self.table.column(name) for name in self.keys))
-
-    def chunked(self, rows: Batches) -> Batches:
-        """Rows with a part, as one chunk for each part in each so many rows."""
-        for table in _gathered(rows):
-            parts = table.column(PART).to_numpy()
-            order = np.argsort(parts, kind="stable")
-            sorted_rows = table.drop_columns([PART]).take(pa.array(order)).combine_chunks()
-            found, starts = np.unique(parts[order], return_index=True)
-            ends = [*starts[1:], len(order)]
-            content = [ipc_bytes(sorted_rows.slice(a, b - a)) for a, b in zip(starts, ends, strict=True)]
-            places = pa.array(np.full(len(found), self.place), pa.int32())
-            yield pa.RecordBatch.from_arrays(
-                [pa.array(found, pa.int32()), places, pa.array(content, pa.binary())], schema=CHUNKS
-            )
 
     # -- what is known of rows ---------------------------------------------------------------------------------
 
@@ -249,7 +258,7 @@ class RowCoder:
                 part = _where_known([keys[n] for n in columns], self.routing.part, part)
             return {PART: pa.array(part, pa.int32())}
         lost = {
-            f"m{i}": pa.array(_where_known([keys[n] for n in columns], self.routing.any_part, alone), pa.int32())
+            f"m{i}": pa.array(_where_known([keys[n] for n in columns], self.routing.missing_part, alone), pa.int32())
             for i, columns in enumerate(self.owners)
         }
         return {**lost, "alone": pa.array(alone, pa.int32())}
@@ -314,6 +323,45 @@ class RowCoder:
         }
         columns |= {name: pa.array(np.ascontiguousarray(packed[name])) for name, _ in self._packed}
         return pa.RecordBatch.from_pydict(columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerList:
+    """All keys of a table that owns others, each in the part to which rows below it go if a join does not find it.
+
+    So the worker that makes this part can tell whether it is missing.
+    """
+
+    place: int
+    """After those of tables."""
+    coder: RowCoder
+    """That of the table."""
+    references: tuple[str, ...]
+    """The columns that keys of rows below reference."""
+
+    def chunks(self, batches: Batches) -> Batches:
+        """Keys of rows of the source, as chunks for parts."""
+        return chunked(map(self._with_part, self.coder.key_rows(batches)), self.place)
+
+    def _with_part(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        keys = {name: rows.column(name) for name in self.coder.key(self.coder.keys)}
+        part = self.coder.routing.missing_part([keys[name] for name in self.coder.key(self.references)])
+        return pa.RecordBatch.from_pydict({**keys, PART: pa.array(part, pa.int32())})
+
+
+def chunked(rows: Batches, place: int) -> Batches:
+    """Rows with a part, as one chunk for each part in each so many rows."""
+    for table in _gathered(rows):
+        parts = table.column(PART).to_numpy()
+        order = np.argsort(parts, kind="stable")
+        sorted_rows = table.drop_columns([PART]).take(pa.array(order)).combine_chunks()
+        found, starts = np.unique(parts[order], return_index=True)
+        ends = [*starts[1:], len(order)]
+        content = [ipc_bytes(sorted_rows.slice(a, b - a)) for a, b in zip(starts, ends, strict=True)]
+        places = pa.array(np.full(len(found), place), pa.int32())
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(found, pa.int32()), places, pa.array(content, pa.binary())], schema=CHUNKS
+        )
 
 
 def ipc_bytes(rows: pa.Table) -> bytes:
