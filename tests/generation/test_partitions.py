@@ -208,6 +208,23 @@ def test_completing_goes_on_after_a_kill(divided: None, tmp_path: Path, monkeypa
     assert bytes_of(tmp_path / "again") == bytes_of(tmp_path / "out")
 
 
+@pytest.mark.parametrize(("partitions_wanted", "threads"), [(1, 6), (2, 3), (4, 1), (9, 1)])
+def test_threads_are_as_many_as_cores_in_all(
+    partitions_wanted: int, threads: int, divided: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partitions, "cores", lambda: 6)
+    seen = set()
+
+    class Watched(Run):
+        def __init__(self, *arguments: Any, threads: int, **more: Any) -> None:
+            seen.add(threads)
+            super().__init__(*arguments, threads=threads, **more)
+
+    monkeypatch.setattr(partitions, "Run", Watched)
+    generate(made(), tmp_path / "out", seed=1, partitions=9, only=range(partitions_wanted))
+    assert seen == {threads}
+
+
 def test_threads_do_not_matter(divided: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for threads in (1, 4):
         for module in (partitions, draws):

@@ -88,12 +88,22 @@ class _Codes(NamedTuple):
 class DrawRun:
     """What all tables of one run share: the order in which they are made, their sizes, and what their rows carry."""
 
-    def __init__(self, model: Model, *, scale: float, seed: int, folder: Path, partition: Partition = WHOLE) -> None:
-        """What rows carry is kept in `folder`, which the caller removes."""
+    def __init__(
+        self,
+        model: Model,
+        *,
+        scale: float,
+        seed: int,
+        folder: Path,
+        partition: Partition = WHOLE,
+        threads: int | None = None,
+    ) -> None:
+        """What rows carry is kept in `folder`, which the caller removes. `threads` draw blocks, by default one for each core."""
         self._model = model
         self._scale = scale
         self._seed = seed
         self._partition = partition
+        self._threads = threads or cores()
         self.keeps_entity_keys = keeps_entity_keys(model, scale)
         self.spools = Spools(model, folder)
         owners_first = has_child_rows(model)
@@ -123,6 +133,7 @@ class DrawRun:
             spools=self.spools,
             seed=self._stream_of(name),
             known=self._known(name),
+            threads=self._threads,
         )
 
     def key_numbers(self, name: str, ranks: Rows) -> Rows:
@@ -163,6 +174,7 @@ class Draws:
         spools: Spools,
         seed: tuple[int, ...],
         known: Mapping[str, Codes],
+        threads: int,
     ) -> None:
         """`rows` are planned, numbered from `first`, and `sizes` the rows of all tables, made or planned.
 
@@ -173,6 +185,7 @@ class Draws:
         self.owner = model.protection.owner_link(name)
         self._implied = model.protection.implied_of(name)
         self._spools = spools
+        self._threads = threads
         self._known = known
         self._first = first
         self._most = most_rows_per_owner(model, name, sizes)
@@ -236,7 +249,7 @@ class Draws:
             rng = _stream(*self._seed, place)
             return span, self._draw_codes(span, rng), rng
 
-        return in_order(draw, enumerate(self._spans()), threads=cores())
+        return in_order(draw, enumerate(self._spans()), threads=self._threads)
 
     def _scale_counts(self) -> dict[str, Scaling]:
         """How numbers of child rows that columns hold are scaled: all are drawn once before, since all must add up."""

@@ -211,12 +211,14 @@ class PartitionJob:
                 self._out.rmdir()
             raise
 
-    def make_one(self, number: int, progress: Progress) -> None:
+    def make_one(self, number: int, progress: Progress, *, threads: int) -> None:
         """Make one partition by itself."""
         partition = Partition(number=number, count=self._count)
         with staged(self._path(number), force=False) as folder, private_folder() as spool:
             folder.mkdir()
-            run = Run(self._model, scale=self._scale, seed=self._seed, spool=spool, partition=partition)
+            run = Run(
+                self._model, scale=self._scale, seed=self._seed, spool=spool, partition=partition, threads=threads
+            )
             sink = self._sink(folder, number)
             with closing(run), sink:
                 run.write(sink, progress)
@@ -487,8 +489,9 @@ class _StoppedError(PrivBenchError):
 
 
 def _in_threads(job: PartitionJob, numbers: Sequence[int], progress: Progress) -> None:
-    """Make partitions in as many threads as there are cores. The first failure ends all."""
+    """Make partitions in as many threads as there are cores, in all. The first failure ends all."""
     stop, lock, done = Event(), Lock(), Counter[str]()
+    at_once = min(cores(), len(numbers))
 
     def checked(_what: str, _done: int, _all: int) -> None:
         if stop.is_set():
@@ -496,13 +499,13 @@ def _in_threads(job: PartitionJob, numbers: Sequence[int], progress: Progress) -
 
     def one(number: int) -> None:
         checked("", 0, 0)
-        job.make_one(number, checked)
+        job.make_one(number, checked, threads=max(cores() // at_once, 1))
         with lock:
             done["partitions"] += 1
             progress("making partitions", done["partitions"], len(numbers))
 
     progress("making partitions", 0, len(numbers))
-    with pool_of(min(cores(), len(numbers))) as pool, _setting(stop):
+    with pool_of(at_once) as pool, _setting(stop):
         futures = [pool.submit(one, number) for number in numbers]
         finished, _ = wait(futures, return_when=FIRST_EXCEPTION)
         errors = [error for future in finished if (error := future.exception()) is not None]

@@ -32,12 +32,22 @@ _logger = logging.getLogger(__name__)
 class Run:
     """One generation: the sizes of the tables so far, and the keys that were made."""
 
-    def __init__(self, model: Model, *, scale: float, seed: int, spool: Path, partition: Partition = WHOLE) -> None:
+    def __init__(
+        self,
+        model: Model,
+        *,
+        scale: float,
+        seed: int,
+        spool: Path,
+        partition: Partition = WHOLE,
+        threads: int | None = None,
+    ) -> None:
         self._model = model
         self._seed = seed
         self._scale = scale
         self._partition = partition
-        self._run = DrawRun(model, scale=scale, seed=seed, folder=spool / "carried", partition=partition)
+        carried = spool / "carried"
+        self._run = DrawRun(model, scale=scale, seed=seed, folder=carried, partition=partition, threads=threads)
         self._keep_keys, self._planned = self._run.keeps_entity_keys, self._run.planned
         self._keys = KeyMaker(model, keep_entity_keys=self._keep_keys, folder=spool, first=self._run.first)
         self._late = Late(model, self._keys, spool / "late", key_numbers=self._run.key_numbers)
