@@ -98,7 +98,7 @@ class DrawRun:
         partition: Partition = WHOLE,
         threads: int | None = None,
     ) -> None:
-        """What rows carry is kept in `folder`, which the caller removes. `threads` draw blocks, by default one for each core."""
+        """What rows carry is kept in `folder`, which the caller removes; `threads` is by default the cores."""
         self._model = model
         self._scale = scale
         self._seed = seed
