@@ -15,7 +15,7 @@ def test_some_here_some_there_then_the_bundle(model: Path, run: Run, tmp_path: P
     second = run("generate", model, "-o", there, *request, "--only", "1", "--only", "4")
     assert second.code == 0
     assert "Wrote 2 of 5 partitions" in second.out
-    assert "Missing: 3." in second.out
+    assert "Still to be made: 3." in second.out
     for folder in (there / "partitions").iterdir():
         shutil.copytree(folder, here / "partitions" / folder.name)
     done = json.loads(run("generate", model, "-o", here, *request, "--resume", "--json").out)

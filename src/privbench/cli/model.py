@@ -167,8 +167,7 @@ def _show_partitions(
         return
     for line in together:
         echo(f"All rows had to be made, to write those of some partitions. {listed([line])}.")
-    missing = count - len(there)
-    echo(f"Wrote {len(numbers)} of {count} partitions to {out / 'partitions'}. Missing: {missing}.")
+    echo(f"Wrote {len(numbers)} of {count} partitions to {out / 'partitions'}. Still to be made: {count - len(there)}.")
     echo("When all are there, or copied there, the same command with `--resume` instead of `--only` makes the bundle.")
 
 
