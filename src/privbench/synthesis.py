@@ -22,7 +22,7 @@ from privbench.methods.method import Progress, silent
 from privbench.model.arguments import format_of, model_of
 from privbench.model.file import save_model
 from privbench.model.model import Model
-from privbench.schema.spec import Orphans
+from privbench.schema.spec import Orphans, Sizes
 from privbench.schema.tables import Place
 from privbench.schema.unit import Neighbours
 
@@ -100,6 +100,7 @@ def synth(
     domains: str = PRIVATE,
     method: str | None = None,
     neighbours: Neighbours | str = Neighbours.REPLACE,
+    sizes: Sizes | str = Sizes.MEASURED,
     public: Collection[str] = (),
     drop: Collection[str] = (),
     drop_columns: Collection[Place] = (),
@@ -143,6 +144,7 @@ def synth(
         unit=unit,
         domains=domains,
         neighbours=neighbours,
+        sizes=sizes,
         public=public,
         drop=drop,
         drop_columns=drop_columns,

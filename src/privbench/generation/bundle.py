@@ -208,12 +208,14 @@ def _readme(
     yield from (f"## Tables (scale factor {scale:g}, seed {seed})", "")
     yield from ("| table | role | rows | size in the source |", "|---|---|---|---|")
     for name, count in rows.items():
-        sure = size_words(model.tables[name].rows_error) if name in model.tables else "copied"
+        table = model.tables.get(name)
+        sure = size_words(table.rows_error, table.rows_low, table.rows_high) if table else "copied"
         yield f"| {markdown(name)} | {protection.roles[name].value} | {count} | {sure} |"
     yield ""
     if any(table.rows_error for table in model.tables.values()):
         yield "Private sizes are learnt with noise. `+-` is how far the rows, divided by the scale factor, are expected"
-        yield "to be from the size of the table in the source (standard error)."
+        yield "to be from the size of the table in the source (standard error). Where that says too little there is"
+        yield "the range that the source's size is in with 90 %."
         yield ""
     if redrawn := redrawn_keys(model, scale):
         yield "Public tables are copied as they are, but for these keys, which are drawn again since the rows that they"
