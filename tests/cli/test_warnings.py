@@ -12,7 +12,7 @@ from privbench.fitting.warnings import fit_warnings
 from privbench.generation.sizes import lost_rows
 from privbench.privacy.noise import TestEntropy as FixedEntropy
 from privbench.schema.original import OriginalDdl, Phase, SourceDialect, Statement
-from privbench.schema.spec import read_spec
+from privbench.schema.spec import Sizes, read_spec
 
 from .conftest import DRAFT, Refused, Run
 
@@ -91,6 +91,14 @@ def test_public_sizes_are_met_and_said_to_be(spec: Path, run: Run, tmp_path: Pat
     readme = (tmp_path / "b" / "README.md").read_text()
     assert "| visit | owned | 150 | public |" in readme
     assert "learnt with noise" not in readme
+
+
+def test_the_flag_that_warnings_advise(shop: Path, run: Run, tmp_path: Path) -> None:
+    made = run("synth", shop, *DRAFT, "--sizes", "public", "--epsilon", "0.5", "-o", tmp_path / "b")
+    assert "its size was learnt" not in made.err
+    assert "| visit | owned | 150 | public |" in (tmp_path / "b" / "README.md").read_text()
+    run("draft", shop, *DRAFT, "--sizes", "public", "-o", tmp_path / "s.yaml")
+    assert read_spec(tmp_path / "s.yaml").sizes is Sizes.PUBLIC
 
 
 def test_where_sizes_cannot_be_public_that_is_no_remedy(spec: Path, run: Run, tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ from privbench.methods.tree.size_laws import ClippedCount, NoisyBins, laws_of_bi
 from privbench.methods.tree.sizes import NoisyFanouts, Size, size_error, sized, together
 from privbench.methods.tree.weighed import WeighedTable
 from privbench.privacy.facts import Facts, LinkFacts
-from privbench.privacy.features import entity_rows, null_key, whole_axis
-from privbench.privacy.queries import Histogram
+from privbench.privacy.features import Axis, entity_rows, null_key, whole_axis
 from privbench.privacy.vault import Measured, Vault
 from privbench.spn.fanouts import Edges, bin_means
 
@@ -23,9 +22,10 @@ CLEAR_UNOWNED = 3.0
 """A number of entities without owner below this many noise scales is taken as none."""
 MOST_UNOWNED = 0.99
 """The largest share of rows without owner that their number is worked out from."""
-SHARED_ROWS = 8
-"""From so many rows on an entity weighs the same, where rows without owner are a share of its rows: more would have
-more noise, fewer would hear entities of many rows too little."""
+SHARED_ROWS = 64
+"""At most up to so many rows entities count in proportion where rows without owner are a share of theirs."""
+SHARED_NOISE = 0.05
+"""Up to fewer where the noise of this share of all rows would be passed."""
 ORPHAN_EDGES: Edges = np.array([1, 2, 3, 5, 9, 17, 65, 257, 1025, 4097])
 """Bins of how many rows reference the same missing owner; more than the last are counted with it."""
 
@@ -78,7 +78,7 @@ def count_entities(vault: Vault, facts: Facts) -> Size:
     return sized(entities, math.sqrt(measured.noise.variance) / entities)
 
 
-def unowned_queries(facts: Facts, link: LinkFacts) -> list[Histogram]:
+def unowned_queries(facts: Facts, link: LinkFacts) -> list[tuple[Axis, ...]]:
     """What rows without owner are counted by.
 
     A row whose key is NULL is an entity of its own. Rows that reference the same missing owner are one entity, and
@@ -86,19 +86,18 @@ def unowned_queries(facts: Facts, link: LinkFacts) -> list[Histogram]:
     keys say whose such rows are, they are a share of their entity's rows: there entities count in proportion to these.
     """
     null = whole_axis(null_key(link))
-    if link.shared:
-        return [Histogram(table=link.table, axes=(null,), full_rows=SHARED_ROWS)]
-    alone = Histogram(table=link.table, axes=(null,))
-    by_rows = replace(alone, axes=(null, whole_axis(entity_rows(ORPHAN_EDGES))))
-    return [alone, by_rows] if facts.orphans else [alone]
+    several = facts.orphans and not link.shared
+    return [(null,), (null, whole_axis(entity_rows(ORPHAN_EDGES)))] if several else [(null,)]
 
 
-def unowned_rows(facts: Facts, link: LinkFacts, table: WeighedTable, amount: Fraction) -> Unowned:
-    """About how many rows have no owner; nothing is measured for no amount."""
+def unowned_rows(facts: Facts, link: LinkFacts, table: WeighedTable, amount: Fraction, *, owned: float) -> Unowned:
+    """About how many rows have no owner, where about `owned` rows have one; nothing is measured for no amount."""
     if not amount:
         return Unowned()
     queries = unowned_queries(facts, link)
-    counted, *by_rows = table.measure_queries([(query, amount / len(queries)) for query in queries])
+    if link.shared:
+        table = replace(table, full_rows=_shared_rows(owned, math.sqrt(table.noise([], amount).variance)))
+    counted, *by_rows = table.measure_all([(axes, amount / len(queries)) for axes in queries])
     entities, deviation = float(counted.counts[1]), math.sqrt(counted.noise.variance)
     clear = entities > CLEAR_UNOWNED * counted.noise.scale
     if link.shared:
@@ -109,6 +108,16 @@ def unowned_rows(facts: Facts, link: LinkFacts, table: WeighedTable, amount: Fra
     if not clear:
         return Unowned(size=Size(0.0, 0.0, 0.0, max(entities + DEVIATIONS * deviation, 0.0)))
     return Unowned(size=sized(entities, deviation / entities), entities=entities)
+
+
+def _shared_rows(rows: float, deviation: float) -> int:
+    """Up to how many rows entities count in proportion: as many as noise of that deviation, in entities, allows.
+
+    >>> _shared_rows(9000, 8.0), _shared_rows(1e9, 8.0), _shared_rows(10, 8.0)
+    (32, 64, 1)
+    """
+    most = SHARED_NOISE * rows / deviation
+    return min(2 ** int(math.log2(most)), SHARED_ROWS) if most >= 1 else 1
 
 
 def _of_missing_owners(entities: float, deviation: float, by_rows: Measured, *, clear: bool) -> Unowned:

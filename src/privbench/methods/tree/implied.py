@@ -20,7 +20,7 @@ from privbench.methods.tree.weighed import key_holders
 from privbench.methods.tree.zeros import possible_places, says_only_zeros
 from privbench.privacy.facts import Facts
 from privbench.privacy.features import Fanout, Feature, InDegree, entity_rows
-from privbench.privacy.queries import Counts, PairChoice, histogram_json
+from privbench.privacy.queries import Counts, Histogram, PairChoice, histogram_json
 from privbench.schema.unit import Neighbours
 from privbench.spn.clique import CliqueTree, number_of_bins
 from privbench.spn.count_links import DegreeLink, SlotLink
@@ -104,7 +104,7 @@ def _table_queries(
     for link in facts.links_of(name):
         released = table.links[link.name]
         if isinstance(released, FanoutLink) and released.unowned:
-            yield from (query.to_json() for query in unowned_queries(facts, link))
+            yield from (Histogram(table=name, axes=axes).to_json() for axes in unowned_queries(facts, link))
 
 
 def _clique_queries(

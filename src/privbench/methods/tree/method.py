@@ -135,7 +135,7 @@ class _Database:
         name = table.table
         link, children = self._facts.owner_link(name), None
         if link is not None:
-            self._unowned[name] = unowned_rows(self._facts, link, table, unowned)
+            self._unowned[name] = unowned_rows(self._facts, link, table, unowned, owned=self._owned(link))
             children = self._children(link, plan)
             spent = self._meet_size(table, link, children, total)
             children = self._drawn[name] = self._children(link, plan)

@@ -44,10 +44,6 @@ class WeighedTable:
         queries = [(self._histogram(axes), amount) for axes, amount in requests]
         return self.vault.measure_all(queries, self.scope)
 
-    def measure_queries(self, queries: Sequence[tuple[Histogram, Fraction]]) -> list[Measured]:
-        """Histograms of the table as they are."""
-        return self.vault.measure_all(queries, self.scope)
-
     def _histogram(self, axes: Axes) -> Histogram:
         return Histogram(table=self.table, axes=tuple(axes), full_rows=self.full_rows)
 
