@@ -32,6 +32,7 @@ from privbench.methods.tree.settings import TreeSettings, tree_settings
 from privbench.methods.tree.siblings import Siblings
 from privbench.methods.tree.size_laws import (
     FIRST_LIMIT,
+    MOST_ROWS,
     ClippedCount,
     SizeLaws,
     all_laws,
@@ -166,8 +167,7 @@ class _Database:
         if public is not None:
             owned = sized(unowned.owned_of(float(public)), 0.0)
         else:
-            laws = self._laws(link)
-            owned, laws, spent = self._counted(table, link, children, before, laws, amount)
+            owned, laws, spent = self._counted(table, link, children, before, amount)
         self._sizes[link.table] = unowned.together_with(owned)
         ratio = max(owned.rows, 1.0) / max(before.rows, 1.0)
         if laws is not None and self._is_hidden(link) and link.target == self._facts.entity:
@@ -182,7 +182,6 @@ class _Database:
         link: LinkFacts,
         children: SampledRows,
         before: Size,
-        laws: SizeLaws | None,
         amount: Fraction,
     ) -> tuple[Size, SizeLaws | None, Fraction]:
         """The rows that have an owner, what laws say of them, and what it took to count them.
@@ -190,6 +189,7 @@ class _Database:
         A count whose limit follows from the fanouts that it should check may be blind to what these miss. So where
         noise may hide many rows, half of the amount is for a count at a limit that laws of tails choose.
         """
+        laws = self._laws(link)
         if laws is None or not (self._is_hidden(link) or is_wide(laws.size())):
             size, spent, _ = self._corrected(table, link, children, before, amount)
             return size, None, spent
@@ -238,8 +238,8 @@ class _Database:
         bins, exponent = self._learnt[link.target].bins[column], self._learnt[link.target].exponents[column]
         if bins.clear >= len(bins.counts):
             return None
-        cap = 1 if link.unique else self._facts.tables[link.table].cap
-        return laws_of_bins(bins, self._sizes[link.target].rows, exponent, **({"most": cap} if cap else {}))
+        most = 1 if link.unique else self._facts.tables[link.table].cap or MOST_ROWS
+        return laws_of_bins(bins, self._sizes[link.target].rows, exponent, most=most)
 
     def _is_hidden(self, link: LinkFacts) -> bool:
         """Whether noise hides who has rows of a table, or of one above it."""
