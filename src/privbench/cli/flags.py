@@ -39,7 +39,7 @@ memory_flag = click.option(
     "--memory",
     metavar="SIZE",
     help="About how much memory the fit may take, such as 2GB. Coded rows that do not fit are kept in private "
-    "temporary files meanwhile (see TMPDIR).  [default: half of what is free]",
+    "temporary files meanwhile (see TMPDIR). A container's limit is kept in any case.  [default: half of what is free]",
 )
 seed_flag = click.option("--seed", type=int, help="The same seed gives the same data; noise has none.")
 scale_flag = click.option("--scale", type=float, default=1.0, show_default=True, help="Scale factor, 0.01 to 1000.")
