@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+import privbench
 from privbench.errors import SpecError
 from privbench.fitting.free_memory import free_memory, room_in_container
 from privbench.fitting.memory import allowed_memory, plan_store
-from tests.fitting.test_store import compile_codecs, drafted, open_source, source
-
-__all__ = ["source"]  # the fixture
+from privbench.io.open import open_source
+from privbench.model.model import compile_codecs
 
 MB = 10**6
 ONE = "sys/fs/cgroup/memory"
@@ -93,19 +93,13 @@ def test_files_that_say_nothing_are_no_limit(text: str, machine: Path) -> None:
     assert room_in_container(machine) is None
 
 
-def test_a_fit_takes_no_more_than_its_container_has_left(machine: Path, source: Path) -> None:
+def test_a_fit_takes_no_more_than_its_container_has_left(machine: Path, tmp_path: Path) -> None:
     write(machine, {"proc/self/cgroup": "0::/"} | two("", most=100 * MB, used=40 * MB))
     assert allowed_memory(None, machine) == 30 * MB
     assert allowed_memory(10**12, machine) == 60 * MB
     assert allowed_memory(10 * MB, machine) == 10 * MB
-    spec = drafted(source)
-    protection = spec.protection()
-    with open_source(source) as opened, pytest.raises(SpecError, match=r"the container .* has 60 MB left"):
-        plan_store(
-            opened,
-            protection,
-            compile_codecs(spec, protection),
-            memory=10**12,
-            in_one_part=False,
-            root=machine,
-        )
+    (tmp_path / "t.csv").write_text("id,n\n1,2\n", encoding="utf-8")
+    spec = privbench.draft(tmp_path, unit="t", domains="data")
+    codecs = compile_codecs(spec, spec.protection())
+    with open_source(tmp_path) as opened, pytest.raises(SpecError, match=r"the container .* has 60 MB left"):
+        plan_store(opened, spec.protection(), codecs, memory=10**12, in_one_part=False, root=machine)

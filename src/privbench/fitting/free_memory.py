@@ -58,7 +58,7 @@ def room_in_container(root: Path = ROOT) -> int | None:
 def _groups(root: Path) -> Iterator[tuple[_Version, Path]]:
     """The folders of the control groups of this process; inside a container some of them may not be there."""
     for line in _read(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = (line.split(":", 2) + ["", ""])[:3]
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
         version = _TWO if not controllers else _ONE if "memory" in controllers.split(",") else None
         if version is not None:
             group = PurePosixPath("/", path)
