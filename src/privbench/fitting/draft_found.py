@@ -69,7 +69,11 @@ def with_bounds(sql: TablesInSql, protection: Protection, tables: Mapping[str, T
         table = protection.schema.table(name)
         for column in (c for c in table.columns if _lacks_bounds(protection, name, c, made[name].columns[c.name])):
             seen, (low, high) = sql.seen(table, column, "r", own=True), _ends(sql, table, column)
-            if low is not None and (low, high) != _ends_in_list(sql, protection, name, column.name):
+            if (
+                low is not None
+                and high is not None
+                and (low, high) != _ends_in_list(sql, protection, name, column.name)
+            ):
                 literals = [_literal(end, column.type) for end in (low, high)]
                 between = exp.Between(this=seen.written.copy(), low=literals[0], high=literals[1])
                 rule = RuleSpec(check=between.sql(DIALECT), origin=Origin.DATA)

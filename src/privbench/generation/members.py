@@ -28,6 +28,11 @@ class MemberRules:
         rules = {member: rules_on_lists(protection, member) for member in table.list_of}
         self._rules = {member: RowRules.of(table, protection.schema, those) for member, those in rules.items() if those}
 
+    @property
+    def columns(self) -> set[str]:
+        """The columns of the list that the rules name."""
+        return {name.column for rules in self._rules.values() for name in rules.columns if name.table is None}
+
     def able(self, values: Mapping[str, pa.Array], above: Above) -> dict[str, NDArray[np.bool_]]:
         """By member: which rows of the list can have rows of it. `above` gives a column of the rows above."""
         able = {}
