@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from privbench.errors import SpecError
 from privbench.io.ddl import parse_ddl
+from privbench.io.render import Dialect, check_text
 from privbench.schema.domain import Domain, Range, Values
 from privbench.schema.expression import expression_of
 
@@ -78,7 +79,7 @@ IN_ALL_WORDS: list[tuple[str, str, str]] = [
     ("postgres", "x > ANY (ARRAY[1, 2])", "(x > 1 OR x > 2)"),
     ("postgres", "x ~~ ANY (ARRAY['a%'::text, 'b%'::text])", "(x LIKE 'a%' OR x LIKE 'b%')"),
     ("postgres", "x !~~ ALL (ARRAY['a%'::text, 'b%'::text])", "(x NOT LIKE 'a%' AND x NOT LIKE 'b%')"),
-    ("postgres", "x ~ similar_to_escape('[A%]_.%'::text)", r"REGEXP_FULL_MATCH(x, '[A%].\..*')"),
+    ("postgres", "x ~ similar_to_escape('[A%]_.%'::text)", r"REGEXP_MATCHES(x, '^(?:[A%].\..*)$')"),
     ("postgres", "octet_length(x) = 3", "STRLEN(x) = 3"),
     ("postgres", "x = ANY ('{{a},{b}}'::text[])", "x = ANY(CAST('{{a},{b}}' AS TEXT[]))"),
     ("postgres", "x = ANY (y)", "x = ANY(y)"),
@@ -112,3 +113,16 @@ def test_what_is_nested_too_deeply_is_refused() -> None:
         tree = exp.paren(tree, copy=False)
     with pytest.raises(SpecError):
         expression_of(tree, where="")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        (Dialect.DUCKDB, "STRLEN(x) <= 3"),
+        (Dialect.SQLITE, "LENGTH(CAST(x AS BLOB)) <= 3"),
+        (Dialect.ANSI, "OCTET_LENGTH(x) <= 3"),
+    ],
+)
+def test_the_bytes_of_a_text_are_counted_in_every_system(dialect: Dialect, text: str) -> None:
+    [check] = parse_ddl("CREATE TABLE t (x VARCHAR(9) CHECK (octet_length(x) <= 3))", where="test").tables[0].checks
+    assert str(check_text(check, dialect)).replace('"', "") == text

@@ -37,6 +37,24 @@ def portable(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
+def spoken(tree: exp.Expr, dialect: str) -> exp.Expr:
+    """An expression in DuckDB's words with those that another system has another word for, which sqlglot does not know.
+
+    >>> import sqlglot
+    >>> spoken(sqlglot.parse_one("STRLEN(x) < 9", dialect="duckdb"), "postgres").sql("postgres")
+    'OCTET_LENGTH(x) < 9'
+    """
+
+    def said(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Anonymous) or node.name.upper() != "STRLEN" or dialect == "duckdb":
+            return node
+        if dialect == "sqlite":
+            return exp.Length(this=exp.cast(node.expressions[0], "BLOB"))
+        return exp.func("OCTET_LENGTH", *node.expressions)
+
+    return tree.transform(said)
+
+
 def _portable(node: exp.Expr) -> exp.Expr:
     match node:
         case exp.Introducer(expression=exp.Expr() as text):
@@ -148,4 +166,4 @@ def _similar(node: exp.Expr, call: exp.Anonymous) -> exp.Expr:
         return node
     parts = re.split(r"(\\.|\[[^\]]*\])", pattern.name, flags=re.DOTALL)  # every second one stands for itself
     words = [part if at % 2 else re.sub(r"[%_.^$]", lambda m: _SIMILAR[m[0]], part) for at, part in enumerate(parts)]
-    return exp.func("REGEXP_FULL_MATCH", node.this, exp.Literal.string("".join(words)))
+    return exp.RegexpLike(this=node.this, expression=exp.Literal.string(f"^(?:{''.join(words)})$"))
