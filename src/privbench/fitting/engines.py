@@ -160,4 +160,5 @@ def _words(prepared: Prepared) -> dict[str, Any]:
         "orphans_as_null": spec.orphans is Orphans.NULL,
         "null_bases": stand_ins(spec, prepared.protection),
         "suggested": set(spec.rules_from_data()),
+        "made_up": spec.made_up_domains(prepared.protection),
     }
