@@ -121,6 +121,10 @@ class Protection:
         """All foreign keys."""
         return (*self.links, *self.implied)
 
+    def role_words(self, table: str) -> str:
+        """What a table is, for people and the manifest of a bundle."""
+        return "made up" if table in self.made_up else self.roles[table].value
+
     def links_of(self, table: str) -> tuple[Link, ...]:
         """The keys that a table holds."""
         return tuple(link for link in self.links if link.table == table)
