@@ -131,8 +131,8 @@ class Facts:
     """Those that are made up among them."""
     made_up: Mapping[str, int]
     """Tables of which no row was read, and how many rows were made up for each."""
-    people: Mapping[str, tuple[str, ...]]
-    """Columns of public tables that look like people, as the publisher was told."""
+    people: Mapping[str, Mapping[str, str]]
+    """Columns of public tables that look like people, with their types, as the publisher was told."""
     public_keys: tuple[tuple[str, tuple[str, ...]], ...]
     """Private tables and their columns whose values are public, as public tables reference them."""
     orphans: str
@@ -195,7 +195,7 @@ def read_facts(receipt: Json) -> Facts:
         sizes=object_of(public["sizes"], "public.sizes", integer_of),
         public_tables=(*names_of(public["tables"], "public.tables"), *made_up),
         made_up=made_up,
-        people=object_of(public.get("people", {}), "public.people", names_of),
+        people=object_of(public.get("people", {}), "public.people", lambda v, where: object_of(v, where, text_of)),
         public_keys=tuple(list_of(public["keys"], "public.keys", _public_key)),
         orphans=one_of(public["orphans"], "public.orphans", ("error", "null")),
         parameters=object_of(public["parameters"], "public.parameters", _parameter),

@@ -84,24 +84,33 @@ _PERSONS = {
 """Last words of names of tables that are about people; before `name`, those whose name it is."""
 _AROUND = frozenset(["tbl", "table", "dim", "tab", "list", "info", "data", "detail", "details", "address", "addresses"])
 """Words at the end of names of tables that say nothing of what the rows are."""
-_BYTES = re.compile(r"BLOB|BYTEA|BINARY|IMAGE", re.IGNORECASE)
+_BYTES = re.compile(r"(BLOB|BYTEA|(VAR)?BINARY)(\([0-9]{1,10}\))?", re.IGNORECASE)
 _NO_DETAIL = re.compile(r"BOOL", re.IGNORECASE)
 
 
-def people_columns(table: str, columns: Mapping[str, str]) -> tuple[str, ...]:
-    """Name the columns of a table that look like people, given their SQL types; bytes with their type.
+def people_columns(table: str, columns: Mapping[str, str]) -> dict[str, str]:
+    """Find the columns of a table that look like people, given the SQL types of all.
 
     >>> people_columns("staff", {"id": "INTEGER", "first_name": "VARCHAR", "picture": "BLOB", "active": "BOOLEAN"})
-    ('first_name', 'picture (BLOB)')
+    {'first_name': 'VARCHAR', 'picture': 'BLOB'}
     >>> people_columns("category", {"name": "VARCHAR", "picture": "BLOB"})
-    ()
+    {}
     """
     told = {name: kind for name, kind in columns.items() if not _NO_DETAIL.search(kind)}
     sure = [name for name in told if _ends_with(_words(name), _ALWAYS) or _is_name_of_person(_words(name))]
     if not sure and not _is_of_people(table):
-        return ()
-    found = [n for n in told if n in sure or _words(n) == ["name"] or _ends_with(_words(n), _OF_PEOPLE)]
-    return tuple(f"{name} ({told[name]})" if _BYTES.search(told[name]) else name for name in found)
+        return {}
+    found = (n for n in told if n in sure or _words(n) == ["name"] or _ends_with(_words(n), _OF_PEOPLE))
+    return {name: told[name] for name in found}
+
+
+def with_bytes(name: str, kind: str) -> str:
+    """A name, with its type if that is one of bytes.
+
+    >>> with_bytes("picture", "BLOB"), with_bytes("email", "VARCHAR")
+    ('picture (BLOB)', 'email')
+    """
+    return f"{name} ({kind})" if _BYTES.fullmatch(kind) else name
 
 
 def _words(name: str) -> list[str]:

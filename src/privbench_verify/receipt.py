@@ -6,7 +6,7 @@ the program drew what the receipt says is left to the proofs and tests, and who 
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -26,7 +26,7 @@ from privbench_verify.facts import (
     Release,
     read_facts,
 )
-from privbench_verify.people import people_columns
+from privbench_verify.people import people_columns, with_bytes
 from privbench_verify.read import (
     Json,
     Place,
@@ -354,10 +354,11 @@ def with_people(verdict: Verdict, copied: Mapping[str, Mapping[str, str]]) -> Ve
     return replace(verdict, assumptions=tuple(dict.fromkeys((*verdict.assumptions, *lines))))
 
 
-def _people_sentences(people: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _people_sentences(people: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     """Sentences on public tables that look like people, by table and column."""
     for table, columns in sorted(people.items()):
-        yield f"Public table {shown(table)} has columns that look like people: {listed(map(shown, columns))}."
+        names = listed(with_bytes(shown(name), kind) for name, kind in columns.items())
+        yield f"Public table {shown(table)} has columns that look like people: {names}."
 
 
 def _assumptions(facts: Facts) -> Iterator[str]:

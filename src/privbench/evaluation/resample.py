@@ -67,7 +67,7 @@ def _of_receipt(path: Path, schema: Schema) -> Protection | None:
     """Read who is protected from a bundle; None where there is no receipt or it does not fit the schema."""
     try:
         receipt = json.loads(path.read_text(encoding="utf-8"))
-        return _protection(receipt["unit"], dict(receipt["public"].get("made_up", {})), schema)
+        return _protection(receipt["unit"], dict(receipt.get("public", {}).get("made_up", {})), schema)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, PrivBenchError):
         return None
 

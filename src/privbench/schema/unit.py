@@ -406,8 +406,8 @@ def _declared_key(table: Table, columns: tuple[str, ...], barred: Collection[str
         raise SpecError(f"{where}: named as owner key, but it is no foreign key of {table.name}. Choices: {choices}.")
     if keys[0].table in barred:
         raise SpecError(
-            f"{where}: named as owner key, but it points at {keys[0].table}, which is a public or made-up table or a "
-            f"lookup, and owns nothing. Choices: {choices}."
+            f"{where}: named as owner key, but it points at {keys[0].table}, which is a public table or a lookup and "
+            f"owns nothing. Choices: {choices}."
         )
     return keys[0]
 
