@@ -303,7 +303,7 @@ def show_bundle(
         for line in change_lines(model.spec):
             echo(f"Not as in the source: {listed([line])}.")
         for line in unkept_checks(model.spec):
-            echo(f"A CHECK that is not kept: {listed([line])}.")
+            echo(f"A CHECK of the source that generated rows may break: {listed([line])}.")
         if model.receipt["condition"]:
             echo(shortened(model.receipt["condition"]))
     warn(warnings)
