@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from privbench.model.notes import change_lines, column_changes, unkept_checks
 from privbench.schema.spec import Spec
 
 NUMBER = {"type": "BIGINT", "null": False}
