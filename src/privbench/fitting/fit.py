@@ -5,6 +5,7 @@ with the data; everything below it sees noisy answers alone: candidate dependenc
 found that the spec leaves to the budget, then the method learns.
 """
 
+import logging
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,11 @@ from privbench.privacy.facts import Facts
 from privbench.privacy.noise import Entropy, OsEntropy
 from privbench.privacy.receipt import PublicFacts, make_receipt, open_ledger
 from privbench.privacy.vault import Vault
+from privbench.schema.people import people_warnings
 from privbench.schema.spec import Spec
 from privbench.schema.unit import Protection
+
+_logger = logging.getLogger(__name__)
 
 
 def fit(
@@ -82,6 +86,8 @@ def fit(
         prepared = prepare(given, method=method, delta=chance)
         place.check(prepared)
         spec, chosen, protection = prepared.spec, prepared.chosen, prepared.protection
+        for line in people_warnings(protection):
+            _logger.warning("%s", line)
         wanted = wanted_types(spec, protection)
         candidates = candidates_to_test(spec, protection, chosen)
         uncoded = {*wanted, *places_of(candidates)}
