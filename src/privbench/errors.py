@@ -9,10 +9,16 @@
     ├── StoreError                work files of a fit could not be written, or were changed by somebody
     ├── ServerError               a database server could not be found, started or used
     ├── BudgetError               a query would spend more privacy than there is; nothing was drawn
+    ├── RehearsalError            the walk fails on made-up rows, as it would on real ones; nothing was drawn
     └── ModelError                a model or bundle file is not one of ours, or is damaged
 
-A failed check of a receipt is a result, not an error: see `privbench_verify.receipt`.
+A failed check of a receipt is a result, not an error: see `privbench_verify.receipt`. Any other exception is a mistake
+of ours; `whereabouts` says what it was about.
 """
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 
 class PrivBenchError(Exception):
@@ -51,6 +57,10 @@ class BudgetError(PrivBenchError):
     """A query would spend more privacy than there is; nothing was drawn."""
 
 
+class RehearsalError(PrivBenchError):
+    """The walk fails on made-up rows, as it would on real ones; nothing was drawn."""
+
+
 class ModelError(PrivBenchError):
     """A model or bundle file is not one of ours, or is damaged."""
 
@@ -62,3 +72,47 @@ def first_line(error: Exception) -> str:
     ('no such table', 'ValueError')
     """
     return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whereabouts:
+    """Where an error came up: the table and column that were worked on, and the line of the code."""
+
+    table: str | None
+    column: str | None
+    file: str
+
+    @property
+    def words(self) -> str:
+        """The place in the database, to begin a message with."""
+        return ".".join(name for name in (self.table, self.column) if name) or "the database"
+
+
+def whereabouts(error: BaseException) -> Whereabouts:
+    """Say where an error came up, from the names that our functions worked on. Looks at names, never at rows.
+
+    >>> def learn(table, column): return {}[column]
+    >>> try: learn("visit", "cost")
+    ... except KeyError as error: whereabouts(error).words
+    'visit.cost'
+    """
+    frames, trace = [], error.__traceback__
+    while trace is not None:
+        frames.append((trace.tb_frame, trace.tb_lineno))
+        trace = trace.tb_next
+    ours = [f for f in frames if "privbench" in Path(f[0].f_code.co_filename).parts] or frames
+    names: dict[str, str] = {}
+    for frame, _ in reversed(frames):
+        for kind in ("column", "table"):
+            found = _name(frame.f_locals.get(kind))
+            if found is not None and "table" not in names:
+                names.setdefault(kind, found)
+    file = Path(ours[-1][0].f_code.co_filename)
+    line = f"{file.parent.name}/{file.name}:{ours[-1][1]}"
+    return Whereabouts(table=names.get("table"), column=names.get("column"), file=line)
+
+
+def _name(value: Any) -> str | None:
+    """The name that a table, a column or a text is; None of anything else."""
+    name = value if isinstance(value, str) else getattr(value, "name", None)
+    return name if isinstance(name, str) else None

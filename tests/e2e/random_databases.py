@@ -1,9 +1,9 @@
 """Random databases: shapes with keys of any kind, filled with columns of all types and relations between them.
 
-Each is a function of its number: CHECKs over one and two columns, IN lists, BETWEEN and orders of dates; computed columns
-(products, copies of the owner's, sums of child rows); composite keys; hidden lists; CHAR(n); long ranges of time;
-decimals; columns that are constant, all NULL or nearly so; tables of one row and of none; owners that are NULL; names
-that need quotes, with the dots of a schema among them.
+Each is a function of its number: CHECKs over one and two columns, IN lists, BETWEEN and orders of dates; computed
+columns (products, copies of the owner's, sums of child rows); composite keys; hidden lists; CHAR(n); long ranges of
+time; decimals; columns that are constant, all NULL or nearly so; tables of one row and of none; owners that are NULL;
+names that need quotes, with the dots of a schema among them.
 """
 
 import datetime as dt
@@ -109,9 +109,7 @@ def _dates(rng: Rng, table: DraftTable) -> None:
 
 def _moment(rng: Rng, table: DraftTable) -> None:
     seconds = rng.integers(0, SECONDS, table.rows)
-    _add(
-        rng, table, "seen", "TIMESTAMP", [EPOCH + dt.timedelta(seconds=int(s)) for s in seconds], null=_nulls(rng)
-    )
+    _add(rng, table, "seen", "TIMESTAMP", [EPOCH + dt.timedelta(seconds=int(s)) for s in seconds], null=_nulls(rng))
 
 
 def _decimal(rng: Rng, table: DraftTable) -> None:
@@ -134,7 +132,9 @@ def _text(rng: Rng, table: DraftTable) -> None:
 
 def _constant(rng: Rng, table: DraftTable) -> None:
     _add(rng, table, "same", "SMALLINT", [7] * table.rows)
-    _add(rng, table, "nothing", str(rng.choice(["DATE", "INTEGER", "VARCHAR", "DOUBLE"])), [None] * table.rows, null=1.0)
+    _add(
+        rng, table, "nothing", str(rng.choice(["DATE", "INTEGER", "VARCHAR", "DOUBLE"])), [None] * table.rows, null=1.0
+    )
 
 
 def _truth(rng: Rng, table: DraftTable) -> None:

@@ -108,7 +108,9 @@ def random_keys(rng: Rng, *, name: Callable[[str], str] = str) -> DraftShape:
     return DraftShape(private=private, public=public, owners=owners)
 
 
-def _owned(rng: Rng, name: str, private: list[DraftTable], public: list[DraftTable]) -> tuple[DraftTable, tuple[str, ...]]:
+def _owned(
+    rng: Rng, name: str, private: list[DraftTable], public: list[DraftTable]
+) -> tuple[DraftTable, tuple[str, ...]]:
     """A table owned by an earlier one, with any kind of primary key."""
     above = [t for t in private if t.key]
     owner = above[int(rng.integers(0, len(above)))]

@@ -3,7 +3,6 @@
 What is refused must be refused by an error of our own, before the first draw; all that follows has to work.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 import privbench
 from privbench.errors import PrivBenchError
 from privbench.fitting.domains import wanted_types
-from privbench.fitting.fit import fit
 from privbench.io.base import Format
 from privbench.io.names import file_stems, quote_sql
 from privbench.io.render import is_generated, plan
@@ -35,7 +33,6 @@ MODES: dict[str, dict[str, Any]] = {
     "data": {"domains": "data"},
 }
 """Where domains come from, and the delta of the fit."""
-Fit = Callable[..., Model]
 
 
 class CountedEntropy(SeededEntropy):
@@ -56,7 +53,7 @@ class Refused:
     error: PrivBenchError
 
 
-def walk(shape: Shape, folder: Path, mode: str, *, seed: int = 0, fit: Fit = fit, evaluate: bool = True) -> Refused | None:
+def walk(shape: Shape, folder: Path, mode: str, *, seed: int = 0) -> Refused | None:
     """Walk a database through; returns why not, if it was refused. Raises whatever else happens."""
     options, source = MODES[mode], folder / "source"
     if not source.exists():
@@ -65,12 +62,14 @@ def walk(shape: Shape, folder: Path, mode: str, *, seed: int = 0, fit: Fit = fit
         spec = drafted(shape, source, mode)
     except PrivBenchError as error:
         return Refused(step="draft", error=error)
-    entropy = CountedEntropy(seed)
+    entropy, refused = CountedEntropy(seed), None
     try:
-        model = fit(spec, epsilon=(50, 400)[seed % 2], delta=options.get("delta", 0), entropy=entropy)
+        model = privbench.fit(spec, epsilon=(50, 400)[seed % 2], delta=options.get("delta", 0), entropy=entropy)
     except PrivBenchError as error:
-        assert not entropy.drawn, f"{mode}: failed after spending: {error}"
-        return Refused(step="fit", error=error)
+        refused = error
+    if refused is not None:
+        assert not entropy.drawn, f"{mode}: failed after spending: {refused}"
+        return Refused(step="fit", error=refused)
     path = folder / f"{mode}.model"
     privbench.save_model(model, path)
     model = privbench.load_model(path)
@@ -83,8 +82,7 @@ def walk(shape: Shape, folder: Path, mode: str, *, seed: int = 0, fit: Fit = fit
         assert broken_promises(schema, read_bundle(out, schema, form)) == []
     if form is Format.PARQUET:
         load(out, model)
-    if evaluate:
-        privbench.evaluate(source, out, model=model, floor=False, lambdas=(1, 2))
+    privbench.evaluate(source, out, model=model, floor=False, lambdas=(1, 2))
     return None
 
 

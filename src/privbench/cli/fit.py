@@ -29,6 +29,7 @@ from privbench.cli.flags import (
     memory_flag,
     method_flag,
     out_flag,
+    rehearsal_flag,
     rows_flag,
     scale_flag,
     seed_flag,
@@ -81,6 +82,7 @@ def draft(source: str, unit: str | None, domains: str, out: Path, force: bool, a
 @method_flag
 @budget_limit_flag
 @memory_flag
+@rehearsal_flag
 @engine_flags
 @out_flag("Where to write the model file.", required=False)
 @dry_run_flag
@@ -95,6 +97,7 @@ def fit(
     method: str | None,
     budget_limit: str | None,
     memory: str | None,
+    rehearse: bool,
     engine: str,
     master: str | None,
     out: Path | None,
@@ -136,6 +139,7 @@ def fit(
                 method=method,
                 budget_limit=budget_limit,
                 memory=memory,
+                rehearse=rehearse,
                 engine=engine,
                 master=master,
                 out=out,
@@ -155,6 +159,7 @@ def fit(
 @method_flag
 @budget_limit_flag
 @memory_flag
+@rehearsal_flag
 @out_flag("The bundle's folder.")
 @click.option(
     "--model",
@@ -175,7 +180,7 @@ def synth(
     \b
     Example: privbench synth shop/ --unit customer --epsilon 3.2 -o bundle
     """
-    names = ("unit", "domains", "delta", "method", "budget_limit", "memory", "scale", "seed")
+    names = ("unit", "domains", "delta", "method", "budget_limit", "memory", "rehearse", "scale", "seed")
     options = {name: flags.pop(name) for name in names}
     with _if_stopped(_what_is_left(out, model)):
         from privbench.bundle import model_beside

@@ -41,6 +41,12 @@ memory_flag = click.option(
     help="About how much memory the fit may take, such as 2GB. Coded rows that do not fit are kept in private "
     "temporary files meanwhile (see TMPDIR).  [default: half of what is free]",
 )
+rehearsal_flag = click.option(
+    "--rehearsal/--no-rehearsal",
+    "rehearse",
+    default=True,
+    help="Walk the whole way on made-up rows first, so that nothing is spent in vain.  [default: rehearsal]",
+)
 seed_flag = click.option("--seed", type=int, help="The same seed gives the same data; noise has none.")
 scale_flag = click.option("--scale", type=float, default=1.0, show_default=True, help="Scale factor, 0.01 to 1000.")
 FORMATS = ("parquet", "csv", "duckdb", "sqlite")

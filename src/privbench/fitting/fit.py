@@ -60,24 +60,9 @@ def fit(
     rehearse: Rehearse | None = None,
     progress: Progress = silent,
 ) -> Model:
-    """Learn a model of the database that a spec or spec file describes, spending epsilon.
+    """Learn a model of the database that a spec or spec file describes, spending epsilon; see `privbench.fit`.
 
-    `source` overrides the spec's: a place, or tables in memory as `draft` takes them. The spec's is tried from the
-    working directory and then from the folder of the spec file. The noise comes from the operating system; a test may
-    pass its own `entropy`, and the model is then stamped "not private". With a `delta` (such as "1e-9") epsilon may
-    fail with that chance, and noise is Gaussian.
-
-    What was spent goes into the budget record of this user (see `budget`), with `out` as the place where the model will
-    be written. With a `budget_limit` nothing is spent if all releases of the source add up to more; BudgetError then.
-
-    `memory` (such as "2GB") is about what the fit may take, by default half of what is free: coded rows that do not fit
-    are kept in files of a private temporary folder, which is removed at the end. With the `engine` "spark" rows are
-    read and counted on a cluster (see docs/spark.md): that of a `master` such as "spark://host:7077", else that of the
-    running session, else all cores of this machine. `rehearse` is called before any private row is read.
-
-    Example::
-
-        model = privbench.fit("spec.yaml", epsilon="3.2")
+    `rehearse` is called when the spec is known to be sound and the source is open, before any private row is read.
     """
     budget, chance, limit = parse_epsilon(epsilon), parse_delta(delta), parse_limit(budget_limit)
     place = place_of(engine, master=master, memory=memory)

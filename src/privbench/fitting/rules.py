@@ -20,6 +20,7 @@ from privbench.methods.domains.coarse import coarse_domain
 from privbench.model.key_rules import nulled_columns, split_rules
 from privbench.rules.evaluate import Evaluator
 from privbench.rules.row_rules import RowRules, joined, types_in
+from privbench.schema.domain import implied_by_type
 from privbench.schema.expression import ColumnName, Expression
 from privbench.schema.tables import Table
 from privbench.schema.types import Kind
@@ -57,7 +58,7 @@ def _check_wanted(protection: Protection, table: Table, codecs: Mapping[str, Cod
 def _codec_of_type(table: Table, column: str) -> Codec:
     """A codec for a column whose domain is not known yet: that of its type."""
     where, kind, rules = f"{table.name}.{column}", table.column(column).type, rules_about(table, column)
-    domain = coarse_domain(kind)
+    domain = implied_by_type(kind) or coarse_domain(kind)
     if kind.kind is not Kind.TEXT and narrowed(where, kind, domain, rules) is None:
         domain = widest_domain(kind)
     return ruled_codec(where, kind, nullable=table.column(column).nullable, domain=domain, rules=rules)
