@@ -146,7 +146,7 @@ def test_rows_that_the_bundle_s_own_script_refuses_are_found(
     script = ".bail on\nCREATE TABLE t (n INTEGER CHECK (n > 0));\nINSERT INTO t VALUES (0);\n"
     spec = _drafted(SHAPES["parent_child"], tmp_path)
     monkeypatch.setattr("privbench.io.load_scripts._duckdb", lambda *_: script.splitlines())
-    with pytest.raises(RehearsalError, match="load/duckdb.sql: .*CHECK constraint failed"):
+    with pytest.raises(RehearsalError, match=r"load/duckdb\.sql: .*CHECK constraint failed"):
         privbench.fit(spec, epsilon=50)
     assert record.read_bytes() == b""
 

@@ -88,9 +88,10 @@ def _nothing_spent() -> Iterator[None]:
     except Exception as error:
         place = whereabouts(error)
         raise RehearsalError(
-            f"{place.words}: the fit would fail by a mistake in PrivBench ({type(error).__name__}: {first_line(error)}, "
-            f"in {place.file}). Say `drop: true` under the column in the spec, or take out what names it there; and "
-            f"please report it with the spec. ({SPENT}.)"
+            f"{place.words}: the fit would fail by a mistake in PrivBench "
+            f"({type(error).__name__}: {first_line(error)}, in {place.file}). "
+            "Say `drop: true` under the column in the spec, or take out what names it there; and please report it with "
+            f"the spec. ({SPENT}.)"
         ) from error
 
 
@@ -278,6 +279,6 @@ def _load(bundle: Path) -> None:
             connection.execute(script)
         except duckdb.Error as error:
             raise RehearsalError(
-                f"a bundle would not load by its own script, load/duckdb.sql: {first_line(error)}. Take out of the spec "
-                "the key or rule that it names, and please report it with the spec."
+                f"a bundle would not load by its own script, load/duckdb.sql: {first_line(error)}. Take the key or "
+                "rule that it names out of the spec, and please report it with the spec."
             ) from error
