@@ -176,5 +176,5 @@ def test_whereabouts_name_table_column_and_line() -> None:
         learn("person", "age")
     place = whereabouts(caught.value)
     assert (place.table, place.column, place.words) == ("person", "age", "person.age")
-    assert place.file.startswith("tests/test_rehearsal.py:")
+    assert place.line.startswith("tests/test_rehearsal.py:")
     assert issubclass(RehearsalError, PrivBenchError)

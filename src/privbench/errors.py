@@ -16,9 +16,8 @@ A failed check of a receipt is a result, not an error: see `privbench_verify.rec
 of ours; `whereabouts` says what it was about.
 """
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+import os
+from typing import Any, NamedTuple
 
 
 class PrivBenchError(Exception):
@@ -74,13 +73,12 @@ def first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Whereabouts:
+class Whereabouts(NamedTuple):
     """Where an error came up: the table and column that were worked on, and the line of the code."""
 
     table: str | None
     column: str | None
-    file: str
+    line: str
 
     @property
     def words(self) -> str:
@@ -100,16 +98,22 @@ def whereabouts(error: BaseException) -> Whereabouts:
     while trace is not None:
         frames.append((trace.tb_frame, trace.tb_lineno))
         trace = trace.tb_next
-    ours = [f for f in frames if "privbench" in Path(f[0].f_code.co_filename).parts] or frames
     names: dict[str, str] = {}
     for frame, _ in reversed(frames):
         for kind in ("column", "table"):
             found = _name(frame.f_locals.get(kind))
             if found is not None and "table" not in names:
                 names.setdefault(kind, found)
-    file = Path(ours[-1][0].f_code.co_filename)
-    line = f"{file.parent.name}/{file.name}:{ours[-1][1]}"
-    return Whereabouts(table=names.get("table"), column=names.get("column"), file=line)
+    files = [(frame.f_code.co_filename.split(os.sep), number) for frame, number in frames]
+    ours = [(path, number) for path, number in files if "privbench" in path] or files or [(["?"], 0)]
+    line = f"{'/'.join(ours[-1][0][-2:])}:{ours[-1][1]}"
+    return Whereabouts(table=names.get("table"), column=names.get("column"), line=line)
+
+
+def mistake(error: BaseException) -> str:
+    """Say what an error that is not of the tree is about. What it says itself may quote a private value."""
+    place = whereabouts(error)
+    return f"{place.words}: {type(error).__name__} in {place.line}, which is a mistake in PrivBench."
 
 
 def _name(value: Any) -> str | None:

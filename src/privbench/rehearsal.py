@@ -89,7 +89,7 @@ def _nothing_spent() -> Iterator[None]:
         place = whereabouts(error)
         raise RehearsalError(
             f"{place.words}: the fit would fail by a mistake in PrivBench "
-            f"({type(error).__name__}: {first_line(error)}, in {place.file}). "
+            f"({type(error).__name__}: {first_line(error)}, in {place.line}). "
             "Say `drop: true` under the column in the spec, or take out what names it there; and please report it with "
             f"the spec. ({SPENT}.)"
         ) from error
@@ -272,7 +272,7 @@ def _write(model: Model, folder: Path) -> None:
 
 def _load(bundle: Path) -> None:
     """Run the script that loads a bundle into DuckDB, which checks keys and rules."""
-    script = (bundle / "load" / "duckdb.sql").read_text(encoding="utf-8").removeprefix(".bail on\n")
+    script = (bundle / "load" / "duckdb.sql").read_bytes().decode().removeprefix(".bail on\n")
     with duckdb.connect() as connection:
         connection.execute(f"SET file_search_path = {quote_text(str(bundle))}")
         try:

@@ -1,6 +1,7 @@
 """Rehearse and fit; write a bundle from a model; or draft, fit and generate in one go, with the model kept beside."""
 
 import os
+import tempfile
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from fractions import Fraction
@@ -8,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from privbench.bundle import Bundle, model_beside
-from privbench.errors import SpecError
+from privbench.errors import PrivBenchError, SpecError, first_line
 from privbench.fitting.draft import PRIVATE, draft
+from privbench.fitting.fit import Rehearse
 from privbench.fitting.fit import fit as learn_model
 from privbench.fitting.memory import parse_memory
 from privbench.fitting.promise import parse_delta, parse_epsilon
@@ -23,10 +25,11 @@ from privbench.model.arguments import format_of, model_of
 from privbench.model.file import save_model
 from privbench.model.model import Model
 from privbench.privacy.noise import Entropy
-from privbench.rehearsal import rehearse as walk_through
 from privbench.schema.spec import Orphans, Spec
 from privbench.schema.tables import Place
 from privbench.schema.unit import Neighbours
+
+_PAID = "The model is paid for, and kept in {0}: `privbench generate {0} -o OUT` makes bundles from it at no cost."
 
 
 def fit(
@@ -79,9 +82,15 @@ def fit(
         master=master,
         out=out,
         entropy=entropy,
-        rehearse=walk_through if rehearse else None,
+        rehearse=_rehearsal() if rehearse else None,
         progress=progress,
     )
+
+
+def _rehearsal() -> Rehearse:
+    from privbench.rehearsal import rehearse  # noqa: PLC0415  loads the verifier and all sinks
+
+    return rehearse
 
 
 def generate(
@@ -223,9 +232,32 @@ def synth(
         progress=progress,
     )
     if kept is not None:
-        save_model(fitted, kept, force=force)
+        keep_model(fitted, kept, force=force)
     request = {"scale": scale, "seed": seed, "format": format, "force": force, "progress": progress}
-    return _written(fitted, out, keep_model=True, **request)
+    try:
+        return _written(fitted, out, keep_model=True, **request)
+    except Exception as error:
+        error.add_note(_rescued(fitted) if kept is None else _PAID.format(kept))
+        raise
+
+
+def keep_model(model: Model, path: Path, *, force: bool) -> None:
+    """Save a model that is paid for: if not at its place, in a temporary folder that the error names."""
+    try:
+        save_model(model, path, force=force)
+    except Exception as error:
+        error.add_note(_rescued(model))
+        raise
+
+
+def _rescued(model: Model) -> str:
+    """Save a model where there may be room for it, and say where."""
+    try:
+        path = Path(tempfile.mkdtemp(prefix="privbench-kept-")) / "kept.model"
+        save_model(model, path)
+    except (PrivBenchError, OSError) as error:
+        return f"The model is paid for, but could not be kept in a temporary folder, either: {first_line(error)}"
+    return _PAID.format(path)
 
 
 def _model_path(out: Path | str | None, model: Path | str | None) -> Path | None:

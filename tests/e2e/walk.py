@@ -104,7 +104,7 @@ def load(bundle: Path, model: Model) -> None:
     schema = model.protection.schema.published()
     stems = file_stems(table.name for table in schema.tables)
     with duckdb.connect() as connection:
-        connection.execute((bundle / "schema.duckdb.sql").read_text(encoding="utf-8"))
+        connection.execute((bundle / "schema.duckdb.sql").read_bytes().decode())
         for table in plan(schema)[0]:
             names = ", ".join(quote_sql(c.name) for c in table.columns if not is_generated(c))
             file = str(bundle / "data" / f"{stems[table.name]}.parquet")

@@ -43,6 +43,7 @@ from privbench.cli.output import (
     program,
     shell,
 )
+from privbench.errors import PrivBenchError
 from privbench.io.staging import check_target
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ def fit(
     with _if_stopped("no model was written, so nothing was released."):
         from privbench.cli.forecast import tell_fit
         from privbench.cli.progress import progress_line
+        from privbench.synthesis import keep_model
 
         if not as_json and engine == "local":  # what a cluster takes depends on the cluster
             tell_fit(spec, source, epsilon=epsilon, delta=delta, method=method, memory=memory)
@@ -145,7 +147,7 @@ def fit(
                 out=out,
                 progress=progress,
             )
-        privbench.save_model(model, out, force=force)
+        keep_model(model, out, force=force)
     show_model(model, as_json=as_json)
     if not as_json:
         echo(f"Wrote {out}. Next: {program()} generate {shell(out)} -o bundle")
@@ -212,11 +214,12 @@ def _what_is_left(out: Path, model: Path | None) -> str:
 
 @contextmanager
 def _if_stopped(note: str) -> Iterator[None]:
-    """Add to whatever ends the block early what that means for the promise."""
+    """Add to whatever ends the block early, and is no error of our own, what that means for the promise."""
     try:
         yield
     except BaseException as stopped:
-        stopped.add_note(note)
+        if not isinstance(stopped, PrivBenchError) and not hasattr(stopped, "__notes__"):
+            stopped.add_note(note)
         raise
 
 

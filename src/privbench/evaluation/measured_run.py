@@ -20,7 +20,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from privbench.errors import PrivBenchError
+from privbench.errors import PrivBenchError, mistake
 from privbench.fitting.fit import fit
 from privbench.generation.generate import generate
 from privbench.io.given import Located, path_of
@@ -136,6 +136,8 @@ def main(spec: str, source: str, method: str, epsilon: str, delta: str, out: str
         generate(model, out, seed=int(seed))
     except PrivBenchError as error:
         sys.exit(" ".join(str(error).split()))
+    except Exception as error:  # what it says itself may quote a private value
+        sys.exit(" ".join(mistake(error).split()))
     print(json.dumps({"cpu_seconds": time.process_time() - start, "peak_bytes": _peak_bytes()}))
 
 
