@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 
 import privbench
-from privbench.errors import DataError, PrivBenchError, RehearsalError, SchemaError, whereabouts
+from privbench.errors import DataError, PrivBenchError, RehearsalError, SchemaError
 from privbench.fitting.prepare import prepare
 from privbench.io.base import Source
 from privbench.io.open import open_source
+from privbench.mistakes import whereabouts
 from privbench.rehearsal import made_up_rows, read_public, rehearse
 from privbench.schema.spec import Spec
 from privbench.schema.tables import Schema, Table

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from privbench.deferred import duckdb
 from privbench.encode.codec import Codec
 from privbench.encode.made_up import usual_domain
-from privbench.errors import PrivBenchError, RehearsalError, first_line, whereabouts
+from privbench.errors import PrivBenchError, RehearsalError, first_line
 from privbench.fitting.domains import inside_rules, wanted_types
 from privbench.fitting.engines import ThisMachine
 from privbench.fitting.fit import known_codecs, learn
@@ -32,6 +32,7 @@ from privbench.io.names import quote_text
 from privbench.io.sinks import open_sink
 from privbench.io.staging import private_folder
 from privbench.methods.method import Progress, TableModel, silent
+from privbench.mistakes import whereabouts
 from privbench.model.file import load_unverified, save_model
 from privbench.model.model import Model
 from privbench.model.receipt_check import verify_model

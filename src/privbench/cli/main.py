@@ -13,7 +13,7 @@ import signal
 import sys
 from types import FrameType
 
-from privbench.errors import PrivBenchError, mistake
+from privbench.errors import PrivBenchError
 
 NOTHING_LEFT = (
     "nothing half-written was left behind. What was finished before stays, and `privbench budget` shows what was spent."
@@ -101,6 +101,8 @@ def _notes(error: BaseException) -> str:
 
 def _internal(error: BaseException) -> str:
     """What to say of a mistake of ours: where it is, what is left, and where its details are kept."""
+    from privbench.mistakes import mistake
+
     return f"{mistake(error)} {_notes(error) or NOTHING_LEFT} {_kept_details(error)}"
 
 

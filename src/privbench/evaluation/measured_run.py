@@ -20,13 +20,14 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from privbench.errors import PrivBenchError, mistake
+from privbench.errors import PrivBenchError
 from privbench.fitting.fit import fit
 from privbench.generation.generate import generate
 from privbench.io.given import Located, path_of
 from privbench.io.memory import Tables
 from privbench.io.staging import private_folder
 from privbench.methods.registry import find_method
+from privbench.mistakes import mistake
 from privbench.schema.spec import Spec, write_spec
 
 PURE = Fraction(0)
