@@ -9,6 +9,7 @@ names that need quotes, with the dots of a schema among them.
 import datetime as dt
 import string
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -38,9 +39,11 @@ def random_database(number: int) -> Shape:
     for table in drafted.private[1:]:
         if rng.random() < 0.4 and table.owner is not None:
             ACROSS[int(rng.integers(0, len(ACROSS)))](rng, table)
+    orphans = rng.random() < 0.15 and any(_orphans(rng, table) for table in drafted.private[1:])
     for table in [*drafted.private, *drafted.public]:
-        _ddl_order(rng, table)
-    return drafted.shape(rng)
+        _any_order(rng, table)
+    shape = drafted.shape(rng)
+    return replace(shape, choices={**shape.choices, "orphans": "null"}) if orphans else shape
 
 
 # -- columns of one table ----------------------------------------------------------------------------------------------
@@ -94,6 +97,8 @@ def _order(rng: Rng, table: DraftTable) -> None:
     first = _add(rng, table, "low", "INTEGER", low.tolist())
     second = _add(rng, table, "high", "INTEGER", high.tolist(), null=float(rng.choice([0.0, 0.2])))
     _check(table, f"{quote_sql(first)} <= {quote_sql(second)}")
+    if rng.random() < 0.3:
+        _check(table, f"{quote_sql(second)} <= {quote_sql(first)} + 30")
 
 
 def _dates(rng: Rng, table: DraftTable) -> None:
@@ -162,6 +167,19 @@ def _unique(rng: Rng, table: DraftTable) -> None:
     table.constraints.append(f"UNIQUE ({quote_sql(first)}, {quote_sql(second)})")
 
 
+def _numbered(rng: Rng, table: DraftTable) -> None:
+    """A date in the order of the ids, and the id of an earlier row."""
+    if table.key != ("id",) or "VARCHAR" in table.columns["id"]:
+        return
+    days = np.sort(rng.integers(0, 2000, table.rows))
+    _add(rng, table, "entered", "DATE", [dt.date(2012, 1, 1) + dt.timedelta(days=int(d)) for d in days])
+    if rng.random() < 0.5 and table.rows:
+        earlier = rng.integers(-1, np.maximum(np.arange(table.rows), 1))
+        earlier[0] = -1
+        (name,) = table.refer(table, earlier, nullable=True)
+        _check(table, f"{quote_sql(name)} < {quote_sql('id')}")
+
+
 KINDS: tuple[Callable[[Rng, DraftTable], None], ...] = (
     _number,
     _choice,
@@ -175,6 +193,7 @@ KINDS: tuple[Callable[[Rng, DraftTable], None], ...] = (
     _truth,
     _product,
     _unique,
+    _numbered,
 )
 
 
@@ -189,7 +208,9 @@ def _sum(rng: Rng, table: DraftTable) -> None:
     values = rng.integers(0, 20, table.rows)
     _add(rng, table, "part", "INTEGER", values.tolist())
     sums = np.bincount(owners[owners >= 0], values[owners >= 0], minlength=owner.rows).astype(int)
-    _add(rng, owner, "whole", "INTEGER", sums.tolist())
+    name = _add(rng, owner, "whole", "INTEGER", sums.tolist())
+    if rng.random() < 0.5:
+        _check(owner, f"{quote_sql(name)} >= 0")
 
 
 def _copy(rng: Rng, table: DraftTable) -> None:
@@ -236,7 +257,20 @@ def _hidden_list(rng: Rng, drafted: DraftShape) -> None:
         drafted.owners[name] = mine
 
 
-def _ddl_order(rng: Rng, table: DraftTable) -> None:
+def _orphans(rng: Rng, table: DraftTable) -> bool:
+    """Let some keys of a table that may be NULL lead nowhere; whether there are any."""
+    keyed = {name for name in table.columns if name.startswith("k") and name.endswith("_id")}
+    for name in sorted(keyed - set(table.key)):
+        values = table.values[name]
+        if "NOT NULL" in table.columns[name] or "VARCHAR" in table.columns[name] or not len(values):
+            continue
+        if not any(f"UNIQUE ({quote_sql(name)})" in constraint for constraint in table.constraints):
+            table.values[name] = [999_999 if rng.random() < 0.1 else value for value in values]
+            return True
+    return False
+
+
+def _any_order(rng: Rng, table: DraftTable) -> None:
     """Columns stand in any order."""
     names = [list(table.columns)[i] for i in rng.permutation(len(table.columns))]
     table.columns = {name: table.columns[name] for name in names}
