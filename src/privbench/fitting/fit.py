@@ -86,7 +86,7 @@ def fit(
         candidates = candidates_to_test(spec, protection, chosen)
         uncoded = {*wanted, *places_of(candidates)}
         codecs = compile_codecs(spec, protection, without=uncoded)
-        check_rules_can_hold(protection, codecs)
+        check_rules_can_hold(spec, protection, codecs)
         check_cells(protection, codecs)
         with place.open(located) as opened:
             check_limit(located, epsilon=budget, neighbours=protection.neighbours, limit=limit)
