@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from privbench.deferred import duckdb
 from privbench.encode.codec import Codec
 from privbench.encode.made_up import usual_domain
-from privbench.errors import PrivBenchError, RehearsalError, first_line
+from privbench.errors import DataError, PrivBenchError, RehearsalError, first_line
 from privbench.fitting.domains import inside_rules, wanted_types
 from privbench.fitting.engines import ThisMachine
 from privbench.fitting.fit import known_codecs, learn
@@ -250,7 +250,10 @@ def _fitted(prepared: Prepared, rows: Mapping[str, pa.Table], delta: Fraction) -
     """The model of made-up rows."""
     with ThisMachine(None) as place:
         with place.open(Tables(rows)) as source:
-            read = place.read(source, prepared, known_codecs(prepared), silent)
+            try:
+                read = place.read(source, prepared, known_codecs(prepared), silent)
+            except DataError as error:
+                raise RehearsalError(f"rows that are made by this spec would break it. {error}") from error
         return learn(prepared, read, epsilon=EPSILON, delta=delta, entropy=TestEntropy(SEED), progress=silent)
 
 

@@ -53,8 +53,11 @@ class Refused:
     error: PrivBenchError
 
 
-def walk(shape: Shape, folder: Path, mode: str, *, seed: int = 0) -> Refused | None:
-    """Walk a database through; returns why not, if it was refused. Raises whatever else happens."""
+def walk(shape: Shape, folder: Path, mode: str, *, seed: int = 0, rehearse: bool = True) -> Refused | None:
+    """Walk a database through; returns why not, if it was refused. Raises whatever else happens.
+
+    Without a rehearsal it ends with the bundle, loaded by its own DDL.
+    """
     options, source = MODES[mode], folder / "source"
     if not source.exists():
         shape.write(source)
@@ -64,17 +67,19 @@ def walk(shape: Shape, folder: Path, mode: str, *, seed: int = 0) -> Refused | N
         return Refused(step="draft", error=error)
     entropy, refused = CountedEntropy(seed), None
     try:
-        model = privbench.fit(spec, epsilon=(50, 400)[seed % 2], delta=options.get("delta", 0), entropy=entropy)
+        model = privbench.fit(
+            spec, epsilon=(50, 400)[seed % 2], delta=options.get("delta", 0), entropy=entropy, rehearse=rehearse
+        )
     except PrivBenchError as error:
         refused = error
     if refused is not None:
         assert not entropy.drawn, f"{mode}: failed after spending: {refused}"
         return Refused(step="fit", error=refused)
-    path = folder / f"{mode}.model"
+    path = folder / f"{mode}-{rehearse}.model"
     privbench.save_model(model, path)
     model = privbench.load_model(path)
     assert privbench.verify(path).status in ("verified", "conditional")
-    form, out = list(Format)[seed % len(Format)], folder / mode
+    form, out = list(Format)[seed % len(Format)] if rehearse else Format.PARQUET, folder / f"{mode}-{rehearse}"
     privbench.generate(model, out, seed=seed, scale=(1, 0.5, 2.5)[seed % 3], format=form)
     assert privbench.verify(out).status in ("verified", "conditional"), privbench.verify(out)
     schema = model.protection.schema.published()
@@ -82,7 +87,8 @@ def walk(shape: Shape, folder: Path, mode: str, *, seed: int = 0) -> Refused | N
         assert broken_promises(schema, read_bundle(out, schema, form)) == []
     if form is Format.PARQUET:
         load(out, model)
-    privbench.evaluate(source, out, model=model, floor=False, lambdas=(1, 2))
+    if rehearse:
+        privbench.evaluate(source, out, model=model, floor=False, lambdas=(1, 2))
     return None
 
 

@@ -42,10 +42,11 @@ memory_flag = click.option(
     "temporary files meanwhile (see TMPDIR).  [default: half of what is free]",
 )
 rehearsal_flag = click.option(
-    "--rehearsal/--no-rehearsal",
+    "--no-rehearsal",
     "rehearse",
+    flag_value=False,
     default=True,
-    help="Walk the whole way on made-up rows first, so that nothing is spent in vain.  [default: rehearsal]",
+    help="Do not walk the whole way on made-up rows first. They are there so that nothing is spent in vain.",
 )
 seed_flag = click.option("--seed", type=int, help="The same seed gives the same data; noise has none.")
 scale_flag = click.option("--scale", type=float, default=1.0, show_default=True, help="Scale factor, 0.01 to 1000.")

@@ -88,7 +88,7 @@ def fit(
 def known_codecs(prepared: Prepared) -> dict[str, dict[str, Codec]]:
     """The codecs of columns whose domain is known before anything is spent; raises SpecError where rules leave none."""
     codecs = compile_codecs(prepared.spec, prepared.protection, without=_uncoded(prepared))
-    check_rules_can_hold(prepared.protection, codecs)
+    check_rules_can_hold(prepared.spec, prepared.protection, codecs)
     check_cells(prepared.protection, codecs)
     return codecs
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from privbench.errors import SpecError
 from privbench.generation.unique import replaced
-from privbench.model.key_rules import nulled_columns
 from privbench.rules.row_rules import RowRules, joined
 from privbench.schema.expression import ColumnName, Expression
 from privbench.schema.tables import Schema, Table
@@ -130,17 +129,25 @@ class KeptRules:
                 return
 
 
-def without_broken_keys(schema: Schema, table: Table, rules: Sequence[Expression], values: Values) -> Values:
-    """Values in which keys are NULL with which a row would break a rule over row numbers.
+def without_broken_keys(
+    schema: Schema,
+    table: Table,
+    rules: Sequence[Expression],
+    values: Values,
+    *,
+    nulled: Sequence[str],
+    again: Callable[[Values], Values],
+) -> Values:
+    """Values in which the columns `nulled` are NULL in rows that would break a rule over row numbers.
 
-    SpecError where that does not help.
+    `again` works out anew what follows from them. SpecError where that does not help.
     """
     with RowRules.of(table, schema, rules) as asked:
         broken = asked.broken({name: values[name.column] for name in asked.columns}).any(axis=0)
         if not broken.any():
             return values
-        nulled = nulled_columns(table, rules)
-        values |= {c: pc.if_else(pa.array(broken), pa.scalar(None, values[c].type), values[c]) for c in nulled}
+        null = {c: pc.if_else(pa.array(broken), pa.scalar(None, values[c].type), values[c]) for c in nulled}
+        values = again(values | null) if null else values
         left = asked.broken({name: values[name.column] for name in asked.columns}).any(axis=0)
     if left.any():
         raise SpecError(
