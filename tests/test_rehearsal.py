@@ -1,11 +1,13 @@
 """The rehearsal: what fails for reasons of the spec fails on made-up rows, before a private row is read or paid for."""
 
+import io
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import privbench
@@ -56,11 +58,22 @@ def test_made_up_rows_keep_the_schema_and_no_private_row_is_read(name: str, tmp_
     protection = prepared.protection
     with open_source(tmp_path / "source") as opened:
         source = PublicOnly(opened, list(shape.choices.get("public", ())))
-        rows = made_up_rows(prepared, read_public(protection, source))
+        rows = made_up_rows(prepared, read_public(prepared, source))
         rehearse(prepared, source, Fraction(0))
     assert broken_promises(protection.schema.published(), rows) == []
     filled = {table for table, made in rows.items() if made.num_rows}
     assert filled >= set(protection.order) - {"empty", "picks"}
+
+
+def test_tables_that_are_made_up_are_rehearsed(tmp_path: Path) -> None:
+    shape = SHAPES["lookup"]
+    choices = {**shape.choices, "public": [], "made_up": {"city": 5}}
+    spec = privbench.draft(shape.write(tmp_path / "source"), domains="data", **choices)
+    prepared = prepare(spec, method=None, delta=Fraction(0))
+    with open_source(tmp_path / "source") as opened:
+        rows = made_up_rows(prepared, read_public(prepared, PublicOnly(opened, [])))
+        rehearse(prepared, PublicOnly(opened, []), Fraction(0))
+    assert rows["city"].num_rows == 5
 
 
 def test_columns_of_all_types_come_about(tmp_path: Path) -> None:
@@ -73,9 +86,10 @@ def test_columns_of_all_types_come_about(tmp_path: Path) -> None:
 def test_public_rows_are_few_and_hold_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("privbench.rehearsal.PUBLIC_ROWS", 40)
     shape = SHAPES["inbound"]
-    protection = _drafted(shape, tmp_path).protection()
+    prepared = prepare(_drafted(shape, tmp_path), method=None, delta=Fraction(0))
     with open_source(tmp_path / "source") as source:
-        rows = read_public(protection, source)
+        read = read_public(prepared, source)
+    rows = {name: pq.read_table(io.BytesIO(content)) for name, content in read.items()}
     assert rows["keyword"].num_rows == 40
     known = set(rows["rating"].column("movie_id").to_pylist())
     remarks = rows["remark"].column("rating").to_pylist()

@@ -5,7 +5,6 @@ saved, verified, generated from and loaded as the real ones will be, with a budg
 what fails for reasons of the spec fails here. Of the source only a few rows of public tables are read.
 """
 
-import io
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from fractions import Fraction
@@ -14,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from privbench.deferred import duckdb
 from privbench.encode.codec import Codec
@@ -24,10 +22,11 @@ from privbench.fitting.domains import inside_rules, wanted_types
 from privbench.fitting.engines import ThisMachine
 from privbench.fitting.fit import known_codecs, learn
 from privbench.fitting.prepare import Prepared
+from privbench.fitting.public_tables import PublicTables
 from privbench.generation.bundle import write_companions
 from privbench.generation.run import Run, lost_lines
 from privbench.io.base import Format, Source, arrow_schema
-from privbench.io.memory import Tables
+from privbench.io.memory import MemorySource, Tables
 from privbench.io.names import quote_text
 from privbench.io.sinks import open_sink
 from privbench.io.staging import private_folder
@@ -41,7 +40,7 @@ from privbench.schema.domain import Domain, Origin, Values
 from privbench.schema.spec import Spec
 from privbench.schema.tables import Place, Table
 from privbench.schema.types import Kind, SqlType
-from privbench.schema.unit import Link, LinkKind, Protection, Role
+from privbench.schema.unit import Link, LinkKind, Protection
 from privbench.spn.block_link import BlockLink
 from privbench.spn.count_links import DegreeLink
 from privbench.spn.fanout_link import FanoutLink
@@ -69,7 +68,7 @@ def rehearse(prepared: Prepared, source: Source, delta: Fraction, progress: Prog
     """Walk the whole way on made-up rows. Raises PrivBenchError that says what fails, and that nothing was spent."""
     progress("rehearsing on made-up rows", 0, 1)
     with _nothing_spent(), private_folder() as folder:
-        rows = made_up_rows(prepared, read_public(prepared.protection, source))
+        rows = made_up_rows(prepared, read_public(prepared, source))
         model = _fitted(prepared, rows, delta)
         save_model(model, folder / "model")
         model = load_unverified(folder / "model")
@@ -99,13 +98,18 @@ def _nothing_spent() -> Iterator[None]:
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def read_public(protection: Protection, source: Source) -> dict[str, pa.Table]:
+def read_public(prepared: Prepared, source: Source) -> dict[str, bytes]:
     """Read the first rows of each public table whose keys lead to rows that are among them; all where none are."""
-    public = [t for t in protection.schema.tables if protection.roles[t.name] is Role.PUBLIC]
-    few = _whole_keys(protection, {t.name: _head(source, t, PUBLIC_ROWS) for t in public})
-    if all(few[t.name].num_rows for t in public):
-        return few
-    return _whole_keys(protection, {t.name: _head(source, t, None) for t in public})
+    public = PublicTables(source, prepared.protection)
+    held = _whole_keys(prepared.protection, {t.name: _head(source, t, PUBLIC_ROWS) for t in public.named})
+    if not all(rows.num_rows for rows in held.values()):
+        held = _whole_keys(prepared.protection, {t.name: _head(source, t, None) for t in public.named})
+    if held:
+        public = PublicTables(MemorySource(Tables(held)), prepared.protection)
+    for table in public.named:
+        public.read(table)
+    public.make_up(prepared.spec.made_up_domains(prepared.protection))
+    return public.tables
 
 
 def _head(source: Source, table: Table, rows: int | None) -> pa.Table:
@@ -120,7 +124,8 @@ def _head(source: Source, table: Table, rows: int | None) -> pa.Table:
 
 def _whole_keys(protection: Protection, tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
     """The rows whose keys to public tables lead to rows that are there."""
-    links = [link for link in protection.links if link.kind is LinkKind.COPIED]
+    copied = [link for link in protection.links if link.kind is LinkKind.COPIED]
+    links = [link for link in copied if link.table in tables and link.target in tables]
     before = None
     while before != (before := {name: held.num_rows for name, held in tables.items()}):
         for link in links:
@@ -141,7 +146,7 @@ def _leads_somewhere(link: Link, tables: Mapping[str, pa.Table]) -> pa.Array:
     return whole
 
 
-def made_up_rows(prepared: Prepared, public: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+def made_up_rows(prepared: Prepared, public: Mapping[str, bytes]) -> dict[str, pa.Table]:
     """A few rows of every table that a source has, as the spec wants them, from the spec alone."""
     model = made_up_model(prepared, public)
     tables = {t.name: t for t in model.protection.schema.published().tables}
@@ -156,7 +161,7 @@ def made_up_rows(prepared: Prepared, public: Mapping[str, pa.Table]) -> dict[str
 # -- a model that knows the spec alone ---------------------------------------------------------------------------------
 
 
-def made_up_model(prepared: Prepared, public: Mapping[str, pa.Table]) -> Model:
+def made_up_model(prepared: Prepared, public: Mapping[str, bytes]) -> Model:
     """A model of a spec without data: all codes alike, one or two rows for each owner."""
     spec = _with_domains(prepared.spec, prepared.protection)
     protection = spec.protection()
@@ -164,11 +169,11 @@ def made_up_model(prepared: Prepared, public: Mapping[str, pa.Table]) -> Model:
     model = Model(
         spec=spec,
         tables={},
-        public={name: _parquet(rows) for name, rows in public.items()},
+        public=public,
         entity_keys=None,
         receipt={"unit": {"tables": {name: {"rows_per_entity": None} for name in protection.order}}},
     )
-    links = {link.name: _link(link, public, with_owner=with_owner) for link in protection.links}
+    links = {link.name: _link(link, model.public_rows, with_owner=with_owner) for link in protection.links}
     columns = {name: [Leaf(column=COMPONENT, counts=np.ones(1))] for name in protection.order}
     for name in protection.order:
         columns[name] += [_leaf(column, codec) for column, codec in model.codecs[name].items()]
@@ -211,7 +216,7 @@ def _leaf(column: str, codec: Codec) -> Leaf:
     return Leaf(column=column, counts=counts)
 
 
-def _link(link: Link, public: Mapping[str, pa.Table], *, with_owner: bool) -> LinkModel:
+def _link(link: Link, public: Mapping[str, int], *, with_owner: bool) -> LinkModel:
     edges = ROWS_PER_OWNER[: 3 if link.unique else 4]
     null = null_column(link.name) if link.nullable else None
     if link.kind is LinkKind.OWNER and with_owner:
@@ -220,7 +225,7 @@ def _link(link: Link, public: Mapping[str, pa.Table], *, with_owner: bool) -> Li
     if link.kind is LinkKind.INSIDE:
         return InsideLink(column=in_degree_column(link.name), edges=edges, exponent=0.0, null=null)
     if link.kind is LinkKind.CATEGORY and with_owner:
-        slots = public[link.target].num_rows
+        slots = public[link.target]
         return BlockLink(column=key_column(link.name), blocks=min(slots, ENTITIES), slots=slots)
     if link.kind is LinkKind.REFERENCE and with_owner:
         return ReferenceLink(column=None, null=null)
@@ -235,12 +240,6 @@ def _sizes(protection: Protection) -> dict[str, float]:
         rows = ENTITIES if link is None else sizes[link.target] * (0.5 if link.unique else 1.0)
         sizes[name] = rows + (ENTITIES / 4 if link is not None and link.nullable else 0)
     return sizes
-
-
-def _parquet(rows: pa.Table) -> bytes:
-    buffer = io.BytesIO()
-    pq.write_table(rows, buffer, compression="none")
-    return buffer.getvalue()
 
 
 # -- the walk ----------------------------------------------------------------------------------------------------------

@@ -57,6 +57,8 @@ def test_every_type_gets_values() -> None:
     rows = make_up_tables([table], {"t": 500})["t"]
     assert rows.schema == arrow_schema(table)
     assert rows["m"].null_count == 0
+    assert {len(text) for text in rows["m"].to_pylist()} == {1}
+    assert max(len(text) for text in rows["n"].to_pylist() if text is not None) <= 3
     assert sorted(rows["u"].unique().to_pylist()) == ["x", "y"]
     assert 0 < rows["l"].null_count < 250
     assert all("@example." in email for email in rows["email"].to_pylist() if email is not None)
@@ -107,6 +109,7 @@ def test_declared_domains_and_known_targets() -> None:
     ("ddl", "rows", "says"),
     [
         ("CREATE TABLE t (c CHAR(1) PRIMARY KEY CHECK (c IN ('a', 'b')))", 3, "made_up: 2"),
+        ("CREATE TABLE t (c CHAR(1) PRIMARY KEY)", 40, "made_up: 36"),
         ("CREATE TABLE t (k BOOLEAN, l BOOLEAN, PRIMARY KEY (k, l))", 5, "made_up: 4"),
         ("CREATE TABLE t (a INTEGER NOT NULL, b INTEGER NOT NULL, CHECK (a * a = b * 1000003 + 7))", 9, "rules"),
     ],

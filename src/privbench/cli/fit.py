@@ -42,6 +42,7 @@ from privbench.cli.output import (
     print_json,
     program,
     shell,
+    warn,
 )
 from privbench.errors import PrivBenchError
 from privbench.io.staging import check_target
@@ -230,10 +231,12 @@ def _show_draft(spec: "Spec", source: str, out: Path, *, as_json: bool) -> None:
     """Print what a drafted spec holds, what was left out and why, and what to review."""
     from privbench.model.notes import change_lines, column_changes, unkept_checks
     from privbench.schema.domain import Origin
+    from privbench.schema.people import people_warnings
 
     from_data, left_out, with_tables = _of_origin(spec, Origin.DATA), _left_out(spec), _lost_keys(spec, source)
     to_find, to_declare = _wanted(spec)
     redrawn, unkept = _redrawn(spec), unkept_checks(spec)
+    people = people_warnings(spec.protection())
     if as_json:
         domains = {"domains_from_data": from_data, "domains_to_find": to_find, "domains_to_declare": to_declare}
         columns = {
@@ -242,6 +245,8 @@ def _show_draft(spec: "Spec", source: str, out: Path, *, as_json: bool) -> None:
             "changed": [asdict(change) for change in column_changes(spec)],
             "public_keys_drawn_again": redrawn,
             "checks_not_kept": unkept,
+            "made_up": {name: table.made_up for name, table in spec.tables.items() if table.made_up},
+            "warnings": people,
         }
         print_json({"spec": str(out), "unit": spec.unit, **domains, **columns})
         return
@@ -255,6 +260,9 @@ def _show_draft(spec: "Spec", source: str, out: Path, *, as_json: bool) -> None:
         echo(f"Not as in the source: {listed([line])}.")
     for line in unkept:
         echo(f"A CHECK that is not kept: {listed([line])}.")
+    if made_up := [f"{name} ({table.made_up} rows)" for name, table in spec.tables.items() if table.made_up]:
+        echo(f"Not read, but made up from the schema: {listed(made_up)}.")
+    warn(people)
     if redrawn:
         echo(f"Public tables are copied, but for these keys, which are drawn again: {listed(redrawn)}.")
     if from_data:

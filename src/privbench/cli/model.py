@@ -328,8 +328,10 @@ def show_model(model: "Model", *, as_json: bool) -> None:
     warnings = fit_warnings(model)
     lists, computed = found_lists(model), computed_columns(model.protection)
     redrawn = redrawn_keys(model, scale=1)
+    copied = [name for name in model.public if name not in model.protection.made_up]
     if as_json:
-        words = {"unit": model.protection.entity, "tables": tables, "public": list(model.public), "lists_found": lists}
+        words = {"unit": model.protection.entity, "tables": tables, "public": copied, "lists_found": lists}
+        words |= {"made_up": dict(model.protection.made_up)}
         words |= {"computed": list(computed), "public_keys_drawn_again": list(redrawn)}
         print_json({**promise, **words, "warnings": warnings})
         return
@@ -343,8 +345,10 @@ def show_model(model: "Model", *, as_json: bool) -> None:
     nodes = [kind for kind in NODES if any(table[kind] for table in tables)]
     head = ("table", "role", "rows", "size", "per entity", "columns", "keys", *(n.replace("_", " ") for n in nodes))
     print_table(head, (_cells(table, nodes) for table in tables))
-    if model.public:
-        echo(f"public, copied: {listed(model.public)}")
+    if copied:
+        echo(f"public, copied: {listed(copied)}")
+    if made_up := model.protection.made_up:
+        echo(f"not read, but made up: {listed(f'{name} ({rows} rows)' for name, rows in made_up.items())}")
     if redrawn:
         echo(f"but for these keys of public tables, which are drawn again: {listed(redrawn)}")
     if computed:

@@ -19,7 +19,7 @@ from privbench.encode.hashing import hash_rows, mix
 from privbench.encode.interval import IntervalCodec
 from privbench.encode.keys import MISSING, KeyIndex, any_null, comparable, repeated
 from privbench.encode.narrow import narrowed, ruled_codec, rules_about, widest_domain
-from privbench.encode.serial import most_values, numbered
+from privbench.encode.serial import TEXT_LENGTH, most_values, numbered
 from privbench.encode.spelling import salt_of
 from privbench.encode.text import made_up_domain
 from privbench.errors import SchemaError, SpecError
@@ -161,7 +161,7 @@ class _Making:
             return self._counts[part.table]
         column = self.table.column(part)
         if not self._is_bounded(column):
-            return most_values(column.type, shape=self._shape(column, unique=True))
+            return most_values(column.type, length=_length(column), shape=self._shape(column, unique=True))
         codec = self._codec(column, differs=True)
         if isinstance(codec, IntervalCodec):
             return int(codec.last[-1] - codec.first[0]) + 1
@@ -179,7 +179,8 @@ class _Making:
         where = f"{self.table.name}.{column.name}"
         picks = self._picks.get(column.name)
         if picks is not None and not self._is_bounded(column):
-            return numbered(column.type, picks[rows], shape=self._shape(column, unique=True)).cast(column.type.arrow)
+            shape = self._shape(column, unique=True)
+            return numbered(column.type, picks[rows], length=_length(column), shape=shape).cast(column.type.arrow)
         codec = self._codec(column, differs=picks is not None)
         if picks is not None and isinstance(codec, IntervalCodec):
             return codec.grid.values(codec.first[0] + picks[rows])
@@ -345,6 +346,11 @@ def _draw_targets(
         count = np.minimum(count, np.maximum(np.arange(len(drawn)), 1))
     places = first + (drawn % np.maximum(count, 1).astype(np.uint64)).astype(np.int64)
     return np.append(order, 0)[np.minimum(places, targets)], count > 0
+
+
+def _length(column: Column) -> int:
+    """How long texts are that rows differ in."""
+    return TEXT_LENGTH if column.type.length is None else min(TEXT_LENGTH, column.type.length)
 
 
 def _looks_at_row(column: Column, table: Table) -> bool:

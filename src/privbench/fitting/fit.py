@@ -5,6 +5,7 @@ with the data; everything below it sees noisy answers alone: candidate dependenc
 found that the spec leaves to the budget, then the method learns.
 """
 
+import logging
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -37,8 +38,11 @@ from privbench.privacy.facts import Facts
 from privbench.privacy.noise import Entropy, OsEntropy
 from privbench.privacy.receipt import PublicFacts, make_receipt, open_ledger
 from privbench.privacy.vault import Vault
+from privbench.schema.people import people_warnings
 from privbench.schema.spec import Spec
 from privbench.schema.unit import Protection
+
+_logger = logging.getLogger(__name__)
 
 Rehearse = Callable[[Prepared, Source, Fraction, Progress], None]
 """Walks the whole way once on made-up rows, given a spec that can be fitted, the source of public rows and delta."""
@@ -73,6 +77,8 @@ def fit(
             given = _with_lists(given, located, place, epsilon=budget)
         prepared = prepare(given, method=method, delta=chance)
         place.check(prepared)
+        for line in people_warnings(prepared.protection):
+            _logger.warning("%s", line)
         codecs = known_codecs(prepared)
         with place.open(located) as opened:
             check_limit(located, epsilon=budget, neighbours=prepared.protection.neighbours, limit=limit)

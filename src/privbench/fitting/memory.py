@@ -95,7 +95,7 @@ def plan_store(
     source: Source, protection: Protection, codecs: Codecs, *, memory: int | None, in_one_part: bool
 ) -> StorePlan:
     """Decide where the rows go. Raises SpecError if `memory` is too small, which says what is enough."""
-    rows = {table.name: source.rows(table.name) for table in protection.schema.tables}
+    rows = {t.name: protection.made_up.get(t.name) or source.rows(t.name) for t in protection.schema.tables}
     needed = needed_memory(rows, protection, codecs, in_one_part=in_one_part)
     whole, allowed = _is_whole(protection, in_one_part=in_one_part), allowed_memory(memory)
     if needed.in_memory <= allowed or (memory is None and whole):

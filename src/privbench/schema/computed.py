@@ -264,6 +264,9 @@ def check_computed(protection: "Protection") -> None:
     for table in protection.schema.tables:
         for column in (c for c in table.columns if c.computed is not None):
             where = f"tables.{table.name}.columns.{column.name}.computed"
+            if table.name in protection.made_up:
+                _check_made_up(where, table, column)
+                continue
             if table.name not in protection.order:
                 raise SpecError(f"{where}: {table.name} is public and copied as it is. Take this out.")
             _check_keys(where, protection, table, column)
@@ -271,6 +274,18 @@ def check_computed(protection: "Protection") -> None:
             _check_names(where, protection, table.name, column)
     for table_name, name in late_columns(protection):
         _check_late(protection, table_name, name)
+
+
+def _check_made_up(where: str, table: Table, column: Column) -> None:
+    """A row that is made up from the schema is worked out from itself alone."""
+    expression = column.computed
+    assert expression is not None  # noqa: S101  it is computed
+    drawn = {c.name for c in table.columns if c.computed is None}
+    if expression.aggregated or any(name.table is not None or name.column not in drawn for name in expression.columns):
+        raise SpecError(
+            f"{where}: rows of {table.name} are made up, each by itself: only columns of the row can be named that are "
+            "not computed. Take this out."
+        )
 
 
 def _check_late(protection: "Protection", table: str, name: str) -> None:
