@@ -223,22 +223,38 @@ class PrivateRows:
         return self._of_codes(block, places, names, now)
 
     def _copy_columns(
-        self, block: Block, places: Places, others: Places, columns: Collection[str], now: Mapping[str, pa.Array]
+        self,
+        block: Block,
+        places: Places,
+        others: Places,
+        columns: Collection[str],
+        now: Mapping[str, pa.Array],
+        taken: Mapping[str, pa.Array] | None,
     ) -> dict[str, pa.Array]:
-        """The codes of some columns taken from other rows, and values of these codes."""
+        """The codes of some columns taken from other rows, and values of these codes, or `taken` as they are."""
         for name in columns:
             block.codes[name][places] = block.codes[name][others]
-        return self._of_codes(block, places, columns, now)
+        return self._of_codes(block, places, columns, now, taken)
 
     def _of_codes(
-        self, block: Block, places: Places, columns: Collection[str], now: Mapping[str, pa.Array]
+        self,
+        block: Block,
+        places: Places,
+        columns: Collection[str],
+        now: Mapping[str, pa.Array],
+        taken: Mapping[str, pa.Array] | None = None,
     ) -> dict[str, pa.Array]:
-        """New values of some columns for some rows, and of what is worked out from them; `now` are those so far."""
-        values = {
-            difference(name) if name in self._relative else name: self._decoded(block, name, places)
-            for name in self._codecs
-            if name in columns
-        }
+        """New values of some columns for some rows, and of what is worked out from them; `now` are those so far.
+
+        They are those `taken`, if there are any, unless values never repeat.
+        """
+        values: dict[str, pa.Array] = {}
+        for name in (c for c in self._codecs if c in columns):
+            drawn = difference(name) if name in self._relative else name
+            if taken is None or name in self._numbered:
+                values[drawn] = self._decoded(block, name, places)
+            else:
+                values[drawn] = taken[drawn]
         if self._relative:
             values |= self._relative.restored({**now, **values}, partial(self._above, block, places=places))
         if self._computed_in_rules:
