@@ -17,6 +17,7 @@ from privbench.io.base import Source
 from privbench.io.open import open_source
 from privbench.mistakes import whereabouts
 from privbench.rehearsal import made_up_rows, read_public, rehearse
+from privbench.schema.domain import Origin
 from privbench.schema.spec import Spec
 from privbench.schema.tables import Schema, Table
 
@@ -98,13 +99,27 @@ def test_public_rows_are_few_and_hold_together(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_a_random_database_is_rehearsed(number: int, tmp_path: Path) -> None:
-    """More of them are walked by `e2e/test_random_databases.py`."""
+def test_a_random_database_is_rehearsed(number: int, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing is told of made-up rows. More databases are walked by `e2e/test_random_databases.py`."""
     shape, source = random_database(number), tmp_path / "source"
     shape.write(source)
     prepared = prepare(drafted(shape, source, "private"), method=None, delta=Fraction(0))
     with open_source(source) as opened:
+        caplog.clear()
         rehearse(prepared, opened, Fraction(0))
+    assert caplog.records == []
+
+
+def test_texts_of_a_syntax_are_rehearsed() -> None:
+    """Their lists are to be found with the budget of a delta."""
+    ddl = "CREATE TABLE t (id INTEGER PRIMARY KEY, key UUID NOT NULL, word VARCHAR(3))"
+    key = "0000-4000-8000-000000000000"
+    columns = {"id": range(60), "key": [f"{i:08x}-{key}" for i in range(60)], "word": ["abc"] * 60}
+    tables = {"t": pa.table(columns)}
+    spec = privbench.draft(tables, schema=ddl, unit="t", find=False)
+    changed = {("t", name): (None, Origin.PRIVATE) for name in ("key", "word")}
+    model = privbench.fit(spec.with_domains(changed), source=tables, epsilon=50, delta="1e-6")  # type: ignore[arg-type]
+    assert model.tables["t"].rows == 60
 
 
 # -- what fails --------------------------------------------------------------------------------------------------------

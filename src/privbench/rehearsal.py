@@ -24,12 +24,13 @@ from privbench.fitting.fit import known_codecs, learn
 from privbench.fitting.prepare import Prepared
 from privbench.fitting.public_tables import PublicTables
 from privbench.generation.bundle import write_companions
-from privbench.generation.run import Run, lost_lines
+from privbench.generation.run import Run
 from privbench.io.base import Format, Source, arrow_schema
 from privbench.io.memory import MemorySource, Tables
 from privbench.io.names import quote_text
 from privbench.io.sinks import open_sink
 from privbench.io.staging import private_folder
+from privbench.methods.domains.coarse import coarse_domain
 from privbench.methods.method import Progress, TableModel, silent
 from privbench.mistakes import whereabouts
 from privbench.model.file import load_unverified, save_model
@@ -52,7 +53,7 @@ from privbench.spn.reference_link import ReferenceLink
 
 ENTITIES = 12
 """Made-up entities: enough for keys, NULLs and pairs to come about, few enough to cost nothing."""
-EPSILON = Fraction(1000)
+EPSILON = Fraction(100_000)
 """The budget of a rehearsal: with so few entities a usual one would buy nothing but noise."""
 PUBLIC_ROWS = 1000
 """So many rows of each public table are looked at, and all of them where these hold no whole keys."""
@@ -202,10 +203,9 @@ def _with_domains(spec: Spec, protection: Protection) -> Spec:
 
 
 def _domain(protection: Protection, place: Place, kind: SqlType) -> Domain:
-    name, column = place
-    if kind.kind is Kind.TEXT and (column,) not in protection.schema.table(name).keys:
-        return inside_rules(protection, place, Values(values=("a", "b", "c")))
-    return inside_rules(protection, place, usual_domain(column, kind))
+    if kind.kind is not Kind.TEXT:
+        return inside_rules(protection, place, usual_domain(place[1], kind))
+    return inside_rules(protection, place, Values(values=("a", "b")) if kind.syntax is None else coarse_domain(kind))
 
 
 def _leaf(column: str, codec: Codec) -> Leaf:
@@ -262,14 +262,13 @@ def _write(model: Model, folder: Path) -> None:
     with private_folder() as spool, closing(Run(model, scale=1.0, seed=SEED, spool=spool)) as run:
         batches = [(name, batch) for name, batch in run.batches(silent) if run.writes(name)]
     rows = {table.name: run.written[table.name] for table in schema.tables}
-    lost = lost_lines(model, run.totals, rows, run.rule_counts)
     for form in BUNDLES:
         bundle = folder / form.value
         (bundle / "data").mkdir(parents=True)
         with open_sink(bundle / "data", schema=schema, format=form) as sink:
             for name, batch in batches:
                 sink.write(name, batch)
-        write_companions(bundle, model, rows=rows, form=form, lost=lost, rules=run.rule_counts, scale=1.0, seed=SEED)
+        write_companions(bundle, model, rows=rows, form=form, lost=(), rules=run.rule_counts, scale=1.0, seed=SEED)
     _load(folder / Format.PARQUET.value)
 
 
