@@ -41,6 +41,13 @@ memory_flag = click.option(
     help="About how much memory the fit may take, such as 2GB. Coded rows that do not fit are kept in private "
     "temporary files meanwhile (see TMPDIR). A container's limit is kept in any case.  [default: half of what is free]",
 )
+rehearsal_flag = click.option(
+    "--no-rehearsal",
+    "rehearse",
+    flag_value=False,
+    default=True,
+    help="Do not walk the whole way on made-up rows first. They are there so that nothing is spent in vain.",
+)
 seed_flag = click.option("--seed", type=int, help="The same seed gives the same data; noise has none.")
 scale_flag = click.option("--scale", type=float, default=1.0, show_default=True, help="Scale factor, 0.01 to 1000.")
 FORMATS = ("parquet", "csv", "duckdb", "sqlite")
@@ -188,6 +195,13 @@ def draft_flags(command: Command) -> Command:
             help="These tables are public and are copied unchanged. Only keys into private tables are drawn again.",
         ),
         click.option(
+            "--made-up",
+            multiple=True,
+            metavar="T[=N]",
+            help="Read no row of T: N rows (100 if you do not say) are made up from the schema alone, and keys into T "
+            "reference these.",
+        ),
+        click.option(
             "--domains",
             type=click.Choice(["private", "data"]),
             default="private",
@@ -213,6 +227,7 @@ def draft_choices(
     source: str,
     *,
     public: Iterable[str],
+    made_up: Iterable[str],
     drop: Iterable[str],
     owners: Iterable[str],
     lookups: Iterable[str],
@@ -238,6 +253,7 @@ def draft_choices(
     places = [place for text in dropped if text.casefold() not in names and (place := _place(text, names))]
     return {
         "public": _listed(public, names),
+        "made_up": dict(map(_made_up, made_up)),
         "drop": tuple(text for text in dropped if text.casefold() in names or not _place(text, names)),
         "drop_columns": tuple(places),
         "owners": dict(_owner_key(text, names) for text in owners),
@@ -285,6 +301,21 @@ def _owner_key(text: str, names: KnownTables) -> tuple[str, tuple[str, ...]]:
         table = text.partition(".")[0]
         raise SpecError(f"--owner {text}: write T.COLUMN, with T a table. {closest(table, names.values())}")
     return place[0], tuple(place[1].split(","))
+
+
+def _made_up(text: str) -> tuple[str, int]:
+    """Split T[=N]."""
+    from privbench.schema.choices import MADE_UP_ROWS
+    from privbench.schema.table_spec import MOST_MADE_UP
+
+    table, sign, count = text.rpartition("=")
+    if not sign:
+        return text, MADE_UP_ROWS
+    if not table or not count.isascii() or not count.isdigit() or not 0 < int(count[:20]) <= MOST_MADE_UP:
+        raise SpecError(
+            f"--made-up {text}: write T, or T=N with a number of rows from 1 to {MOST_MADE_UP:,}, such as staff=20."
+        )
+    return table, int(count)
 
 
 def _lookup(text: str) -> tuple[str, str]:

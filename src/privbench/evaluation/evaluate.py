@@ -96,8 +96,8 @@ def evaluate(
     with _timed(seconds, "total"), open_pair(located, other, progress) as database:
         ownership = find_ownership(database.schemas[Side.REAL], database.schemas[Side.SYNTHETIC], path_of(other), known)
         with _timed(seconds, "code"):
-            tables = code_tables(database, ownership.schema, progress, seed=seed)
-            keys = link_keys(database, ownership.schema)
+            tables = code_tables(database, ownership.schema, progress, seed=seed, made_up=ownership.made_up)
+            keys = link_keys(database, ownership.schema, made_up=ownership.made_up)
             database.release()
             if not tables:
                 raise SpecError(_nothing_shared(located, other, database))

@@ -105,7 +105,7 @@ def plan_store(
 
     `root` is where the machine tells what is free.
     """
-    rows = {table.name: source.rows(table.name) for table in protection.schema.tables}
+    rows = {t.name: protection.made_up.get(t.name) or source.rows(t.name) for t in protection.schema.tables}
     needed = needed_memory(rows, protection, codecs, in_one_part=in_one_part)
     whole, allowed = _is_whole(protection, in_one_part=in_one_part), allowed_memory(memory, root)
     if needed.in_memory <= allowed or (memory is None and whole):
