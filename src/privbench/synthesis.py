@@ -95,6 +95,7 @@ def synth(
     schema: str | os.PathLike[str] | None = None,
     null: Collection[str] = (),
     delimiter: str | None = None,
+    ragged: str = "error",
     epsilon: Fraction | float | str,
     delta: Fraction | float | str = 0,
     domains: str = PRIVATE,
@@ -138,7 +139,7 @@ def synth(
         check_target(Path(out), force=force)
     if kept is not None:
         check_target(kept, force=force, is_file=True)
-    located = source_of(source, schema=schema, null=null, delimiter=delimiter)
+    located = source_of(source, schema=schema, null=null, delimiter=delimiter, ragged=ragged)
     spec = draft(
         located,
         unit=unit,

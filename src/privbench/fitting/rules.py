@@ -21,7 +21,8 @@ from privbench.model.key_rules import nulled_columns, split_rules
 from privbench.rules.evaluate import Evaluator
 from privbench.rules.row_rules import RowRules, joined, types_in
 from privbench.schema.expression import ColumnName, Expression
-from privbench.schema.tables import Table
+from privbench.schema.lists import listed_columns
+from privbench.schema.tables import Column, Table
 from privbench.schema.types import Kind
 from privbench.schema.unit import Protection, key_name
 
@@ -118,16 +119,14 @@ class _Draws:
 
     def knows(self, table: Table, name: ColumnName) -> bool:
         """Whether values can be drawn for a column: not for one that is worked out from others."""
-        owner = self._owner(table, name)
-        column = owner.column(name.column)
+        owner, column = self._found(table, name)
         if column.name in owner.surrogate_columns:
             return column.type.kind is Kind.INTEGER
         return column.name in owner.attributes and column.relative_to is None
 
     def values(self, table: Table, name: ColumnName) -> pa.Array:
         """Values of a column; half of the rows have none that is NULL."""
-        owner = self._owner(table, name)
-        column = owner.column(name.column)
+        owner, column = self._found(table, name)
         if column.name in owner.surrogate_columns:
             return pa.array(self._rng.integers(1, _KEYS, DRAWS)).cast(column.type.arrow)
         codec = self._codecs[owner.name].get(column.name) or _codec_of_type(owner, column.name)
@@ -136,8 +135,14 @@ class _Draws:
         codes[DRAWS // 2 :] = self._rng.integers(0, codec.size, DRAWS - DRAWS // 2)
         return codec.decode(codes.astype(np.uint16), self._rng, first_row=0)
 
-    def _owner(self, table: Table, name: ColumnName) -> Table:
-        return table if name.table is None else self._protection.schema.table(name.table)
+    def _found(self, table: Table, name: ColumnName) -> tuple[Table, Column]:
+        """The column that a rule of a table names, and its table: of one that a hidden list has, the list's."""
+        schema = self._protection.schema
+        owner = table if name.table is None else schema.table(name.table)
+        listed = listed_columns(self._protection, owner.name).get(name.column)
+        if listed is not None:
+            owner = schema.table(self._protection.owners[owner.name].table)
+        return owner, owner.column(listed or name.column)
 
 
 class RealRows:

@@ -23,7 +23,7 @@ from privbench.encode.scalar import number_of
 from privbench.schema.domain import Scalar
 from privbench.schema.types import Kind, SqlType
 from privbench.workload.literal import Affix, Usage, read_number, scalar_of_value
-from privbench.workload.statement import OutsideError
+from privbench.workload.table_names import OutsideError
 
 LIKE_FACTOR = 1.5
 """Selectivities are like each other if they differ by no more than this factor."""
