@@ -17,6 +17,7 @@ from privbench.fitting.determined import check_cells, determined_columns, with_m
 from privbench.fitting.domains import threshold_part, wanted_types, with_found
 from privbench.fitting.engines import Place, place_of
 from privbench.fitting.finding import candidates_to_test, places_of, with_dependencies
+from privbench.fitting.key_checks import check_room
 from privbench.fitting.lists import with_lists_that_pay
 from privbench.fitting.plan import check_budget
 from privbench.fitting.prepare import prepare
@@ -94,9 +95,11 @@ def fit(
             read = place.read(opened, prepared, codecs, progress)
         thresholds = threshold_part(chance, spec, protection)
         ledger = open_ledger(budget, chance, protection.neighbours, thresholds=thresholds)
-        check_budget(
-            spec, protection, chosen, ledger, known_rows(protection, read.rows, public_sizes=prepared.public_sizes)
-        )
+        known = known_rows(protection, read.rows, public_sizes=prepared.public_sizes)
+        for table in map(protection.schema.table, protection.order):
+            is_known, rows = table.name in known, read.rows[table.name]
+            check_room(spec, table, codecs[table.name], rows=rows, is_known=is_known)
+        check_budget(spec, protection, chosen, ledger, known)
         entropy = entropy or OsEntropy()
         vault = Vault(NumpyEngine(read.parts, entropy=entropy), ledger=ledger, entropy=entropy)
         if candidates:
