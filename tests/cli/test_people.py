@@ -11,7 +11,8 @@ DDL = """
     CREATE TABLE country (id INTEGER PRIMARY KEY, name VARCHAR NOT NULL);
     CREATE TABLE staff (id INTEGER PRIMARY KEY, first_name VARCHAR NOT NULL, email VARCHAR, picture BLOB);
     CREATE TABLE customer (
-        id INTEGER PRIMARY KEY, rep INTEGER REFERENCES staff(id), country INTEGER REFERENCES country(id), age INTEGER
+        id INTEGER PRIMARY KEY, rep INTEGER REFERENCES staff(id), country INTEGER REFERENCES country(id),
+        age INTEGER CHECK (age BETWEEN 0 AND 99)
     );
 """
 
@@ -35,6 +36,15 @@ def test_people_in_public_tables_are_told(run: Run, flags: list[object]) -> None
     assert "--made-up staff" in told.err
     assert "country has columns" not in told.err
     assert len(json.loads(run(*flags, "--public", "country,staff", "--json").out)["warnings"]) == 1
+
+
+def test_show_tells(run: Run, flags: list[object], tmp_path: Path) -> None:
+    run(*flags, "--public", "country,staff")
+    fitted = run("fit", tmp_path / "spec.yaml", "--epsilon", 3, "-o", tmp_path / "m")
+    assert fitted.err.count("staff has columns that look like people") == 1
+    shown = run("show", tmp_path / "m")
+    assert "public, with columns that look like people: staff.first_name, staff.email, staff.picture" in shown.out
+    assert json.loads(run("show", tmp_path / "m", "--json").out)["people"]["staff"]["picture"] == "BLOB"
 
 
 def test_made_up_tables_are_told(run: Run, flags: list[object]) -> None:

@@ -259,7 +259,7 @@ def _show_draft(spec: "Spec", source: str, out: Path, *, as_json: bool) -> None:
     for line in change_lines(spec):
         echo(f"Not as in the source: {listed([line])}.")
     for line in unkept:
-        echo(f"A CHECK that is not kept: {listed([line])}.")
+        echo(f"A CHECK of the source that generated rows may break: {listed([line])}.")
     if made_up := [f"{name} ({table.made_up} rows)" for name, table in spec.tables.items() if table.made_up]:
         echo(f"Not read, but made up from the schema: {listed(made_up)}.")
     warn(people)

@@ -303,7 +303,7 @@ def show_bundle(
         for line in change_lines(model.spec):
             echo(f"Not as in the source: {listed([line])}.")
         for line in unkept_checks(model.spec):
-            echo(f"A CHECK that is not kept: {listed([line])}.")
+            echo(f"A CHECK of the source that generated rows may break: {listed([line])}.")
         if model.receipt["condition"]:
             echo(shortened(model.receipt["condition"]))
     warn(warnings)
@@ -322,6 +322,7 @@ def show_model(model: "Model", *, as_json: bool) -> None:
     from privbench.fitting.warnings import fit_warnings
     from privbench.generation.bundle import redrawn_keys
     from privbench.model.notes import found_lists
+    from privbench.schema.people import people_in
 
     promise = {key: model.receipt[key] for key in ("epsilon", "delta", "neighbours", "condition", "stamp")}
     tables = [{"table": name, **_summary(model, name)} for name in model.protection.order]
@@ -329,9 +330,10 @@ def show_model(model: "Model", *, as_json: bool) -> None:
     lists, computed = found_lists(model), computed_columns(model.protection)
     redrawn = redrawn_keys(model, scale=1)
     copied = [name for name in model.public if name not in model.protection.made_up]
+    people = people_in(model.protection)
     if as_json:
         words = {"unit": model.protection.entity, "tables": tables, "public": copied, "lists_found": lists}
-        words |= {"made_up": dict(model.protection.made_up)}
+        words |= {"made_up": dict(model.protection.made_up), "people": people}
         words |= {"computed": list(computed), "public_keys_drawn_again": list(redrawn)}
         print_json({**promise, **words, "warnings": warnings})
         return
@@ -347,6 +349,10 @@ def show_model(model: "Model", *, as_json: bool) -> None:
     print_table(head, (_cells(table, nodes) for table in tables))
     if copied:
         echo(f"public, copied: {listed(copied)}")
+    if people:
+        echo(
+            f"public, with columns that look like people: {listed(f'{t}.{c}' for t, cs in people.items() for c in cs)}"
+        )
     if made_up := model.protection.made_up:
         echo(f"not read, but made up: {listed(f'{name} ({rows} rows)' for name, rows in made_up.items())}")
     if redrawn:

@@ -44,6 +44,7 @@ from privbench.schema.choices import MADE_UP_ROWS, Choices, closest, flag, leave
 from privbench.schema.computed import ComputedOrigin
 from privbench.schema.domain import Domain, Origin, Text
 from privbench.schema.expression import ColumnName, Expression
+from privbench.schema.functions import why_refused
 from privbench.schema.inside import with_implied, with_inside
 from privbench.schema.spec import Orphans, Spec
 from privbench.schema.table_spec import (
@@ -274,6 +275,8 @@ def _is_known(table: Table, expression: Expression | None) -> bool:
     """Whether an expression can be worked out: a schema may name functions of its own system."""
     if expression is None:
         return True
+    if why_refused(expression.tree) is not None:
+        return False
     types = {ColumnName(None, c.name): c.type.arrow for c in table.columns if c.type.kind is not Kind.OTHER}
     try:
         Evaluator([expression], types, where=table.name).close()

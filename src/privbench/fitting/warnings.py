@@ -18,7 +18,6 @@ from privbench.model.notes import list_warnings, size_warnings
 from privbench.privacy.features import Fanout, InDegree, KeySlot, Magnitude, NullKey, Own
 from privbench.privacy.queries import Counts
 from privbench.privacy.receipt import display_name, link_json
-from privbench.schema.people import people_warnings
 from privbench.schema.unit import Link, LinkKind
 
 NOISY = 0.5
@@ -44,7 +43,6 @@ def fit_warnings(model: Model) -> list[str]:
     lines += _of_domains(model)
     lines += list_warnings(model)
     lines += _of_words(model)
-    lines += people_warnings(model.protection)
     epsilon = Fraction(model.receipt["epsilon"])
     if epsilon > MOST_EPSILON:
         lines.append(

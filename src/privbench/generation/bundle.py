@@ -254,14 +254,14 @@ def _loading(scripts: Mapping[str, str], form: str, *, stem: str) -> Iterator[st
 
 
 def _rules(model: Model, counts: Mapping[str, RuleCounts]) -> Iterator[str]:
-    """The rules that every row keeps, what that took, and the CHECKs of the source that are not kept."""
+    """The rules that every row keeps, what that took, and the CHECKs of the source that rows may break."""
     tables = [table for table in model.protection.schema.tables if table.checks]
     if tables:
         yield from ("## Rules", "", "Every row keeps these; those over one row stand in `schema.sql` as CHECKs.", "")
         yield from _list([f"{table.name}: {check}" for table in tables for check in table.checks])
     yield from _list(rule_lines({name: asdict(each) for name, each in counts.items()}))
     if unkept := unkept_checks(model.spec):
-        yield from ("CHECKs of the source that are not kept here:", "")
+        yield from ("Generated rows may break these CHECKs of the source:", "")
         yield from _list(unkept)
 
 

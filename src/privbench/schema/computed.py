@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidat
 from privbench.deferred import exp
 from privbench.errors import SpecError
 from privbench.schema.expression import DIALECT, ColumnName, Expression, parse_expression
+from privbench.schema.functions import why_refused
 from privbench.schema.tables import Column, Place, Table
 from privbench.schema.types import Kind
 
@@ -37,6 +38,8 @@ class ComputedOrigin(Enum):
 
 def _read(value: object) -> Expression:
     if isinstance(value, Expression):
+        if (why := why_refused(value.tree)) is not None:
+            raise ValueError(f"{why}; or take it out.")
         return value
     if not isinstance(value, str):
         raise ValueError("a SQL expression is wanted, such as price * quantity, COUNT(TABLE.*) or ROW_NUMBER()")
@@ -318,10 +321,7 @@ def _check_functions(where: str, protection: "Protection", table: str, column: C
             "table. Write ROW_NUMBER() or ROW_NUMBER() - 1 and nothing else, or take this out."
         )
     for node in tree.find_all(exp.AggFunc):
-        if (
-            not isinstance(node, exp.Count | exp.Sum | exp.Min | exp.Max | exp.Avg)
-            or node.find_ancestor(exp.AggFunc) is not None
-        ):
+        if node.find_ancestor(exp.AggFunc) is not None:
             raise SpecError(
                 f"{where}: {node.sql('duckdb')[:80]}: the rows below are asked for COUNT, SUM, MIN, MAX and AVG, none "
                 "inside another."

@@ -232,7 +232,7 @@ class RuleSpec(Words):
 
     def expression(self, where: str) -> Expression:
         """Parse the rule. Raises SpecError naming `where`."""
-        return parse_expression(self.check, where=where)
+        return parse_expression(self.check, where=where, checked=self.left_out is None)
 
 
 class ClusterSpec(Words):
