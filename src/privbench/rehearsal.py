@@ -269,7 +269,8 @@ def _write(model: Model, folder: Path) -> None:
             for name, batch in batches:
                 sink.write(name, batch)
         write_companions(bundle, model, rows=rows, form=form, lost=(), rules=run.rule_counts, scale=1.0, seed=SEED)
-    _load(folder / Format.PARQUET.value)
+        if form is Format.PARQUET:
+            _load(bundle)
 
 
 def _load(bundle: Path) -> None:
