@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,9 @@ Fitted = Callable[..., Model]
 @pytest.fixture(scope="module")
 def forum(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
     """A small forum: hubs, chains, NULL owners, references of every kind, and sizes that are counted."""
-    source = write_forums(tmp_path_factory.mktemp("forum"), seed=3, users=60, replaced=True).one
+    source = write_forums(tmp_path_factory.mktemp("forum"), seed=3, users=40, replaced=True).one
 
+    @cache
     def fitted(*, delta: str = "0", neighbours: str = "replace") -> Model:
         spec = draft(source, neighbours=neighbours, **CHOICES)
         return fit(spec, epsilon="60", delta=delta, entropy=SeededEntropy(2))
@@ -102,13 +104,12 @@ def test_nor_can_all_sizes_and_second_measurements(forum: Fitted) -> None:
     ("shape", "delta", "domains"),
     [
         (shapes.SINGLE, "0", "data"),
-        (shapes.SINGLE, "1e-6", "private"),
+        (shapes.PARENT_CHILD, "1e-6", "private"),
         (shapes.DIAMOND, "0", "private"),
         (shapes.SEASONS, "0", "data"),
         (shapes.JUNCTION, "0", "data"),
-        (shapes.JUNCTION, "1e-6", "private"),
     ],
-    ids=["one table", "strings", "private domains", "lists", "keys alone", "keys alone, with a delta"],
+    ids=["one table", "strings", "private domains", "lists", "keys alone"],
 )
 def test_no_event_of_other_shapes_can_be_left_out(
     shape: shapes.Shape, delta: str, domains: str, tmp_path: Path
