@@ -12,7 +12,7 @@ from typing import Any
 from privbench import __version__
 from privbench.encode.codec import Codec
 from privbench.errors import SpecError
-from privbench.fitting.budget_record import check_limit, open_account, parse_limit
+from privbench.fitting.budget_record import check_limit, open_account, parse_limit, tell_total
 from privbench.fitting.determined import check_cells, determined_columns, with_maps
 from privbench.fitting.domains import threshold_part, wanted_types, with_found
 from privbench.fitting.engines import Place, place_of
@@ -61,7 +61,8 @@ def fit(
     fail with that chance, and noise is Gaussian.
 
     What was spent goes into the budget record of this user (see `budget`), with `out` as the place where the model will
-    be written. With a `budget_limit` nothing is spent if all releases of the source add up to more; BudgetError then.
+    be written; what it adds up to with others of the source is logged as a warning. With a `budget_limit` nothing is
+    spent if all releases of the source add up to more; BudgetError then.
 
     `memory` (such as "2GB") is about what the fit may take, by default half of what is free: coded rows that do not fit
     are kept in files of a private temporary folder, which is removed at the end. With the `engine` "spark" rows are
@@ -121,6 +122,7 @@ def fit(
         tables = chosen.method.learn(vault, facts, chosen.settings, progress)
         receipt = receipt_of(vault, facts, spec, chosen=chosen, epsilon=budget, delta=chance)
         account.append(receipt, out=out)
+        tell_total(receipt)
         return Model(
             spec=spec.published(), tables=tables, public=read.public, entity_keys=read.entity_keys, receipt=receipt
         )
