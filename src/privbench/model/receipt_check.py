@@ -164,7 +164,7 @@ def _charges(model: Model) -> Charges:
 def _missing(queries: Sequence[Query], in_any_bins: Sequence[Query], events: Sequence[Query]) -> Iterator[str]:
     """Queries that no event accounts for; an event accounts for one of them."""
     paid = Counter(_text(_as_implied(query)) for query in events)
-    exactly = Counter(map(_text, queries))
+    exactly = Counter(_text(_as_implied(query)) for query in queries)
     left = Counter(_text(_without_bins(json.loads(query))) for query in (paid - exactly).elements())
     for query, times in (exactly - paid + (Counter(_text(_without_bins(q)) for q in in_any_bins) - left)).items():
         yield f"{times} charges are missing in the receipt for: {query}"
