@@ -9,7 +9,7 @@ import io
 import logging
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from itertools import product
@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from privbench.errors import SpecError
+from privbench.errors import PrivBenchError, SpecError
 from privbench.evaluation.evaluate import evaluate
 from privbench.evaluation.measured_run import OwnMethod, Synthesizer
 from privbench.evaluation.metrics import distance_metrics, query_metrics
@@ -247,10 +247,12 @@ def _telling_spent(source: Located, *, runs: int) -> Iterator[None]:
     try:
         yield
     except BaseException as stopped:
-        spent = _sum(_recorded(source)[len(before) :])
-        stopped.add_note(f"no figures were written. Of {runs} runs the budget record has {spent} (`privbench budget`).")
+        with suppress(PrivBenchError):
+            spent = _sum(_recorded(source)[len(before) :])
+            stopped.add_note(f"no figures were written. Of {runs} runs the budget record has {spent}.")
         raise
-    _logger.warning("This source: %s with these runs. `privbench budget` lists them.", _sum(_recorded(source)))
+    if recorded := _recorded(source):
+        _logger.warning("This source: %s with these runs. `privbench budget` lists them.", _sum(recorded))
 
 
 def _recorded(source: Located) -> list[Entry]:

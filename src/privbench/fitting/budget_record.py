@@ -173,10 +173,11 @@ def total_with(receipt: Mapping[str, Any]) -> Total | None:
 
 
 def tell_total(receipt: Mapping[str, Any]) -> None:
-    """Warn of what a recorded release adds up to with others of its source."""
-    total = total_with(receipt)
-    if total is not None and total.releases > 1:
-        _logger.warning("This source: %s with this one. `privbench budget` lists them.", total)
+    """Warn of what a recorded release adds up to with others of its source; never fails, for it is spent."""
+    with suppress(TargetError):
+        total = total_with(receipt)
+        if total is not None and total.releases > 1:
+            _logger.warning("This source: %s with this one. `privbench budget` lists them.", total)
 
 
 def parse_limit(limit: Number | None) -> Fraction | None:

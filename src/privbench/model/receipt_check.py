@@ -26,6 +26,7 @@ from privbench.privacy.receipt import PublicFacts, claims
 from privbench.schema.domain import Bins, Origin, Values
 from privbench.schema.types import Kind, difference_type
 from privbench.schema.unit import Neighbours
+from privbench_verify.read import shown
 from privbench_verify.receipt import Verdict, verify_receipt
 
 Query = Mapping[str, Any]
@@ -61,8 +62,8 @@ def _not_compared(model: Model, chosen: Chosen) -> Iterator[str]:
     """What was not checked, in words."""
     if chosen.method.mischarged is not None and model.receipt["software"] != SOFTWARE:
         yield (
-            f"The receipt says that {model.receipt['software']} wrote it, not {SOFTWARE}: what events cost is not "
-            "compared with the plan of that version, which would tell if single ones are missing."
+            f"The receipt says that {shown(model.receipt['software'])} wrote it, not {SOFTWARE}: what events cost is "
+            "not compared with the plan of that version, which would tell if single ones are missing."
         )
 
 
@@ -140,7 +141,7 @@ def _mischarged(model: Model, chosen: Chosen, facts: Facts) -> Iterator[str]:
     try:
         if chosen.method.mischarged is not None:
             yield from chosen.method.mischarged(facts, chosen.settings, charges)
-    except (BudgetError, ArithmeticError):
+    except (BudgetError, ArithmeticError, ValueError):
         yield f"the budget of the receipt is none that method {chosen.method.name} could have planned with"
     modelled = sum(len(model.protection.attributes(table)) for table in model.protection.order)
     maps = sum("map" in column["equals"] and column["origin"] == "found" for column in model.receipt["computed"])
