@@ -122,7 +122,7 @@ def test_charges_of_another_version_are_not_compared_and_it_is_said(forum: Fitte
     model = forum()
     older = replace(model, receipt={**model.receipt, "software": "privbench 0.1.0"})
     assert not any("not compared" in line for line in verify_model(model).assumptions)
-    assert any("privbench 0.1.0 wrote it" in line for line in verify_model(older).assumptions)
+    assert any('"privbench 0.1.0" wrote it' in line for line in verify_model(older).assumptions)
 
 
 def test_a_budget_that_no_plan_fits_is_a_problem_not_a_crash(forum: Fitted) -> None:
