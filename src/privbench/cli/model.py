@@ -304,7 +304,7 @@ def show_bundle(
         for line in change_lines(model.spec):
             echo(f"Not as in the source: {listed([line])}.")
         for line in unkept_checks(model.spec):
-            echo(f"A CHECK that is not kept: {listed([line])}.")
+            echo(f"A CHECK of the source that generated rows may break: {listed([line])}.")
         if model.receipt["condition"]:
             echo(shortened(model.receipt["condition"]))
     warn(warnings)
@@ -323,14 +323,18 @@ def show_model(model: "Model", *, spent: Mapping[str, Any] | None = None, as_jso
     from privbench.fitting.warnings import fit_warnings
     from privbench.generation.bundle import redrawn_keys
     from privbench.model.notes import found_lists
+    from privbench.schema.people import people_in
 
     promise = {key: model.receipt[key] for key in ("epsilon", "delta", "neighbours", "condition", "stamp")}
     tables = [{"table": name, **_summary(model, name)} for name in model.protection.order]
     warnings = fit_warnings(model)
     lists, computed = found_lists(model), computed_columns(model.protection)
     redrawn = redrawn_keys(model, scale=1)
+    copied = [name for name in model.public if name not in model.protection.made_up]
+    people = people_in(model.protection)
     if as_json:
-        words = {"unit": model.protection.entity, "tables": tables, "public": list(model.public), "lists_found": lists}
+        words = {"unit": model.protection.entity, "tables": tables, "public": copied, "lists_found": lists}
+        words |= {"made_up": dict(model.protection.made_up), "people": people}
         words |= {"computed": list(computed), "public_keys_drawn_again": list(redrawn)}
         print_json({**promise, **words, **(spent or {}), "warnings": warnings})
         return
@@ -344,8 +348,14 @@ def show_model(model: "Model", *, spent: Mapping[str, Any] | None = None, as_jso
     nodes = [kind for kind in NODES if any(table[kind] for table in tables)]
     head = ("table", "role", "rows", "size", "per entity", "columns", "keys", *(n.replace("_", " ") for n in nodes))
     print_table(head, (_cells(table, nodes) for table in tables))
-    if model.public:
-        echo(f"public, copied: {listed(model.public)}")
+    if copied:
+        echo(f"public, copied: {listed(copied)}")
+    if people:
+        echo(
+            f"public, with columns that look like people: {listed(f'{t}.{c}' for t, cs in people.items() for c in cs)}"
+        )
+    if made_up := model.protection.made_up:
+        echo(f"not read, but made up: {listed(f'{name} ({rows} rows)' for name, rows in made_up.items())}")
     if redrawn:
         echo(f"but for these keys of public tables, which are drawn again: {listed(redrawn)}")
     if computed:

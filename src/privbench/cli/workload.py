@@ -70,6 +70,7 @@ def generate(
     seed: int,
     null: tuple[str, ...],
     delimiter: str | None,
+    ragged: str,
     out: Path,
     force: bool,
     as_json: bool,
@@ -89,7 +90,7 @@ def generate(
     from privbench.workload.sql import write_workload
 
     check_target(out, force=force)
-    made = generate_workload(source, n=count, seed=seed, style=style, null=null, delimiter=delimiter)
+    made = generate_workload(source, n=count, seed=seed, style=style, null=null, delimiter=delimiter, ragged=ragged)
     write_workload(made, out, force=force)
     _show_generated(made, out, as_json=as_json)
 

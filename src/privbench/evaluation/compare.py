@@ -193,6 +193,7 @@ def compare(
     schema: str | os.PathLike[str] | None = None,
     null: Collection[str] = (),
     delimiter: str | None = None,
+    ragged: str = "error",
     neighbours: Neighbours | str = Neighbours.REPLACE,
     budget_limit: Number | None = None,
     progress: Progress = silent,
@@ -217,7 +218,7 @@ def compare(
     exact_delta = parse_delta(delta)
     if workload is not None:
         workload_of(workload)
-    located = source_of(source, schema=schema, null=null, delimiter=delimiter)
+    located = source_of(source, schema=schema, null=null, delimiter=delimiter, ragged=ragged)
     times, relation = len(synthesizers) * runs, member_of(Neighbours, neighbours)
     check_planned(located, [e for _, e in budgets], times=times, neighbours=relation, limit=budget_limit)
     spec = draft(located, neighbours=relation, progress=progress, **choices)

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from privbench import __version__
+from privbench.encode.made_up import make_up_tables
 from privbench.errors import BudgetError, PrivBenchError
 from privbench.methods.domains.budget import mischarged_domains
 from privbench.methods.method import Charge, Charges
@@ -24,10 +25,11 @@ from privbench.privacy.features import magnitude, present, whole_axis
 from privbench.privacy.queries import Counts, FrequentValues, Histogram
 from privbench.privacy.receipt import PublicFacts, claims
 from privbench.schema.domain import Bins, Origin, Values
+from privbench.schema.people import copied_columns
 from privbench.schema.types import Kind, difference_type
 from privbench.schema.unit import Neighbours
 from privbench_verify.read import shown
-from privbench_verify.receipt import Verdict, verify_receipt
+from privbench_verify.receipt import Verdict, verify_receipt, with_people
 
 Query = Mapping[str, Any]
 """A query as the receipt describes it."""
@@ -49,7 +51,9 @@ def verify_model(model: Model) -> Verdict:
     except PrivBenchError as error:
         unknown = f"the cost of the model cannot be checked, since its method cannot be used here: {error}"
         return replace(verdict, status="failed", problems=(unknown,))
+    verdict = with_people(verdict, copied_columns(model.protection))
     problems = (
+        *_other_rows(model),
         *_other_claims(model, chosen, public_sizes=public_sizes),
         *_unpaid(model, chosen, public_sizes=public_sizes),
     )
@@ -67,10 +71,26 @@ def _not_compared(model: Model, chosen: Chosen) -> Iterator[str]:
         )
 
 
+def _other_rows(model: Model) -> Iterator[str]:
+    """Tables that are said to be made up, but have other rows than those that follow from the spec."""
+    protection = model.protection
+    if not protection.made_up:
+        return
+    known = {name: model.public_table(name) for name in model.public if name not in protection.made_up}
+    tables = [protection.schema.table(name) for name in protection.made_up]
+    made = make_up_tables(tables, protection.made_up, domains=model.spec.made_up_domains(protection), known=known)
+    for name, rows in made.items():
+        if not rows.equals(model.public_table(name)):
+            yield f"{name}: its rows are not those that are made up from the spec"
+
+
 def _other_claims(model: Model, chosen: Chosen, *, public_sizes: bool) -> Iterator[str]:
     """What the receipt says otherwise than the model's spec."""
     facts = _facts(model, chosen, public_sizes=public_sizes)
-    for name, value in claims(model.protection, facts, model.receipt["ledger"]["nodes"]).items():
+    claimed = claims(model.protection, facts, model.receipt["ledger"]["nodes"])
+    if "people" not in model.receipt["public"]:  # of a version that did not tell
+        claimed["public"].pop("people", None)
+    for name, value in claimed.items():
         stated = model.receipt.get(name)
         if stated != value:
             parts = [k for k in value if stated.get(k) != value[k]] if isinstance(stated, dict) else []

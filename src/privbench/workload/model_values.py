@@ -24,7 +24,7 @@ from privbench.encode.scalar import number_of
 from privbench.schema.domain import Scalar
 from privbench.schema.types import Kind, SqlType
 from privbench.workload.literal import Affix, Usage, read_number, scalar_of_value
-from privbench.workload.statement import OutsideError
+from privbench.workload.table_names import OutsideError
 
 LIKE_FACTOR = 1.5
 """Selectivities are in one class if they are in one band, whose ends differ by this factor."""

@@ -22,7 +22,8 @@ from privbench.schema.choices import closest
 from privbench.schema.tables import Schema
 from privbench.workload.literal import QueryDialect
 from privbench.workload.query import Literals, Query, Statement, Workload
-from privbench.workload.statement import OutsideError, query_of, read_statement
+from privbench.workload.statement import query_of, read_statement
+from privbench.workload.table_names import OutsideError
 
 _MARK = re.compile(r"-- privbench: literals=(real|model|translated)(?: sha256=([0-9a-f]{64}))?")
 _EXPLAINED = {

@@ -25,14 +25,14 @@ from privbench.workload.model_columns import ModelColumns
 from privbench.workload.model_values import Drawn, ModelColumn, comparable
 from privbench.workload.query import Literals, Statement, Workload
 from privbench.workload.sql import dialect_of, workload_of
-from privbench.workload.statement import OutsideError, query_of, read_statement
+from privbench.workload.statement import query_of, read_statement
+from privbench.workload.table_names import OutsideError, plain_tables, qualified_tables
 from privbench.workload.trace import (
     Base,
     Compared,
     Derived,
     Resolver,
     check_form,
-    drop_qualifiers,
     literals_of,
     rename,
     round_limits,
@@ -223,7 +223,7 @@ def _notes(workload: Workload, changes: Sequence[Change], structure: Structure) 
 
 def _trace(statement: Statement, model: Model, dialect: QueryDialect) -> _Traced:
     tree = read_statement(statement.sql, dialect)
-    drop_qualifiers(tree)
+    plain_tables(tree, model.protection.schema)
     resolver = Resolver(tree, model.protection.schema)
     for node in tree.find_all(exp.Column):
         if not node.is_star:
@@ -241,7 +241,7 @@ def _trace(statement: Statement, model: Model, dialect: QueryDialect) -> _Traced
 
 
 def _rewritten(item: _Traced, model: Model, dialect: QueryDialect) -> Statement:
-    sql = item.tree.sql(dialect=dialect.value, comments=False)
+    sql = qualified_tables(item.tree, dialect).sql(dialect=dialect.value, comments=False)
     try:
         query, reason = query_of(read_statement(sql, dialect), dialect, model.protection.schema), None
     except OutsideError as error:
