@@ -56,7 +56,8 @@ def fit(
     fail with that chance, and noise is Gaussian.
 
     What was spent goes into the budget record of this user (see `budget`), with `out` as the place where the model will
-    be written. With a `budget_limit` nothing is spent if all releases of the source add up to more; BudgetError then.
+    be written; what it adds up to with others of the source is logged as a warning. With a `budget_limit` nothing is
+    spent if all releases of the source add up to more; BudgetError then.
 
     First the whole way is walked once on made-up rows, so that what can fail for reasons of the spec fails before
     anything is spent (`rehearse`).
