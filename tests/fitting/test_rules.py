@@ -148,3 +148,16 @@ def test_rules_from_the_data_enter_the_condition(shop: Path, tmp_path: Path) -> 
     verdict = privbench.verify(tmp_path / "shop.model")
     assert verdict.status == "conditional"
     assert "price < 1000" in (verdict.condition or "")
+
+
+def test_rules_beside_booleans_that_two_tables_have(tmp_path: Path) -> None:
+    """Whether a flag is a copy is found with budget, so that it has no codes yet when rules are looked at."""
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as database:
+        database.execute(
+            "CREATE TABLE customer (id INTEGER PRIMARY KEY, gone BOOLEAN, age SMALLINT CHECK (age > 0));"
+            "CREATE TABLE visit (customer INTEGER NOT NULL REFERENCES customer (id), gone BOOLEAN);"
+            "INSERT INTO customer SELECT i, i % 2 = 0, 1 + i % 9 FROM range(60) t(i);"
+            "INSERT INTO visit SELECT i % 60, i % 2 = 0 FROM range(90) t(i);"
+        )
+    spec = draft(tmp_path / "shop.duckdb", unit="customer")
+    assert set(privbench.fit(spec, epsilon=50).tables) == {"customer", "visit"}

@@ -245,7 +245,7 @@ def test_an_interrupt_leaves_nothing(
     seen: list[int] = []
 
     def stop(what: str, _done: int, _all: int) -> None:
-        if what.startswith(when) or (when == "learning" and not what.startswith(("reading", "finding"))):
+        if what.startswith(when) or (when == "learning" and not what.startswith(("reading", "finding", "rehearsing"))):
             seen.append(len(_left(tmp_path / "temporary")))
             raise KeyboardInterrupt
 
@@ -261,7 +261,7 @@ def test_a_part_that_is_lost_after_budget_was_spent_ends_the_fit_and_nothing_is_
     source: Path, tmp_path: Path, record: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lose(what: str, _done: int, _all: int) -> None:
-        if not what.startswith(("reading", "finding")):
+        if not what.startswith(("reading", "finding", "rehearsing")):
             for file in (tmp_path / "temporary").rglob("part-3-*"):
                 file.unlink()
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import privbench
-from privbench.cli.budget import budget_limit_flag
+from privbench.cli.budget import budget_limit_flag, source_budget
 from privbench.cli.flags import (
     SOURCE_HELP,
     delta_flag,
@@ -29,6 +29,7 @@ from privbench.cli.flags import (
     memory_flag,
     method_flag,
     out_flag,
+    rehearsal_flag,
     rows_flag,
     scale_flag,
     seed_flag,
@@ -43,6 +44,7 @@ from privbench.cli.output import (
     shell,
     warn,
 )
+from privbench.errors import PrivBenchError
 from privbench.io.staging import check_target
 
 if TYPE_CHECKING:
@@ -82,6 +84,7 @@ def draft(source: str, unit: str | None, domains: str, out: Path, force: bool, a
 @method_flag
 @budget_limit_flag
 @memory_flag
+@rehearsal_flag
 @engine_flags
 @out_flag("Where to write the model file.", required=False)
 @dry_run_flag
@@ -96,6 +99,7 @@ def fit(
     method: str | None,
     budget_limit: str | None,
     memory: str | None,
+    rehearse: bool,
     engine: str,
     master: str | None,
     out: Path | None,
@@ -125,6 +129,7 @@ def fit(
     with _if_stopped("no model was written, so nothing was released."):
         from privbench.cli.forecast import tell_fit
         from privbench.cli.progress import progress_line
+        from privbench.synthesis import keep_model
 
         if not as_json and engine == "local":  # what a cluster takes depends on the cluster
             tell_fit(spec, source, epsilon=epsilon, delta=delta, method=method, memory=memory)
@@ -137,13 +142,14 @@ def fit(
                 method=method,
                 budget_limit=budget_limit,
                 memory=memory,
+                rehearse=rehearse,
                 engine=engine,
                 master=master,
                 out=out,
                 progress=progress,
             )
-        privbench.save_model(model, out, force=force)
-    show_model(model, as_json=as_json)
+        keep_model(model, out, force=force)
+    show_model(model, spent=source_budget(model.receipt), as_json=as_json)
     if not as_json:
         echo(f"Wrote {out}. Next: {program()} generate {shell(out)} -o bundle")
 
@@ -156,6 +162,7 @@ def fit(
 @method_flag
 @budget_limit_flag
 @memory_flag
+@rehearsal_flag
 @out_flag("The bundle's folder.")
 @click.option(
     "--model",
@@ -176,7 +183,7 @@ def synth(
     \b
     Example: privbench synth shop/ --unit customer --epsilon 3.2 -o bundle
     """
-    names = ("unit", "domains", "delta", "method", "budget_limit", "memory", "scale", "seed")
+    names = ("unit", "domains", "delta", "method", "budget_limit", "memory", "rehearse", "scale", "seed")
     options = {name: flags.pop(name) for name in names}
     with _if_stopped(_what_is_left(out, model)):
         from privbench.bundle import model_beside
@@ -208,11 +215,12 @@ def _what_is_left(out: Path, model: Path | None) -> str:
 
 @contextmanager
 def _if_stopped(note: str) -> Iterator[None]:
-    """Add to whatever ends the block early what that means for the promise."""
+    """Add to whatever ends the block early, and is no error of our own, what that means for the promise."""
     try:
         yield
     except BaseException as stopped:
-        stopped.add_note(note)
+        if not isinstance(stopped, PrivBenchError) and not hasattr(stopped, "__notes__"):
+            stopped.add_note(note)
         raise
 
 

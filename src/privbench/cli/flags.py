@@ -41,6 +41,13 @@ memory_flag = click.option(
     help="About how much memory the fit may take, such as 2GB. Coded rows that do not fit are kept in private "
     "temporary files meanwhile (see TMPDIR). A container's limit is kept in any case.  [default: half of what is free]",
 )
+rehearsal_flag = click.option(
+    "--no-rehearsal",
+    "rehearse",
+    flag_value=False,
+    default=True,
+    help="Do not walk the whole way on made-up rows first. They are there so that nothing is spent in vain.",
+)
 seed_flag = click.option("--seed", type=int, help="The same seed gives the same data; noise has none.")
 scale_flag = click.option("--scale", type=float, default=1.0, show_default=True, help="Scale factor, 0.01 to 1000.")
 FORMATS = ("parquet", "csv", "duckdb", "sqlite")

@@ -214,7 +214,7 @@ class _Making:
             return given
         if column.type.kind is Kind.TEXT:
             return _strings(column.type, self._shape(column, unique=False), rows=self.rows)
-        usual, where = _usual(column.name, column.type), f"{self.table.name}.{column.name}"
+        usual, where = usual_domain(column.name, column.type), f"{self.table.name}.{column.name}"
         fits = narrowed(where, column.type, usual, rules_about(self.table, column.name)) is not None
         return usual if fits and not differs else widest_domain(column.type)
 
@@ -383,7 +383,7 @@ def _strings(kind: SqlType, shape: str | None, *, rows: int) -> Domain:
     return domain.model_copy(update={"distinct": max(1, min(_STRINGS, rows, room))})
 
 
-def _usual(name: str, kind: SqlType) -> Domain:
+def usual_domain(name: str, kind: SqlType) -> Domain:
     """Values that a column of this type and name might have."""
     low, high = _NUMBERS
     word = name.lower()

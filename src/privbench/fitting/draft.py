@@ -28,6 +28,7 @@ from privbench.fitting.find_inside import FoundInside, find_inside
 from privbench.fitting.find_lists import FoundList, find_lists, with_lists
 from privbench.fitting.find_numbering import find_numbering
 from privbench.fitting.lists import SourceWithLists
+from privbench.fitting.rules import BY_NUMBERS, broken_by_numbers
 from privbench.fitting.tables_in_sql import Sampler, TablesInSql
 from privbench.io.base import Source, arrow_schema
 from privbench.io.given import Given, csv_options, kept_place, source_of
@@ -35,6 +36,8 @@ from privbench.io.open import open_source
 from privbench.methods.method import Progress, in_percent, silent
 from privbench.methods.registry import DEFAULT
 from privbench.model.arguments import check_lists, member_of
+from privbench.model.model import compile_codecs
+from privbench.model.schedule import Ready, Schedule, can_number, schedule
 from privbench.rules.evaluate import Evaluator
 from privbench.rules.row_rules import why_not
 from privbench.schema.choices import MADE_UP_ROWS, Choices, closest, flag, leave_out
@@ -184,7 +187,7 @@ def draft(
                 tables = with_relative(with_rows, protection, tables, entities=look.entities, tell=tell)
                 tables = with_bounds(sql, protection, tables)
             tables = with_clustering(with_rows, protection, tables)
-    return Spec(
+    spec = Spec(
         source=kept_place(located),
         csv=csv_options(located),
         unit=protection.entity,
@@ -194,6 +197,40 @@ def draft(
         method={} if find else {"name": DEFAULT, "find": False},
         original=stored.original and stored.original.with_nullable(stored),
     )
+    return _without_late(spec)
+
+
+def _without_late(spec: Spec) -> Spec:
+    """A spec without numbering by what is known too late; rules that cannot be kept say why, or are not suggested."""
+    tables, protection = dict(spec.tables), spec.protection()
+    known = schedule(spec, protection)
+    for name, words in tables.items():
+        if words.numbered_by is not None and not can_number(known, (name, words.numbered_by)):
+            [key] = words.key
+            columns = words.columns | {key: words.columns[key].model_copy(update={"origin": Origin.DECLARED})}
+            tables[name] = words.model_copy(update={"numbered_by": None, "columns": columns})
+    spec = spec.model_copy(update={"tables": tables})
+    known = schedule(spec, protection)
+    for name in (n for n in protection.order if tables[n].rules):
+        tables[name] = tables[name].model_copy(update={"rules": tuple(_kept_rules(spec, known, name))})
+    return spec.model_copy(update={"tables": tables})
+
+
+def _kept_rules(spec: Spec, known: Schedule, name: str) -> Iterator[RuleSpec]:
+    """The rules of a table; a CHECK that cannot be kept, since a column is known too late, says why."""
+    table, protection = known.protection.schema.table(name), known.protection
+    broken: set[Expression] = set()
+    if known.rules(table, Ready.NUMBERED) or known.rules(table, Ready.RENUMBERED):
+        codecs = compile_codecs(spec, protection, without={*spec.wanted(protection)})
+        broken = set(broken_by_numbers(known, table, codecs))
+    checks = iter(table.checks)
+    for rule in spec.tables[name].rules:
+        check = None if rule.left_out else next(checks)
+        why = None if check is None else BY_NUMBERS if check in broken else known.why_not(spec, table, check)
+        if why is None:
+            yield rule
+        elif rule.origin is not Origin.DATA:
+            yield rule.model_copy(update={"left_out": why[:LONGEST_NAME]})
 
 
 def _refuse_guesses(protection: Protection) -> None:

@@ -307,6 +307,11 @@ class Spec(Words):
         """Make the spec in which these columns are computed from those that determine them, by these maps."""
         return self._with_columns({place: {"map": tuple(m), "map_origin": origin} for place, m in maps.items()})
 
+    def without_maps_to_find(self) -> "Spec":
+        """Make the spec in which columns whose map is yet to be made are determined by nothing."""
+        unmapped = [p for p, column in self._columns() if column.determined_by is not None and column.map is None]
+        return self._with_columns({place: {"determined_by": None} for place in unmapped})
+
     def drafted_lists(self) -> tuple[str, ...]:
         """Name the hidden lists that were taken from the data: the key of a member to the unit is marked so."""
         lists = {name: table.list_of for name, table in self.tables.items() if table.list_of}
