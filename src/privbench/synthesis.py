@@ -56,7 +56,8 @@ def fit(
     fail with that chance, and noise is Gaussian.
 
     What was spent goes into the budget record of this user (see `budget`), with `out` as the place where the model will
-    be written. With a `budget_limit` nothing is spent if all releases of the source add up to more; BudgetError then.
+    be written; what it adds up to with others of the source is logged as a warning. With a `budget_limit` nothing is
+    spent if all releases of the source add up to more; BudgetError then.
 
     First the whole way is walked once on made-up rows, so that what can fail for reasons of the spec fails before
     anything is spent (`rehearse`).
@@ -161,6 +162,7 @@ def synth(
     schema: str | os.PathLike[str] | None = None,
     null: Collection[str] = (),
     delimiter: str | None = None,
+    ragged: str = "error",
     epsilon: Fraction | float | str,
     delta: Fraction | float | str = 0,
     domains: str = PRIVATE,
@@ -205,7 +207,7 @@ def synth(
         check_target(Path(out), force=force)
     if kept is not None:
         check_target(kept, force=force, is_file=True)
-    located = source_of(source, schema=schema, null=null, delimiter=delimiter)
+    located = source_of(source, schema=schema, null=null, delimiter=delimiter, ragged=ragged)
     spec = draft(
         located,
         unit=unit,

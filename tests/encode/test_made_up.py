@@ -110,6 +110,7 @@ def test_declared_domains_and_known_targets() -> None:
     [
         ("CREATE TABLE t (c CHAR(1) PRIMARY KEY CHECK (c IN ('a', 'b')))", 3, "made_up: 2"),
         ("CREATE TABLE t (c CHAR(1) PRIMARY KEY)", 40, "made_up: 36"),
+        (f"CREATE TABLE t ({', '.join(f'c{i} INTEGER' for i in range(50))})", 10**6, "Say 200,000 or less"),
         ("CREATE TABLE t (k BOOLEAN, l BOOLEAN, PRIMARY KEY (k, l))", 5, "made_up: 4"),
         ("CREATE TABLE t (a INTEGER NOT NULL, b INTEGER NOT NULL, CHECK (a * a = b * 1000003 + 7))", 9, "rules"),
     ],

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import privbench
-from privbench.cli.budget import budget_limit_flag
+from privbench.cli.budget import budget_limit_flag, source_budget
 from privbench.cli.flags import (
     SOURCE_HELP,
     delta_flag,
@@ -149,7 +149,7 @@ def fit(
                 progress=progress,
             )
         keep_model(model, out, force=force)
-    show_model(model, as_json=as_json)
+    show_model(model, spent=source_budget(model.receipt), as_json=as_json)
     if not as_json:
         echo(f"Wrote {out}. Next: {program()} generate {shell(out)} -o bundle")
 

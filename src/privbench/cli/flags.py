@@ -39,7 +39,7 @@ memory_flag = click.option(
     "--memory",
     metavar="SIZE",
     help="About how much memory the fit may take, such as 2GB. Coded rows that do not fit are kept in private "
-    "temporary files meanwhile (see TMPDIR).  [default: half of what is free]",
+    "temporary files meanwhile (see TMPDIR). A container's limit is kept in any case.  [default: half of what is free]",
 )
 rehearsal_flag = click.option(
     "--no-rehearsal",
@@ -131,6 +131,13 @@ def guessed_rows(arguments: Iterable[str]) -> dict[str, int]:
 def csv_flags(command: Command) -> Command:
     """How the CSV files of a folder are written."""
     for flag in (
+        click.option(
+            "--ragged",
+            type=click.Choice(["error", "pad"]),
+            default="error",
+            show_default=True,
+            help="What a row of a CSV file is that is shorter than the first line: an error, or padded with NULL.",
+        ),
         click.option(
             "--delimiter",
             metavar="C",
@@ -229,6 +236,7 @@ def draft_choices(
     no_find: bool,
     null: tuple[str, ...],
     delimiter: str | None,
+    ragged: str,
 ) -> dict[str, Any]:
     """The values of `draft_flags` as the API takes them. Several tables may be given to a flag, with commas."""
     from privbench.schema.spec import Orphans
@@ -236,7 +244,11 @@ def draft_choices(
 
     public, drop, owners = tuple(public), tuple(drop), tuple(owners)
     plain = not owners and not any(sign in text for text in (*public, *drop) for sign in ",.")
-    names = {} if plain else {name.casefold(): name for name in _table_names(source, null, delimiter)}
+    names = (
+        {}
+        if plain
+        else {name.casefold(): name for name in _table_names(source, null=null, delimiter=delimiter, ragged=ragged)}
+    )
     dropped = _listed(drop, names)
     places = [place for text in dropped if text.casefold() not in names and (place := _place(text, names))]
     return {
@@ -251,6 +263,7 @@ def draft_choices(
         "find": not no_find,
         "null": null,
         "delimiter": delimiter,
+        "ragged": ragged,
     }
 
 
@@ -265,11 +278,11 @@ def _listed(arguments: Iterable[str], names: KnownTables) -> tuple[str, ...]:
     )
 
 
-def _table_names(source: str, null: tuple[str, ...], delimiter: str | None) -> list[str]:
+def _table_names(source: str, **csv: Any) -> list[str]:
     from privbench.io.given import source_of
     from privbench.io.open import open_source
 
-    with open_source(source_of(source, null=null, delimiter=delimiter)) as opened:
+    with open_source(source_of(source, **csv)) as opened:
         return [t.name for t in opened.schema().tables]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import privbench
+from privbench.cli.budget import source_budget
 from privbench.cli.flags import engine_flags, force_flag, json_flag, out_flag, scale_flag, seed_flag, to_server_flag
 from privbench.cli.output import (
     REPLACING,
@@ -285,7 +286,7 @@ def show_bundle(
     warnings = [*(_of_fit(model) if fitted else ()), *lost_rows(model, planned_rows(model, scale), rows, left_out)]
     redrawn = redrawn_keys(model, scale)
     if as_json:
-        kept = {"model": str(model_path)} if fitted else {}
+        kept = {"model": str(model_path), **source_budget(model.receipt)} if fitted else {}
         changes = {
             "changed": [asdict(change) for change in column_changes(model.spec)],
             "public_keys_drawn_again": list(redrawn),
@@ -316,8 +317,8 @@ def _of_fit(model: "Model") -> list[str]:
     return fit_warnings(model)
 
 
-def show_model(model: "Model", *, as_json: bool) -> None:
-    """Print the tables of a model, what it promises, and warnings."""
+def show_model(model: "Model", *, spent: Mapping[str, Any] | None = None, as_json: bool) -> None:
+    """Print the tables of a model, what it promises, and warnings; right after a fit also the sum of its source."""
     from privbench.fitting.computed import computed_columns
     from privbench.fitting.warnings import fit_warnings
     from privbench.generation.bundle import redrawn_keys
@@ -335,7 +336,7 @@ def show_model(model: "Model", *, as_json: bool) -> None:
         words = {"unit": model.protection.entity, "tables": tables, "public": copied, "lists_found": lists}
         words |= {"made_up": dict(model.protection.made_up), "people": people}
         words |= {"computed": list(computed), "public_keys_drawn_again": list(redrawn)}
-        print_json({**promise, **words, "warnings": warnings})
+        print_json({**promise, **words, **(spent or {}), "warnings": warnings})
         return
     what = f"{REPLACING[promise['neighbours']]} one entity of {listed([model.protection.entity])}"
     echo(f"{_promised(model.receipt)} for {what}")

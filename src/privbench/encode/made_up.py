@@ -34,6 +34,8 @@ _NULLS = 10
 """One of so many values of a column that may be NULL is NULL."""
 _TRIES = 200
 """So often rows that break a rule are drawn again."""
+MOST_VALUES = 10_000_000
+"""No more values are made up for a table, so that whoever makes those of a model again is done in bounded time."""
 _STRINGS = 1000
 """Made-up strings that may repeat are of so many different ones, or fewer."""
 _NUMBERS, _YEARS, _BIRTHS = (1, 100), ("2000-01-01", "2025-01-01"), ("1940-01-01", "2006-01-01")
@@ -66,6 +68,12 @@ def make_up_tables(
     >>> make_up_tables([staff], {"staff": 2})["staff"].to_pylist()[1]["id"]
     2
     """
+    for table in tables:
+        if (values := rows[table.name] * len(table.columns)) > MOST_VALUES:
+            raise SpecError(
+                f"tables.{table.name}.made_up: {rows[table.name]:,} rows have {values:,} values, at most "
+                f"{MOST_VALUES:,} are made up. Say {MOST_VALUES // len(table.columns):,} or less."
+            )
     declared, there = domains or {}, dict(known or {})
     counts = {name: held.num_rows for name, held in there.items()} | {t.name: rows[t.name] for t in tables}
     making = {t.name: _Making(t, rows[t.name], _of(t, declared), counts) for t in tables}

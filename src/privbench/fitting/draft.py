@@ -75,6 +75,7 @@ def draft(
     schema: str | os.PathLike[str] | None = None,
     null: Collection[str] = (),
     delimiter: str | None = None,
+    ragged: str = "error",
     domains: str = PRIVATE,
     neighbours: Neighbours | str = Neighbours.REPLACE,
     public: Collection[str] = (),
@@ -93,7 +94,8 @@ def draft(
     `source` is where a database is, or a dict with its tables by name: DataFrames of pandas or Polars, or Arrow
     tables. For these `schema` has the CREATE TABLE statements, as text or as a path; without it there are no keys.
     `null` lists the texts that mean NULL in CSV files, beside the empty field, `delimiter` is what stands between
-    their columns; the spec keeps both. Names of tables and columns match without regard to case, if only one does.
+    their columns, and `ragged` is "pad" where short rows lack their last values; the spec keeps all
+    three. Names of tables and columns match without regard to case, if only one does.
 
     `domains` says where domains come from that the schema does not give: "private" leaves them to `fit`, which finds
     them with budget; "data" reads them from the data. `public` and `drop` are lists of tables, `drop_columns` columns,
@@ -117,7 +119,7 @@ def draft(
     neighbours, orphans = member_of(Neighbours, neighbours), member_of(Orphans, orphans)
     if domains not in DOMAINS:
         raise SpecError(f"domains {domains!r}: they can be found with budget (`private`) or read from the `data`.")
-    located = source_of(source, schema=schema, null=null, delimiter=delimiter)
+    located = source_of(source, schema=schema, null=null, delimiter=delimiter, ragged=ragged)
     with open_source(located) as opened:
         stored = opened.schema()
         chosen = Choices(

@@ -14,7 +14,7 @@ from typing import Any
 from privbench import __version__
 from privbench.encode.codec import Codec, Codecs
 from privbench.errors import SpecError
-from privbench.fitting.budget_record import check_limit, open_account, parse_limit
+from privbench.fitting.budget_record import check_limit, open_account, parse_limit, tell_total
 from privbench.fitting.determined import check_cells, determined_columns, with_maps
 from privbench.fitting.domains import threshold_part, wanted_types, with_found
 from privbench.fitting.engines import Place, place_of
@@ -90,6 +90,7 @@ def fit(
         _check_rooms(prepared, read, codecs)
         model = learn(prepared, read, epsilon=budget, delta=chance, entropy=entropy or OsEntropy(), progress=progress)
         account.append(model.receipt, out=out)
+        tell_total(model.receipt)
         return model
 
 

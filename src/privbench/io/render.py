@@ -12,6 +12,7 @@ from privbench.errors import SchemaError
 from privbench.io.names import quote_sql, sql_comment
 from privbench.io.stored import is_array
 from privbench.schema.expression import ColumnName, Expression
+from privbench.schema.portable import spoken
 from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import SYNTAXES, Kind, SqlType, parse_type
 
@@ -189,7 +190,7 @@ def check_text(
     """A rule as a CHECK of a system, its columns spelled as there; None where its words have no translation there."""
     tree = check.renamed(spelled)
     try:
-        return tree.sql(_SQLGLOT[dialect], unsupported_level=sql_errors.ErrorLevel.RAISE)
+        return spoken(tree, _SQLGLOT[dialect]).sql(_SQLGLOT[dialect], unsupported_level=sql_errors.ErrorLevel.RAISE)
     except sql_errors.SqlglotError:
         return None
 

@@ -15,6 +15,7 @@ from functools import cache, cached_property, lru_cache
 from privbench.deferred import exp, sql_errors, sqlglot
 from privbench.errors import SpecError, first_line
 from privbench.schema.functions import why_refused
+from privbench.schema.portable import portable
 
 MAX_TEXT = 10_000
 """No expression is longer; what an untrusted file says is not parsed beyond this."""
@@ -108,7 +109,7 @@ def expression_of(tree: exp.Expr, *, where: str) -> Expression:
     if sum(1 for _ in tree.walk()) > MAX_NODES:
         raise SpecError(f"{where}: has more than {MAX_NODES} parts. Split it into several.")
     try:
-        sql = tree.sql(DIALECT)
+        sql = portable(tree).sql(DIALECT)
         return Expression(sql=_parsed(sql).sql(DIALECT))  # as it reads when it is written and read again
     except (sql_errors.SqlglotError, RecursionError) as error:
         raise SpecError(f"{where}: cannot be read as a SQL expression: {first_line(error)}") from None

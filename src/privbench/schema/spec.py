@@ -603,6 +603,8 @@ def spec_text(spec: Spec, notes: Mapping[Place, str] | None = None) -> str:
 def _lines(spec: Spec, notes: Mapping[Place, str]) -> Iterator[str]:
     yield "# What the database is, who is protected, and what is public. Review it: all that stands here is published."
     head = spec.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"tables", "original"})
+    if spec.csv is not None:
+        head["csv"] = spec.csv.model_dump(mode="json", exclude_defaults=True)
     for key, value in head.items():
         if value not in ({}, []):
             yield from entry(key, value)

@@ -22,6 +22,7 @@ from privbench.schema.original import (
     Statement,
     TableDefinition,
 )
+from privbench.schema.portable import spoken
 from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import Kind
 
@@ -182,7 +183,7 @@ def _same_types(schema: Schema, table: Table, key: ForeignKey) -> bool:
 def _check_text(check: Expression) -> str | None:
     tree = check.renamed(lambda name: name.column)
     try:
-        text: str = tree.sql("mysql", identify=True, unsupported_level=sql_errors.ErrorLevel.RAISE)
+        text: str = spoken(tree, "mysql").sql("mysql", identify=True, unsupported_level=sql_errors.ErrorLevel.RAISE)
     except sql_errors.SqlglotError:
         return None
     return re.sub(r"\s+", " ", text) if "'" not in text else text
