@@ -11,6 +11,7 @@ from privbench.deferred import sql_errors
 from privbench.errors import SchemaError
 from privbench.io.names import quote_sql, sql_comment
 from privbench.io.stored import is_array
+from privbench.schema.ddl_tokens import FILE, POSTGRES, is_one_text
 from privbench.schema.expression import ColumnName, Expression
 from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import SYNTAXES, Kind, SqlType, parse_type
@@ -189,9 +190,10 @@ def check_text(
     """A rule as a CHECK of a system, its columns spelled as there; None where its words have no translation there."""
     tree = check.renamed(spelled)
     try:
-        return tree.sql(_SQLGLOT[dialect], unsupported_level=sql_errors.ErrorLevel.RAISE)
+        text = tree.sql(_SQLGLOT[dialect], unsupported_level=sql_errors.ErrorLevel.RAISE)
     except sql_errors.SqlglotError:
         return None
+    return text if is_one_text(text, POSTGRES if dialect is Dialect.ANSI else FILE) else None
 
 
 def _column(column: Column, dialect: Dialect, *, generated: bool) -> str:

@@ -28,7 +28,7 @@ jsonb_set jsonb_strip_nulls jsonb_typeof justify_days justify_hours justify_inte
 make_interval make_time make_timestamp make_timestamptz masklen mode netmask network num_nonnulls num_nulls numeric numrange
 overlay path percentile_cont percentile_disc phraseto_tsquery plainto_tsquery point polygon radius regexp_count regexp_match
 regexp_matches regexp_split_to_array regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope row_to_json sha224
-sha256 sha384 sha512 setweight split_part starts_with string_agg string_to_array strpos text timestamptz timezone to_char
+sha256 sha384 sha512 setweight similar_to_escape split_part starts_with string_agg string_to_array strpos text timestamptz timezone to_char
 to_date to_json to_jsonb to_number to_timestamp to_tsquery to_tsvector translate trunc ts_rank tsrange tstzrange unnest
 upper_inc upper_inf varchar websearch_to_tsquery width width_bucket
 """

@@ -308,10 +308,12 @@ def _is_call_of(tokens: Tokens, at: int, allowed: frozenset[str], dialect: str) 
     if _is_qualified(tokens, at):
         builtin = at > 1 and tokens[at - 2].text == "pg_catalog" and not _is_qualified(tokens, at - 2)
         return builtin and token.text.lower() in allowed
+    if at > 0 and (tokens[at - 1].word == "AS" or tokens[at - 1].is_sign(")")):  # a type, or an alias with its columns
+        return True
     if token.kind is TokenKind.NAME:
-        return (dialect == POSTGRES and token.text in allowed) or (at > 0 and tokens[at - 1].word == "AS")
+        return dialect == POSTGRES and token.text in allowed
     is_word = token.word in _BEFORE_BRACKET[dialect] or token.text.lower() in TYPES[dialect]
-    return is_word or token.text.lower() in allowed or (at > 0 and tokens[at - 1].word == "AS")
+    return is_word or token.text.lower() in allowed
 
 
 # -- PostgreSQL --------------------------------------------------------------------------------------------------------
@@ -846,12 +848,12 @@ def read_statement(dialect: str, kind: str, sql: str) -> Reading:
     if kind not in _KINDS[dialect]:
         raise DdlError(f"{kind} is no kind of object that is made")
     if dialect == MYSQL and kind == "partition":
-        sql = _unwrapped(sql)
+        sql = unwrapped(sql)
     reading = _read(dialect, sql, _KINDS[dialect][kind])
     return Reading(makes=reading.makes, beyond=frozenset((kind,)), literals=reading.literals) if kind in CODE_KINDS else reading
 
 
-def _unwrapped(sql: str) -> str:
+def unwrapped(sql: str) -> str:
     """A partition without the comment that MySQL writes around it, which every version since 5.1 runs."""
     start, end = " /*!50100 PARTITION BY ", " */"
     return sql.replace(start, " PARTITION BY ", 1).removesuffix(end) if start in sql and sql.endswith(end) else sql

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
+from privbench.errors import SchemaError
+
 POSTGRES, MYSQL, FILE = "postgres", "mysql", "file"
 """The systems whose signs are known. FILE is DuckDB and SQLite, where a backslash is a letter."""
 
@@ -150,9 +152,17 @@ def _check_brackets(tokens: list[Token]) -> None:
         raise DdlError("a bracket does not close")
 
 
-def is_one_statement(sql: str, dialect: str) -> bool:
-    """Whether a text is one statement for every reader of it."""
+def is_one_text(sql: str, dialect: str) -> bool:
+    """Whether a text is one statement, or part of one, for every reader of it."""
     try:
         return bool(read_tokens(sql, dialect))
     except DdlError:
         return False
+
+
+def check_statement(sql: str, dialect: str, *, what: str) -> None:
+    """Refuse what would not be one statement on a server or in a script. All that is run goes through here."""
+    try:
+        read_tokens(sql, dialect)
+    except DdlError as error:
+        raise SchemaError(f"{what}: cannot be written as one statement: {error}. Leave it out of the spec.") from None

@@ -13,6 +13,7 @@ extensions, what calls functions that are in no closed list) is held back (`with
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -156,6 +157,33 @@ def left_out_lines(left_out: Iterable[LeftOut]) -> list[str]:
     return [line if count == 1 else f"{line} ({count} of them)" for line, count in lines.items()]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnDdl:
+    """How many statements of the source's own DDL run, by kind; which definitions among them are code; which are held back.
+
+    What is held back is code, which runs only if whoever generates asks for it.
+    """
+
+    runs: Mapping[str, int] = field(default_factory=dict)
+    code: Mapping[str, int] = field(default_factory=dict)
+    held: Mapping[str, int] = field(default_factory=dict)
+
+    def line(self) -> str:
+        """A sentence of it.
+
+        >>> OwnDdl(runs={"view": 2}, held={"function": 1}).line()
+        "2 statements of the source's own DDL run (view 2); code of it is left out (function 1)"
+        """
+        words = [f"{sum(self.runs.values())} statements of the source's own DDL run{_counts(self.runs)}"]
+        words += [f"CODE of the source is among what runs{_counts(self.code)}"] if self.code else []
+        words += [f"code of it is left out{_counts(self.held)}"] if self.held else []
+        return "; ".join(words)
+
+
+def _counts(kinds: Mapping[str, int]) -> str:
+    return f" ({', '.join(f'{kind} {count}' for kind, count in kinds.items())})" if kinds else ""
+
+
 class OriginalDdl(_Words):
     """The DDL of a whole source: its tables by our names of them, and everything else in an order that works.
 
@@ -194,9 +222,12 @@ class OriginalDdl(_Words):
         code = read.code()
         return self.model_copy(update=read.without(code)) if code else self
 
-    def kinds(self) -> dict[str, int]:
-        """How many statements of each kind there are."""
-        return dict(Counter(statement.kind for statement in self.statements))
+    def runs(self, schema: "Schema") -> "OwnDdl":
+        """What of it a database of a schema is made with."""
+        kept = self.kept(schema)[0]
+        held = Counter(each.kind for each in self.left_out if each.reason == CODE)
+        code = Counter(each.kind for each in _Read(self).code().values())
+        return OwnDdl(runs=dict(Counter(s.kind for s in kept)), code=dict(code), held=dict(held))
 
     def literals(self) -> list[tuple[str, str, int]]:
         """Every definition that holds a literal: its kind, its name, and how many it holds."""

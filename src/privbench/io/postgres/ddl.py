@@ -17,6 +17,7 @@ from functools import cached_property
 from privbench.errors import SchemaError
 from privbench.io.names import quote_sql, quote_text
 from privbench.io.render import Dialect, check_text, plan, type_text
+from privbench.schema.ddl_tokens import POSTGRES, check_statement
 from privbench.schema.original import (
     ELSEWHERE,
     FOREIGN_KEY,
@@ -146,7 +147,7 @@ class _Writer:
     def script(self) -> Script:
         before = [s for s in self._kept if s.phase is Phase.BEFORE]
         after = [s for s in self._kept if s.phase is Phase.AFTER]
-        return Script(
+        script = Script(
             before=(
                 *(_step(s) for s in before if not s.tables),
                 *(self._create(table) for table in plan(self._schema)[0]),
@@ -155,6 +156,9 @@ class _Writer:
             after=(*self._keys(), *map(_step, after), *self._indexes(), *self._foreign_keys()),
             left_out=self._left_out,
         )
+        for step in (*script.before, *script.after):
+            check_statement(step.sql, POSTGRES, what=f"{step.kind} {step.name}")
+        return script
 
     def _create(self, table: Table) -> Step:
         own = self._names.own.get(table.name)
@@ -259,5 +263,5 @@ def past_largest(places: list[tuple[str, str]], sequence: str) -> str:
 
 
 def script_text(steps: tuple[Step, ...]) -> str:
-    """Steps as a file that clients run."""
-    return "".join(f"{step.sql};\n" for step in steps)
+    """Steps as a file that clients run. Whatever the server is set to, strings end where they end here."""
+    return "SET standard_conforming_strings = on;\n" + "".join(f"{step.sql};\n" for step in steps)
