@@ -13,7 +13,7 @@ from privbench.fitting.draft import PRIVATE, draft
 from privbench.fitting.fit import fit
 from privbench.fitting.memory import parse_memory
 from privbench.fitting.promise import parse_delta, parse_epsilon
-from privbench.generation.generate import check_request
+from privbench.generation.generate import check_request, original_use
 from privbench.generation.generate import generate as write_bundle
 from privbench.io.base import Format
 from privbench.io.given import Given, source_of
@@ -40,6 +40,8 @@ def generate(
     resume: bool = False,
     engine: str = "local",
     master: str | None = None,
+    original: bool = True,
+    original_code: bool = False,
     progress: Progress = silent,
 ) -> Bundle:
     """Write a bundle from a model or a model file; returns it with the rows of each table. Costs no privacy.
@@ -52,6 +54,9 @@ def generate(
     some of them, numbered from 0, and leaves the bundle to be completed by a call without it; `resume` goes on with
     what is there. With the `engine` "spark" they are made on the cluster of a `master`, in a folder that all of its
     machines see (docs/spark.md).
+
+    The scripts of the bundle run the source's own DDL but for its code: without `original` none of it, with
+    `original_code` all of it (docs/sinks.md).
 
     Example::
 
@@ -71,6 +76,8 @@ def generate(
         resume=resume,
         engine=engine,
         master=master,
+        original=original,
+        original_code=original_code,
         progress=progress,
         keep_model=False,
     )
@@ -114,6 +121,8 @@ def synth(
     find: bool = True,
     budget_limit: Fraction | float | str | None = None,
     memory: str | int | None = None,
+    original: bool = True,
+    original_code: bool = False,
     progress: Progress = silent,
 ) -> Bundle:
     """Make a bundle from a database; returns it with its model and the rows of each table.
@@ -132,6 +141,7 @@ def synth(
     budget, chance, most_memory = parse_epsilon(epsilon), parse_delta(delta), parse_memory(memory)
     format = format_of(format)  # noqa: A001
     check_request(scale, seed)
+    original_use(original=original, original_code=original_code)
     kept = _model_path(out, model)
     if out is not None:
         check_target(Path(out), force=force)
@@ -166,7 +176,7 @@ def synth(
     if kept is not None:
         save_model(fitted, kept, force=force)
     request = {"scale": scale, "seed": seed, "format": format, "force": force, "progress": progress}
-    return _written(fitted, out, keep_model=True, **request)
+    return _written(fitted, out, keep_model=True, original=original, original_code=original_code, **request)
 
 
 def _model_path(out: Path | str | None, model: Path | str | None) -> Path | None:

@@ -13,7 +13,7 @@ from privbench.io.base import Format
 from privbench.io.mysql.connection import quote_name
 from privbench.io.mysql.ddl import NewColumn
 from privbench.io.mysql.ddl import write_script as mysql_script
-from privbench.io.names import file_stems, quote_sql, quote_text, sql_comment
+from privbench.io.names import file_stems, quote_sql, quote_text, sql_comment, terminal
 from privbench.io.postgres.ddl import DatabaseNames, past_largest, script_text
 from privbench.io.postgres.ddl import write_script as postgres_script
 from privbench.io.render import (
@@ -27,6 +27,7 @@ from privbench.io.render import (
     written_column,
 )
 from privbench.io.stored import is_array, is_bytes
+from privbench.schema.literals import by_kind, literal_holders
 from privbench.schema.original import LeftOut, OwnDdl, SourceDialect, left_out_lines
 from privbench.schema.tables import Column, Schema, Table
 from privbench.schema.types import Kind
@@ -111,6 +112,13 @@ def own_ddl(schema: Schema) -> OwnDdl:
     return schema.original.runs(schema) if schema.original is not None else OwnDdl()
 
 
+def definition_counts(schema: Schema) -> dict[str, dict[str, int]]:
+    """What a manifest says of the source's definitions: which run, which are code, and which hold literals, by kind."""
+    own = own_ddl(schema)
+    literals = {kind: len(holders) for kind, holders in by_kind(literal_holders(schema)).items()}
+    return {"run": dict(own.runs), "code": dict(own.code), "held": dict(own.held), "literals": literals}
+
+
 def _told(schema: Schema) -> list[str]:
     """What the scripts say that they run."""
     own = own_ddl(schema)
@@ -120,8 +128,9 @@ def _told(schema: Schema) -> list[str]:
 def _shell_told(schema: Schema) -> list[str]:
     """The same for a shell; where code is among it, on the screen. Kinds are plain words."""
     own = own_ddl(schema)
-    lines = [f"# {own.line()}."] if own.runs else []
-    return [*lines, f'echo "This runs CODE of the source: {sum(own.code.values())} definitions." >&2'] if own.code else lines
+    lines = [f"# {terminal(own.line())}."] if own.runs else []
+    told = f'echo "This runs CODE of the source: {sum(own.code.values())} definitions." >&2'
+    return [*lines, told] if own.code else lines
 
 
 def _is_mysql(schema: Schema) -> bool:

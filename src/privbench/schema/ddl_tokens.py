@@ -86,9 +86,16 @@ _TOKEN = {
 }
 _KINDS = {kind.value: kind for kind in TokenKind}
 _PAIRS = {")": "(", "]": "["}
-_CLIENT_WORDS = frozenset(
-    "CHARSET_NAME CLEAR CONNECT DELIMITER EDIT EGO EXIT GO HELP NOPAGER NOTEE NOWARNING PAGER PRINT PROMPT QUIT REHASH "
-    "RESETCONNECTION SOURCE STATUS SYSTEM TEE USE".split()
+
+
+def word_set(text: str) -> frozenset[str]:
+    """A set of words from a text of them."""
+    return frozenset(text.split())
+
+
+_CLIENT_WORDS = word_set(
+    """CLEAR CONNECT DELIMITER EDIT EGO EXIT GO HELP NOPAGER NOTEE NOWARNING PAGER PRINT PROMPT QUIT REHASH
+    RESETCONNECTION SOURCE STATUS SYSTEM TEE USE"""
 )
 """What the client of MySQL may take for a command at the start of a line; the server writes names in quotes."""
 

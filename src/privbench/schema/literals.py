@@ -1,8 +1,8 @@
 """Which definitions of a schema hold literals: they are published word by word, and a literal may tell of a row.
 
-Labels of types, defaults, conditions of indexes and CHECKs, bounds of partitions and sequences, filters of views, bodies
-of functions, comments. Sizes of types are none. Where the source's own DDL has a table, its definitions are told; else
-those that the schema itself holds.
+Labels of types, defaults, conditions of indexes and CHECKs, bounds of partitions and sequences, filters of views,
+bodies of functions, comments. Sizes of types are none. Where the source's own DDL has a table, its definitions are
+told; else those that the schema itself holds.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,7 +29,8 @@ def literal_holders(schema: Schema) -> tuple[LiteralHolder, ...]:
     """List every definition that holds a literal."""
     own = schema.original.literals() if schema.original is not None else []
     told = schema.original.tables if schema.original is not None else {}
-    every = [*own, *(each for table in schema.tables if table.name not in told for each in _of_table(schema, table.name))]
+    others = [table.name for table in schema.tables if table.name not in told]
+    every = [*own, *(each for name in others for each in _of_table(schema, name))]
     return tuple(LiteralHolder(kind=kind, name=name, literals=count) for kind, name, count in every)
 
 

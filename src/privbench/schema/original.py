@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from privbench.schema.ddl_grammar import Name, Reading, read_column, read_name, read_statement, read_table_words
+from privbench.schema.ddl_grammar import read_column, read_name, read_statement, read_table_words
+from privbench.schema.ddl_reader import Name, Reading
 from privbench.schema.ddl_tokens import DdlError
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ _SERVING = ("schema", "type", "domain", "sequence", FUNCTION)
 """Kinds of statements that name no table of ours, but that tables, columns and other statements use."""
 NO_KEY = "the spec has no such key or index"
 COLUMN, TABLE_OPTIONS = "column definition", "table options"
+UNREADABLE = "is not one statement of its kind"
 CODE = "it is code of the source, which only `--original-code` runs"
 
 _NO_NUL = r"^[^\x00]*$"
@@ -53,6 +55,14 @@ class SourceDialect(StrEnum):
 
     POSTGRES = "postgres"
     MYSQL = "mysql"
+
+
+class OriginalUse(StrEnum):
+    """What of the source's own DDL a database is made with: what is not code, nothing, or all of it."""
+
+    CHECKED = "checked"
+    NONE = "none"
+    CODE = "code"
 
 
 class Phase(StrEnum):
@@ -159,7 +169,7 @@ def left_out_lines(left_out: Iterable[LeftOut]) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnDdl:
-    """How many statements of the source's own DDL run, by kind; which definitions among them are code; which are held back.
+    """How many statements of the source's own DDL run, by kind; which among them are code; what is held back.
 
     What is held back is code, which runs only if whoever generates asks for it.
     """
@@ -212,8 +222,11 @@ class OriginalDdl(_Words):
         left_out: Iterable[LeftOut],
     ) -> "OriginalDdl":
         """What a source writes, without texts that nobody could load: they are listed as left out."""
-        words = {"tables": dict(tables), "statements": tuple(statements), "left_out": tuple(left_out)}
-        read = _Read(cls.model_construct(dialect=dialect, **words))
+        read = _Read(
+            cls.model_construct(
+                dialect=dialect, tables=dict(tables), statements=tuple(statements), left_out=tuple(left_out)
+            )
+        )
         return cls(dialect=dialect, **read.without(read.refused))
 
     def without_code(self) -> "OriginalDdl":
@@ -343,7 +356,7 @@ class _Read:
         try:
             reading = read()
         except DdlError as error:
-            self.refused[key] = self._left_out(key, f"is not one statement of this kind: {error}")
+            self.refused[key] = self._left_out(key, f"{UNREADABLE}: {error}")
             return
         if not isinstance(reading, Reading):
             return

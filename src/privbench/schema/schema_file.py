@@ -1,4 +1,4 @@
-"""The schema of a bundle as a file, `schema.json`: all that its scripts are made from, so that `verify` makes them again.
+"""The schema of a bundle as a file, `schema.json`: what its scripts are made from, so that `verify` makes them again.
 
 It is read with the care of a model: names, types and expressions are those of a spec, the source's own DDL is checked.
 """
@@ -120,9 +120,7 @@ def _table_words(table: Table) -> _Table:
         ),
         key=table.primary_key,
         unique=table.uniques,
-        foreign_keys=tuple(
-            _Key(columns=k.columns, table=k.table, references=k.references) for k in table.foreign_keys
-        ),
+        foreign_keys=tuple(_Key(columns=k.columns, table=k.table, references=k.references) for k in table.foreign_keys),
         indexes=tuple(_Index(name=i.name, columns=i.columns, unique=i.unique) for i in table.indexes),
         checks=tuple(check.sql for check in table.checks),
     )
