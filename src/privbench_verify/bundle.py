@@ -6,7 +6,7 @@ The rows of CSV files are counted here. Other formats need a library: whoever ha
 import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import cast
@@ -87,8 +87,8 @@ class Manifest:
     tables: Mapping[str, ManifestTable]
     model: str
     receipt: str
-    software: str
-    definitions: Mapping[str, Mapping[str, int]]
+    software: str = ""
+    definitions: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: dict.fromkeys(_DEFINITIONS, {}))
     """Of the source's own definitions how many run, are code, are held back as code, and hold literals, by kind."""
 
 
@@ -127,12 +127,13 @@ def verify_bundle(
         problems += script_check(folder, manifest) if script_check and not problems else ()
     except (ReceiptError, OSError) as error:
         return _failed(verdict, [*problems, str(error)])
+    told = (*definition_lines(manifest.definitions), *([] if script_check else [_UNCOMPARED]), _UNREAD)
+    verdict = replace(verdict, assumptions=(*verdict.assumptions, *told))
     if check is None:
         there = "files" if any(table.files for table in manifest.tables.values()) else "database, not in this folder,"
         uncounted = f"The rows in the {manifest.format} {there} are those that {MANIFEST} says: they were not counted."
         verdict = replace(verdict, assumptions=(*verdict.assumptions, uncounted))
-    told = (*definition_lines(manifest.definitions), *([] if script_check else [_UNCOMPARED]), _UNREAD)
-    return _failed(replace(verdict, assumptions=(*verdict.assumptions, *told)), problems)
+    return _failed(verdict, problems)
 
 
 _UNCOMPARED = (
@@ -190,7 +191,7 @@ def read_manifest(folder: Path | str) -> Manifest:
         model=digest_of(manifest["model"], f"{MANIFEST}: model"),
         receipt=digest_of(manifest["receipt"], f"{MANIFEST}: receipt"),
         software=text_of(manifest["software"], f"{MANIFEST}: software"),
-        definitions=_definitions(manifest.get("definitions", {name: {} for name in _DEFINITIONS})),
+        definitions=_definitions(manifest.get("definitions", dict.fromkeys(_DEFINITIONS, {}))),
     )
 
 

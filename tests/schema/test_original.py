@@ -174,8 +174,8 @@ SERVING = (
     _serving("type", "mood", "CREATE TYPE mood AS ENUM ('a')"),
     _serving("sequence", "vault.b_id_seq", "CREATE SEQUENCE vault.b_id_seq"),
     _serving("sequence", "a_id_seq", "CREATE SEQUENCE a_id_seq"),
-    _serving("function", "peek(integer)", "CREATE FUNCTION peek(integer) RETURNS integer AS $$ SELECT secret FROM a $$"),
-    _serving("function", "plain(integer)", "CREATE FUNCTION plain(integer) RETURNS integer AS $$ SELECT 1 $$"),
+    _serving("function", "peek(integer)", "CREATE FUNCTION peek(integer) RETURNS int AS $$ SELECT secret FROM a $$"),
+    _serving("function", "plain(integer)", "CREATE FUNCTION plain(integer) RETURNS int AS $$ SELECT 1 $$"),
 )
 
 

@@ -71,8 +71,8 @@ def original_flags(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--original-code",
             is_flag=True,
-            help="Run also the code in the source's own DDL: functions, extensions, and what calls functions that are in "
-            "no closed list. Only if you trust whoever made the model as you trust a program.",
+            help="Run also the code in the source's own DDL: functions, extensions, and what calls functions that are "
+            "in no closed list. Only if you trust whoever made the model as you trust a program.",
         ),
         click.option(
             "--no-original", is_flag=True, help="Run nothing of the source's own DDL: tables, keys and indexes alone."

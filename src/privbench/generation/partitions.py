@@ -285,7 +285,7 @@ class PartitionJob:
         record = _read_record(self._path(number))
         return record is not None and record.request == self._request and self._is_whole(self._path(number), record)
 
-    def complete(self, progress: Progress, original: OriginalUse) -> dict[str, int]:
+    def complete(self, progress: Progress, original: OriginalUse = OriginalUse.CHECKED) -> dict[str, int]:
         """Make a bundle of the partitions, which are all there."""
         there = self.records()
         records = [there[number] for number in range(self._count)]

@@ -120,21 +120,14 @@ def _partition(reader: Reader) -> Name:
     reader.about.append(reader.name())
     if not reader.may("DEFAULT"):
         reader.must("FOR", "VALUES")
-        bound = reader.until("PARTITION", "USING") if not reader.has("WITH") else ()
-        options = next((at for at, t in enumerate(bound) if t.word == "WITH" and _is_options(bound[at + 1 :])), None)
-        if options is not None:
-            reader.at -= len(bound) - options
-            bound = bound[:options]
-        if not bound or bound[0].word not in ("IN", "FROM", "WITH"):
-            raise DdlError("the bound of a partition is expected")
-        reader.expression(bound)
+        if reader.may("FROM"):
+            reader.expression(reader.group())
+            reader.must("TO")
+        elif not (reader.may("IN") or reader.may("WITH")):
+            raise DdlError("the bound of a partition is expected after VALUES")
+        reader.expression(reader.group())
     read_table_tail(reader)
     return name
-
-
-def _is_options(tokens: Tokens) -> bool:
-    """Whether these are storage options, not the bound of a partition by hash."""
-    return len(tokens) > 1 and tokens[1].word not in ("MODULUS", "REMAINDER")
 
 
 def read_table_tail(reader: Reader) -> None:
