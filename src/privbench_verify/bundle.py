@@ -88,7 +88,7 @@ class Manifest:
     model: str
     receipt: str
     software: str = ""
-    definitions: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: dict.fromkeys(_DEFINITIONS, {}))
+    definitions: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: {key: {} for key in _DEFINITIONS})
     """Of the source's own definitions how many run, are code, are held back as code, and hold literals, by kind."""
 
 
@@ -191,7 +191,7 @@ def read_manifest(folder: Path | str) -> Manifest:
         model=digest_of(manifest["model"], f"{MANIFEST}: model"),
         receipt=digest_of(manifest["receipt"], f"{MANIFEST}: receipt"),
         software=text_of(manifest["software"], f"{MANIFEST}: software"),
-        definitions=_definitions(manifest.get("definitions", dict.fromkeys(_DEFINITIONS, {}))),
+        definitions=_definitions(manifest.get("definitions", {key: {} for key in _DEFINITIONS})),
     )
 
 

@@ -266,6 +266,17 @@ QUOTED = ("STRING", "IDENTIFIER", "NATIONAL_STRING", "BIT_STRING", "HEX_STRING",
 
 
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join))
+def test_mysql_reads_no_comment_and_no_second_statement(text: str) -> None:
+    try:
+        read_tokens(text, "mysql")
+    except DdlError:
+        return
+    for escaped in (r"'(?:[^'\\]|''|\\.)*'", r"'(?:[^']|'')*'"):  # strings with and without escapes
+        outside = re.sub(rf"{escaped}|`(?:[^`]|``)*`", " ", text, flags=re.DOTALL)
+        assert not re.search(r"[;\\#@\"$']|--|/\*|\0|DELIMITER", outside)
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join))
 def test_tokens_cover_every_text_or_it_is_refused(text: str) -> None:
     try:
         tokens = read_tokens(text, "postgres")

@@ -63,8 +63,8 @@ TYPES = {
         """smallint int2 integer int int4 bigint int8 numeric decimal real float float4 float8 double money boolean bool
         text varchar character char bpchar name date time timetz timestamp timestamptz interval bytea uuid json jsonb
         jsonpath xml inet cidr macaddr macaddr8 point line lseg box path polygon circle bit varbit tsvector tsquery
-        int4range int8range numrange tsrange tstzrange daterange int4multirange int8multirange nummultirange tsmultirange
-        tstzmultirange datemultirange oid smallserial serial bigserial"""
+        int4range int8range numrange tsrange tstzrange daterange int4multirange int8multirange nummultirange
+        tsmultirange tstzmultirange datemultirange oid smallserial serial bigserial"""
     ),
     "mysql": word_set(
         """tinyint smallint mediumint int integer bigint decimal numeric float double real bit bool boolean date

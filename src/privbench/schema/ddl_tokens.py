@@ -8,7 +8,6 @@ DELIMITER of mysql), variables of clients, strings that end elsewhere under othe
 import re
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 
 from privbench.errors import SchemaError
 
@@ -100,7 +99,6 @@ _CLIENT_WORDS = word_set(
 """What the client of MySQL may take for a command at the start of a line; the server writes names in quotes."""
 
 
-@lru_cache(maxsize=65_536)
 def read_tokens(sql: str, dialect: str) -> Tokens:
     r"""Cut one statement, without its semicolon, or part of one into tokens. Raises DdlError.
 
