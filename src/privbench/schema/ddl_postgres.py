@@ -72,15 +72,14 @@ def _domain(reader: Reader) -> Name:
 
 
 def _default(reader: Reader, tokens: Tokens) -> None:
-    if any(t.word in _NOT_IN_DEFAULT or (t.is_sign(",") and _depth(tokens, at) == 0) for at, t in enumerate(tokens)):
-        raise DdlError("a default holds more than an expression")
+    depth = 0
+    for token in tokens:
+        depth += token.is_sign("(") + token.is_sign("[") - token.is_sign(")") - token.is_sign("]")
+        if token.word in _NOT_IN_DEFAULT or (depth == 0 and token.is_sign(",")):
+            raise DdlError("a default holds more than an expression")
     reader.expression(tokens, CLOCK | NEXT_NUMBER)
     if any(token.text.lower() == "nextval" for token in tokens):
         reader.literals -= 1  # the name of a sequence
-
-
-def _depth(tokens: Tokens, at: int) -> int:
-    return sum(t.is_sign("(") + t.is_sign("[") - t.is_sign(")") - t.is_sign("]") for t in tokens[:at])
 
 
 def _sequence(reader: Reader) -> Name:

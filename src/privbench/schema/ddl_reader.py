@@ -280,9 +280,8 @@ def _is_size(tokens: Tokens, at: int) -> bool:
     """Whether a number is the size of a type: `numeric(10,2)`, `varying(20)`."""
     if tokens[at].kind is not TokenKind.NUMBER:
         return False
-    while at and (tokens[at].kind is TokenKind.NUMBER or tokens[at].is_sign(",")):
-        at -= 1
-    return at > 0 and tokens[at].is_sign("(") and tokens[at - 1].text.lower() in _SIZED
+    opened = at - 1 if not tokens[at - 1].is_sign(",") else at - 3
+    return opened > 0 and tokens[opened].is_sign("(") and tokens[opened - 1].text.lower() in _SIZED
 
 
 _SIZED = word_set("numeric decimal varchar character varying char bit binary varbinary time timestamp interval")
