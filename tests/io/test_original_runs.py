@@ -179,3 +179,22 @@ def test_a_statement_that_nobody_could_load_is_left_out_at_draft(postgres: str) 
     assert [each.kind for each in original.left_out if "is not one statement" in each.reason] == ["function"]
     with pytest.raises(PrivBenchError):
         privbench.load_database("nothing", postgres, original=False, original_code=True)
+
+
+def test_names_without_their_schema_are_known(postgres: str) -> None:
+    """A source leaves out the schema of a name where that is on its search path."""
+    run_sql(
+        postgres,
+        "CREATE SCHEMA app",
+        "CREATE TYPE app.mood AS ENUM ('a')",
+        "CREATE TABLE app.p (id int PRIMARY KEY, m app.mood)",
+        "CREATE TABLE app.c (id serial PRIMARY KEY, p int REFERENCES app.p)",
+        "CREATE VIEW app.v AS SELECT p.id FROM app.p",
+    )
+    for path in ("app", "public"):
+        with open_source(f"{postgres}&options=-csearch_path%3D{path}") as source:
+            original = source.schema().original
+        assert original is not None
+        assert original.left_out == original.without_code().left_out == ()
+        kinds = {"primary key", "foreign key", "view", "sequence", "sequence owner", "type", "schema"}
+        assert {s.kind for s in original.statements} == kinds

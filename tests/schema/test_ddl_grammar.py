@@ -1,6 +1,7 @@
 """The source's own DDL is exactly one statement of the kind that it claims; code is told; all else is refused."""
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -9,11 +10,12 @@ from hypothesis import strategies as st
 from sqlglot import tokenize
 from sqlglot.errors import SqlglotError
 
+from privbench.io.postgres.ddl import DatabaseNames
 from privbench.schema.ddl_grammar import read_column, read_name, read_statement, read_table_words
 from privbench.schema.ddl_tokens import DdlError, read_tokens
 from privbench.schema.original import CODE, OriginalDdl
 
-from ..io.own_ddl import ORIGINAL
+from ..io.own_ddl import ORIGINAL, own_database
 
 VIEW = "CREATE VIEW app.rich AS SELECT id FROM orders"
 FORGED = {
@@ -205,6 +207,58 @@ def test_statements_are_about_its_own_tables() -> None:
     index = next(s for s in words["statements"] if s["kind"] == "index")
     words["statements"] = [{**index, "sql": "CREATE INDEX i ON payroll (salary)"}]
     with pytest.raises(ValueError, match="payroll"):
+        OriginalDdl.model_validate(words)
+
+
+@pytest.mark.parametrize(
+    ("query", "read"),
+    [
+        ("SELECT a.id FROM app.orders a", {("app", "orders")}),
+        ("SELECT 1 FROM orders, hr.pay p WHERE p.x = 1", {("hr", "pay")}),
+        ("SELECT 1 FROM (orders o JOIN hr.pay p ON (o.id = p.id))", {("hr", "pay")}),
+        ("SELECT 1 FROM ((hr.a a LEFT JOIN hr.b ON true) JOIN public.c ON true)", {("hr", "a"), ("hr", "b")}),
+        ("SELECT (SELECT max(p.x) FROM hr.pay p) FROM orders", {("hr", "pay")}),
+        ("SELECT EXTRACT(year FROM o.at), o.x IS DISTINCT FROM o.y FROM orders o", set()),
+        ("SELECT EXTRACT(year FROM (SELECT max(p.at) FROM hr.pay p)) FROM orders o", {("hr", "pay")}),
+        (
+            "WITH x AS (SELECT 1 FROM ONLY hr.pay) SELECT 1 FROM x, LATERAL (SELECT 2) y, hr.z",
+            {("hr", "pay"), ("hr", "z")},
+        ),
+        ("SELECT o.a, o.b FROM orders o GROUP BY o.a, o.b ORDER BY o.a, o.b", set()),
+    ],
+)
+def test_what_a_view_selects_from_is_known(query: str, read: set[tuple[str, ...]]) -> None:
+    reads = read_statement("postgres", "view", f"CREATE VIEW v AS {query}").reads
+    assert {name for name in reads if name != ("c",)} == read
+
+
+def test_a_view_of_tables_that_are_not_its_own_is_code() -> None:
+    words = ORIGINAL.model_dump(mode="json")
+    view = next(s for s in words["statements"] if s["kind"] == "view")
+    for sql, runs in (
+        ("CREATE VIEW v AS SELECT id FROM hr.salaries", 0),
+        ("CREATE VIEW v AS SELECT 1 FROM app.orders", 1),
+    ):
+        words["statements"] = [{**view, "sql": sql}]
+        assert len(OriginalDdl.model_validate(words).without_code().statements) == runs
+
+
+def test_a_table_has_its_own_name() -> None:
+    words = ORIGINAL.model_dump(mode="json")
+    words["statements"] = []
+    words["tables"]["orders"]["name"] = "hr.salaries"  # which `--replace` would drop
+    with pytest.raises(ValueError, match="another one"):
+        OriginalDdl.model_validate(words)
+
+
+def test_another_sequence_is_neither_taken_nor_set() -> None:
+    words = ORIGINAL.model_dump(mode="json")
+    words["tables"]["orders"]["sequences"] = {"id": "hr.numbers"}
+    schema = replace(own_database()[0], original=OriginalDdl.model_validate(words))
+    assert list(DatabaseNames(schema).sequences(schema)) == ['app."Customer_id_seq"']
+    owner = {"kind": "sequence owner", "name": "x", "phase": "after", "tables": ["orders"]}
+    words["statements"].append({**owner, "sql": "ALTER SEQUENCE hr.numbers OWNED BY app.orders.id"})
+    with pytest.raises(ValueError, match=r"hr\.numbers"):
         OriginalDdl.model_validate(words)
 
 

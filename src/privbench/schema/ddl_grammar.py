@@ -27,6 +27,8 @@ def _read(dialect: str, sql: str, grammar: Callable[[Reader], Name | None]) -> R
     return Reading(
         makes=makes,
         about=tuple(reader.about),
+        alters=reader.alters,
+        reads=frozenset(reader.reads),
         types=frozenset(reader.types),
         beyond=frozenset(reader.beyond),
         literals=reader.literals,

@@ -93,7 +93,7 @@ def _sequence(reader: Reader) -> Name:
 
 def _sequence_owner(reader: Reader) -> None:
     reader.must("ALTER", "SEQUENCE")
-    reader.name()
+    reader.alters = reader.name()
     reader.must("OWNED", "BY")
     reader.about.append(reader.name()[:-1])
 
@@ -284,7 +284,7 @@ def _statistics(reader: Reader) -> Name:
 
 def _statistics_target(reader: Reader) -> None:
     reader.must("ALTER", "STATISTICS")
-    reader.name()
+    reader.alters = reader.name()
     reader.must("SET", "STATISTICS")
     reader.token(TokenKind.NUMBER)
 

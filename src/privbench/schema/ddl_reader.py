@@ -4,7 +4,7 @@ What the readers of kinds of statements (`ddl_postgres`, `ddl_mysql`) share. An 
 parsed: a server will say whether it is one. What it calls that is in no closed list makes it code.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from privbench.schema.ddl_functions import FUNCTIONS, TYPES
@@ -27,8 +27,8 @@ _BEFORE_BRACKET = {
 """Words that may stand before a bracket and call nothing."""
 _NO_EXPRESSION = word_set(
     """INTO OUTFILE DUMPFILE INFILE COPY PROGRAM EXECUTE PROCEDURE CALL GRANT REVOKE CREATE ALTER DROP TRUNCATE INSERT
-    UPDATE DELETE MERGE RECURSIVE TABLESAMPLE OPERATOR LOCK LISTEN NOTIFY PREPARE TRIGGER LANGUAGE XMLTABLE JSON_TABLE
-    INFORMATION_SCHEMA PERFORMANCE_SCHEMA DEFINER HANDLER"""
+    UPDATE DELETE MERGE TABLE RECURSIVE TABLESAMPLE OPERATOR LOCK LISTEN NOTIFY PREPARE TRIGGER LANGUAGE XMLTABLE
+    JSON_TABLE INFORMATION_SCHEMA PERFORMANCE_SCHEMA DEFINER HANDLER"""
 )
 """Words that no plain expression or query needs."""
 _VALUE_WORDS = word_set(
@@ -47,6 +47,10 @@ class Reading:
     makes: Name | None = None
     about: tuple[Name, ...] = ()
     """Tables and views that must be the source's own: what is altered, indexed or described."""
+    alters: Name | None = None
+    """The sequence or statistics object that is altered, which must be the source's own too."""
+    reads: frozenset[Name] = frozenset()
+    """Tables and views in a schema that is named, from which a query selects."""
     types: frozenset[Name] = frozenset()
     """Types that the system does not have by itself."""
     beyond: frozenset[str] = frozenset()
@@ -63,6 +67,8 @@ class Reader:
     at: int = 0
     about: list[Name] = field(default_factory=list)
     types: set[Name] = field(default_factory=set)
+    alters: Name | None = None
+    reads: set[Name] = field(default_factory=set)
     beyond: set[str] = field(default_factory=set)
     literals: int = 0
 
@@ -257,7 +263,9 @@ class Reader:
         self.must("AS")
         if not (self.has("SELECT") or self.has("WITH") or self.has("VALUES") or self.has_sign("(")):
             raise DdlError("a query is expected after AS")
-        self.expression(self.rest(), more)
+        tokens = self.rest()
+        self.expression(tokens, more)
+        self.reads |= set(_selected_from(tokens, self.dialect))
 
     def counting(self) -> None:
         """How a sequence counts; its numbers are literals unless they are those that every sequence has."""
@@ -274,6 +282,39 @@ class Reader:
 
 
 _USUAL_BOUNDS = ("1", *(str(2**bits - 1) for bits in (15, 31, 63)))
+
+
+_AFTER_FROM = word_set(
+    "WHERE GROUP HAVING ORDER LIMIT OFFSET UNION INTERSECT EXCEPT WINDOW FETCH FOR SELECT WITH VALUES"
+)
+_FROM_INSIDE = word_set("EXTRACT SUBSTRING TRIM OVERLAY POSITION")
+"""Functions in whose brackets FROM stands before a value."""
+
+
+def _selected_from(tokens: Tokens, dialect: str) -> Iterator[Name]:
+    """The qualified names that stand where a table does: behind FROM, JOIN, or a comma between tables."""
+    lists, inside, wanted = [False], [False], False  # by bracket: between tables; in a function with FROM; a table next
+    for at, token in enumerate(tokens):
+        word, before = token.word, tokens[at - 1].word if at else ""
+        if token.is_sign("("):
+            lists.append(wanted)
+            inside.append(before in _FROM_INSIDE or (at > 0 and tokens[at - 1].text.upper() in _FROM_INSIDE))
+        elif token.is_sign(")"):
+            lists, inside, wanted = lists[:-1] or [False], inside[:-1] or [False], False
+        elif word == "FROM":
+            compares = before == "DISTINCT" and at > 1 and tokens[at - 2].word in ("IS", "NOT")
+            if not compares and not inside[-1]:
+                lists[-1] = wanted = True
+        elif word.endswith("JOIN"):
+            wanted = True
+        elif word in _AFTER_FROM:
+            lists[-1] = inside[-1] = wanted = False
+        elif token.is_sign(","):
+            wanted = lists[-1]
+        elif wanted and word not in ("ONLY", "LATERAL"):
+            wanted = False
+            if token.kind in (TokenKind.WORD, TokenKind.NAME) and at + 1 < len(tokens) and tokens[at + 1].is_sign("."):
+                yield Reader(tokens[at : at + 6], dialect).name()
 
 
 def _is_size(tokens: Tokens, at: int) -> bool:

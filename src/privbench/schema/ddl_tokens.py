@@ -129,7 +129,7 @@ def read_tokens(sql: str, dialect: str) -> Tokens:
 
 def _token(match: re.Match[str]) -> Token:
     kind, text = _KINDS[(match.lastgroup or "").rstrip("0123456789")], match[0]
-    if kind is TokenKind.SIGN and ("--" in text or "/*" in text):
+    if kind is TokenKind.SIGN and any(sign in text for sign in ("--", "/*", "*/")):
         raise DdlError("a comment stands in it")
     if kind is TokenKind.NAME:
         text = text[1:-1].replace(text[0] * 2, text[0])

@@ -312,6 +312,7 @@ class _Read:
         self._dialect = original.dialect.value
         self._relations: set[Name] = set()
         self._types: set[Name] = set()
+        self._made: set[Name] = set()
         self._titles: dict[_Key, tuple[str, str]] = {}
         self.readings: dict[_Key, Reading] = {}
         self.refused: dict[_Key, LeftOut] = {}
@@ -347,10 +348,14 @@ class _Read:
         }
 
     def _take_name(self, key: _Key, sql: str) -> None:
+        ours = str(key[0])
         try:
-            self._relations.add(self._plain(read_name(self._dialect, sql)))
+            name = read_name(self._dialect, sql)
         except DdlError as error:
-            raise ValueError(f"table {'.'.join(map(str, key))[:200]}: its name {error}") from None
+            raise ValueError(f"table {ours[:200]}: its name {error}") from None
+        if not ".".join(name).casefold().endswith(ours.casefold().removeprefix("public.")):
+            raise ValueError(f"table {ours[:200]}: its name in the source is {'.'.join(name)[:200]}, another one")
+        self._relations |= self._names(name)
 
     def _take(self, key: _Key, read: Callable[[], Reading | Name]) -> None:
         try:
@@ -360,15 +365,17 @@ class _Read:
             return
         if not isinstance(reading, Reading):
             return
-        if other := next((each for each in reading.about if self._plain(each) not in self._relations), None):
-            reason = f"it is about {'.'.join(other)}, which is none of its tables and views"
+        others = [each for each in reading.about if self._plain(each) not in self._relations]
+        others += [reading.alters] if reading.alters is not None and reading.alters not in self._made else []
+        for other in others[:1]:
+            reason = f"it is about {'.'.join(other)}, which is none of its own objects"
             self.refused[key] = self._left_out(key, reason)
             return
         kind = self._titles[key][0] if key in self._titles else ""
-        if reading.makes is not None and kind in _RELATIONS:
-            self._relations.add(self._plain(reading.makes))
-        if reading.makes is not None and kind in _TYPES and not self._is_code(reading):
-            self._types.add(reading.makes)
+        if reading.makes is not None:
+            self._made |= self._names(reading.makes)
+            self._relations |= self._names(reading.makes) if kind in _RELATIONS else set()
+            self._types |= self._names(reading.makes) if kind in _TYPES and not self._is_code(reading) else set()
         self.readings[key] = reading
 
     def _left_out(self, key: _Key, reason: str) -> LeftOut:
@@ -377,7 +384,12 @@ class _Read:
 
     def _is_code(self, reading: Reading) -> bool:
         """A type that is not there is that of an extension, or of a statement that is code."""
-        return bool(reading.beyond or reading.types - self._types)
+        reads = {self._plain(name) for name in reading.reads}
+        return bool(reading.beyond or reading.types - self._types or reads - self._relations)
+
+    def _names(self, name: Name) -> set[Name]:
+        """A name with its schema and without: a source leaves out a schema that is on its search path."""
+        return {self._plain(name), self._plain(name[-1:])}
 
     def _plain(self, name: Name) -> Name:
         return tuple(part.casefold() for part in name) if self._original.dialect is SourceDialect.MYSQL else name
