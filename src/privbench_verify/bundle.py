@@ -32,7 +32,7 @@ from privbench_verify.read import (
     shown_place,
     text_of,
 )
-from privbench_verify.receipt import Verdict, shortened, verify_receipt
+from privbench_verify.receipt import Verdict, shortened, verify_receipt, with_people
 from privbench_verify.strict_json import MAX_BYTES, read_json
 
 MANIFEST = "manifest.json"
@@ -50,7 +50,7 @@ SCRIPTS = (
 """What a system runs. Which of them a bundle has depends on its format."""
 _FILES = (*COMPANIONS, *SCRIPTS, "schema.json", RECEIPT, CHECKSUMS)
 _DEFINITIONS = ("run", "code", "held", "literals")
-_ROLES = ("entity", "owned", "lookup", "public")
+_ROLES = ("entity", "owned", "lookup", "public", "made up")
 _SCALE = re.compile(r"[0-9]{1,100}(?:\.[0-9]{1,100})?(?:e[+-]?[0-9]{1,2})?")
 _LONGEST_FIELD = 2**31 - 1
 
@@ -127,6 +127,8 @@ def verify_bundle(
         problems += script_check(folder, manifest) if script_check and not problems else ()
     except (ReceiptError, OSError) as error:
         return _failed(verdict, [*problems, str(error)])
+    copied = {name: table.columns for name, table in manifest.tables.items() if table.role == "public"}
+    verdict = with_people(verdict, {name: {c.name: c.type for c in columns} for name, columns in copied.items()})
     told = (*definition_lines(manifest.definitions), *([] if script_check else [_UNCOMPARED]), _UNREAD)
     verdict = replace(verdict, assumptions=(*verdict.assumptions, *told))
     if check is None:
@@ -282,11 +284,15 @@ def _ties(folder: Path, manifest: Manifest, receipt: Json) -> Iterator[str]:
     roles = {
         **{name: table.role for name, table in facts.tables.items() if name not in facts.lists},
         **dict.fromkeys(facts.public_tables, "public"),
+        **dict.fromkeys(facts.made_up, "made up"),
     }
     for name in sorted(roles.keys() | manifest.tables.keys()):
         role = manifest.tables[name].role if name in manifest.tables else None
         if role != roles.get(name):
             yield f"{shown(name)}: is {role} in {MANIFEST}, but {roles.get(name)} in the receipt"
+    for name, rows in facts.made_up.items():
+        if name in manifest.tables and manifest.tables[name].rows != rows:
+            yield f"{shown(name)}: has {manifest.tables[name].rows} rows, but {rows} were made up by the receipt"
     yield from _file_problems(folder, manifest)
     yield from _column_problems(manifest, facts)
     entity, size = manifest.tables.get(facts.entity), facts.sizes.get(facts.entity)

@@ -34,6 +34,7 @@ def test_the_walk_in_json(shop: Path, run: Run, tmp_path: Path) -> None:
     assert json.loads(drafted.out)["domains_from_data"] == ["person.city", "person.age", "visit.cost"]
     fitted = json.loads(run("fit", spec, "--epsilon", "3.2", "-o", model, "--json").out)
     assert (fitted["epsilon"], fitted["unit"]) == ("16/5", "person")
+    assert fitted.pop("source_budget")["releases"] == 1
     assert json.loads(run("show", model, "--json").out) == fitted
     made = json.loads(run("generate", model, "-o", bundle, "--scale", "2", "--json").out)
     assert made["rows"]["person"] == 120

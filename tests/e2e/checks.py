@@ -1,5 +1,6 @@
 """Check a bundle from outside: what DuckDB and SQLite find in it, without our own readers where they can be spared."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
@@ -58,3 +59,33 @@ def _queries(table: Table, number: dict[str, str]) -> list[tuple[str, str]]:
         queries.append((f"orphans of {key}", query))
     required = [quote_sql(c.name) for c in table.columns if not c.nullable]
     return queries + [(f"NULLs in {c}", f"SELECT count(*) FROM {mine} WHERE {c} IS NULL") for c in required]
+
+
+def loaded(bundle: Path) -> duckdb.DuckDBPyConnection:
+    """The database that a bundle's own DDL and data make; every constraint of the DDL is checked on the way."""
+    base = duckdb.connect()
+    base.execute((bundle / "schema.duckdb.sql").read_text(encoding="utf-8"))
+    with open_source(bundle) as source:
+        tables = source.schema().tables
+        for table in _referenced_first(tables):
+            base.register("rows", pa.Table.from_batches(source.read(table), schema=arrow_schema(table)))
+            names = [r[0] for r in base.sql(f"DESCRIBE {quote_sql(table.name)}").fetchall()]
+            stored = [n for n in names if not _is_generated(base, table.name, n)]
+            columns = ", ".join(map(quote_sql, stored))
+            base.execute(f"INSERT INTO {quote_sql(table.name)} ({columns}) SELECT {columns} FROM rows")
+    return base
+
+
+def _is_generated(base: duckdb.DuckDBPyConnection, table: str, column: str) -> bool:
+    [(sql,)] = base.execute("SELECT sql FROM duckdb_tables() WHERE table_name = ?", [table]).fetchall()
+    return f"{column} " in sql and "GENERATED" in sql.partition(f"{column} ")[2].partition(",")[0]
+
+
+def _referenced_first(tables: Sequence[Table]) -> list[Table]:
+    order: list[Table] = []
+    while len(order) < len(tables):
+        done = {t.name for t in order}
+        left = [t for t in tables if t.name not in done]
+        free = [t for t in left if all(k.table in done or k.table == t.name for k in t.foreign_keys)]
+        order.append((free or left)[0])
+    return order

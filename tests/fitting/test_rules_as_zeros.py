@@ -139,3 +139,33 @@ def with_column(model: Model, column: Conditional) -> Model:
     assert isinstance(network, Product)
     children = tuple(replace(tree, columns=columns) if child is tree else child for child in network.children)
     return replace(model, tables={**model.tables, "visit": replace(table, network=Product(children=children))})
+
+
+@pytest.mark.parametrize("bins", [None, [0, 7, 31, 60, 101]])
+@pytest.mark.parametrize(
+    ("rules", "apart"),
+    [
+        (("a <= b", "b <= a"), 0),
+        (("b BETWEEN a AND a",), 0),
+        (("a < b", "a <> b"), 1),
+        (("a <= b", "a < b"), 1),
+        (("a <= b", "b >= a", "a <= b"), 1),
+    ],
+)
+def test_several_rules_over_the_same_columns(
+    rules: tuple[str, ...], apart: int, bins: list[int] | None, tmp_path: Path
+) -> None:
+    """Two opposite rules mean that both columns are equal, also where their bins are not."""
+    rng = np.random.default_rng(1)
+    a = rng.integers(0, 90, 300)
+    rows = pa.table({"id": np.arange(300), "a": a, "b": a + apart, "c": a + apart})
+    plain = {"type": "INTEGER", "null": False, "domain": {"range": [0, 100]}}
+    columns = {"id": {"type": "INTEGER", "null": False}, "a": plain, "b": plain, "c": plain}
+    if bins is not None:
+        columns["b"] = plain | {"domain": {"bins": bins}}
+    table = {"key": ["id"], "rules": list(rules), "columns": columns}
+    model = privbench.fit(Spec.model_validate({"unit": "t", "tables": {"t": table}}), source={"t": rows}, epsilon="20")
+    assert verify_model(model).status == "verified"
+    assert privbench.generate(model, tmp_path / "b", seed=1).rows == {"t": 300}
+    broken = " OR ".join(f"NOT ({rule})" for rule in rules)
+    assert duckdb.sql(f"SELECT count(*) FROM '{tmp_path}/b/data/t.parquet' WHERE {broken}").fetchall() == [(0,)]

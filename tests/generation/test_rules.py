@@ -133,7 +133,7 @@ def accepted(person: list[str], visit: list[str]) -> Spec:
         spec = spec_of(person, visit)
         protection = spec.protection()
         check_rules_work(protection.schema)
-        check_rules_can_hold(protection, compile_codecs(spec, protection))
+        check_rules_can_hold(spec, protection, compile_codecs(spec, protection))
     except SpecError:
         assume(False)
     return spec

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import privbench
+from privbench.cli.budget import source_budget
 from privbench.cli.flags import (
     engine_flags,
     force_flag,
@@ -333,7 +334,7 @@ def show_bundle(
     warnings = [*(_of_fit(model) if fitted else ()), *lost_rows(model, planned_rows(model, scale), rows, left_out)]
     redrawn = redrawn_keys(model, scale)
     if as_json:
-        kept: dict[str, Any] = {"model": str(model_path)} if fitted else {}
+        kept: dict[str, Any] = {"model": str(model_path), **source_budget(model.receipt)} if fitted else {}
         kept |= {"literals": [asdict(each) for each in published_literals(model.spec)]} if fitted else {}
         kept |= {"definitions": definitions} if definitions is not None else {}
         changes = {
@@ -354,7 +355,7 @@ def show_bundle(
         for line in change_lines(model.spec):
             echo(f"Not as in the source: {listed([line])}.")
         for line in unkept_checks(model.spec):
-            echo(f"A CHECK that is not kept: {listed([line])}.")
+            echo(f"A CHECK of the source that generated rows may break: {listed([line])}.")
         if model.receipt["condition"]:
             echo(shortened(model.receipt["condition"]))
     warn(warnings)
@@ -367,25 +368,29 @@ def _of_fit(model: "Model") -> list[str]:
     return fit_warnings(model)
 
 
-def show_model(model: "Model", *, as_json: bool) -> None:
-    """Print the tables of a model, what it promises, and warnings."""
+def show_model(model: "Model", *, spent: Mapping[str, Any] | None = None, as_json: bool) -> None:
+    """Print the tables of a model, what it promises, and warnings; right after a fit also the sum of its source."""
     from dataclasses import asdict
 
     from privbench.fitting.computed import computed_columns
     from privbench.fitting.warnings import fit_warnings
     from privbench.generation.bundle import redrawn_keys
     from privbench.model.notes import found_lists, published_literals
+    from privbench.schema.people import people_in
 
     promise = {key: model.receipt[key] for key in ("epsilon", "delta", "neighbours", "condition", "stamp")}
     tables = [{"table": name, **_summary(model, name)} for name in model.protection.order]
     warnings = fit_warnings(model)
     lists, computed = found_lists(model), computed_columns(model.protection)
     redrawn = redrawn_keys(model, scale=1)
+    copied = [name for name in model.public if name not in model.protection.made_up]
+    people = people_in(model.protection)
     if as_json:
-        words = {"unit": model.protection.entity, "tables": tables, "public": list(model.public), "lists_found": lists}
+        words = {"unit": model.protection.entity, "tables": tables, "public": copied, "lists_found": lists}
+        words |= {"made_up": dict(model.protection.made_up), "people": people}
         words |= {"computed": list(computed), "public_keys_drawn_again": list(redrawn)}
         words |= {"literals": [asdict(each) for each in published_literals(model.spec)]}
-        print_json({**promise, **words, "warnings": warnings})
+        print_json({**promise, **words, **(spent or {}), "warnings": warnings})
         return
     what = f"{REPLACING[promise['neighbours']]} one entity of {listed([model.protection.entity])}"
     echo(f"{_promised(model.receipt)} for {what}")
@@ -397,8 +402,14 @@ def show_model(model: "Model", *, as_json: bool) -> None:
     nodes = [kind for kind in NODES if any(table[kind] for table in tables)]
     head = ("table", "role", "rows", "size", "per entity", "columns", "keys", *(n.replace("_", " ") for n in nodes))
     print_table(head, (_cells(table, nodes) for table in tables))
-    if model.public:
-        echo(f"public, copied: {listed(model.public)}")
+    if copied:
+        echo(f"public, copied: {listed(copied)}")
+    if people:
+        echo(
+            f"public, with columns that look like people: {listed(f'{t}.{c}' for t, cs in people.items() for c in cs)}"
+        )
+    if made_up := model.protection.made_up:
+        echo(f"not read, but made up: {listed(f'{name} ({rows} rows)' for name, rows in made_up.items())}")
     if redrawn:
         echo(f"but for these keys of public tables, which are drawn again: {listed(redrawn)}")
     if computed:

@@ -28,6 +28,7 @@ from privbench.fitting.find_inside import FoundInside, find_inside
 from privbench.fitting.find_lists import FoundList, find_lists, with_lists
 from privbench.fitting.find_numbering import find_numbering
 from privbench.fitting.lists import SourceWithLists
+from privbench.fitting.rules import BY_NUMBERS, broken_by_numbers
 from privbench.fitting.tables_in_sql import Sampler, TablesInSql
 from privbench.io.base import Source, arrow_schema
 from privbench.io.given import Given, csv_options, kept_place, source_of
@@ -35,12 +36,15 @@ from privbench.io.open import open_source
 from privbench.methods.method import Progress, in_percent, silent
 from privbench.methods.registry import DEFAULT
 from privbench.model.arguments import check_lists, member_of
+from privbench.model.model import compile_codecs
+from privbench.model.schedule import Ready, Schedule, can_number, schedule
 from privbench.rules.evaluate import Evaluator
 from privbench.rules.row_rules import why_not
-from privbench.schema.choices import Choices, closest, flag, leave_out
+from privbench.schema.choices import MADE_UP_ROWS, Choices, closest, flag, leave_out
 from privbench.schema.computed import ComputedOrigin
 from privbench.schema.domain import Domain, Origin, Text
 from privbench.schema.expression import ColumnName, Expression
+from privbench.schema.functions import why_refused
 from privbench.schema.inside import with_implied, with_inside
 from privbench.schema.spec import Orphans, Spec
 from privbench.schema.table_spec import (
@@ -71,9 +75,11 @@ def draft(
     schema: str | os.PathLike[str] | None = None,
     null: Collection[str] = (),
     delimiter: str | None = None,
+    ragged: str = "error",
     domains: str = PRIVATE,
     neighbours: Neighbours | str = Neighbours.REPLACE,
     public: Collection[str] = (),
+    made_up: Mapping[str, int] | Collection[str] = (),
     drop: Collection[str] = (),
     drop_columns: Collection[Place] = (),
     owners: Mapping[str, tuple[str, ...]] | None = None,
@@ -88,12 +94,14 @@ def draft(
     `source` is where a database is, or a dict with its tables by name: DataFrames of pandas or Polars, or Arrow
     tables. For these `schema` has the CREATE TABLE statements, as text or as a path; without it there are no keys.
     `null` lists the texts that mean NULL in CSV files, beside the empty field, `delimiter` is what stands between
-    their columns; the spec keeps both. Names of tables and columns match without regard to case, if only one does.
+    their columns, and `ragged` is "pad" where short rows lack their last values; the spec keeps all
+    three. Names of tables and columns match without regard to case, if only one does.
 
     `domains` says where domains come from that the schema does not give: "private" leaves them to `fit`, which finds
     them with budget; "data" reads them from the data. `public` and `drop` are lists of tables, `drop_columns` columns,
-    each as (table, column). `owners` names the owner key of a table by its columns, `lookups` the table whose rows
-    reference those of a lookup. With domains from the data, the draft also says what else holds there, unless
+    each as (table, column). `made_up` says of which tables no row is read: so many are made up from the schema instead
+    (a list of tables: 100 of each). `owners` names the owner key of a table by its columns, `lookups` the table whose
+    rows reference those of a lookup. With domains from the data, the draft also says what else holds there, unless
     `find` is off: columns that follow from others or lie close to them, rules, numbering, which rows lie together,
     keys and lists inside the entity. With `find` off, no fit looks for any of this with budget, either. `tell` hears,
     by table and column, how many rows disagree.
@@ -103,22 +111,32 @@ def draft(
         spec = privbench.draft("shop", unit="customer", public=["product"], drop=["audit"])
     """
     check_lists(
-        public=public, drop=drop, **{f"owners of {table}": columns for table, columns in (owners or {}).items()}
+        public=public,
+        made_up=made_up,
+        drop=drop,
+        **{f"owners of {table}": columns for table, columns in (owners or {}).items()},
     )
     neighbours, orphans = member_of(Neighbours, neighbours), member_of(Orphans, orphans)
     if domains not in DOMAINS:
         raise SpecError(f"domains {domains!r}: they can be found with budget (`private`) or read from the `data`.")
-    located = source_of(source, schema=schema, null=null, delimiter=delimiter)
+    located = source_of(source, schema=schema, null=null, delimiter=delimiter, ragged=ragged)
     with open_source(located) as opened:
         stored = opened.schema()
         chosen = Choices(
-            unit=unit, public=public, drop=drop, drop_columns=drop_columns, owners=owners or {}, lookups=lookups or {}
+            unit=unit,
+            public=public,
+            drop=drop,
+            drop_columns=drop_columns,
+            owners=owners or {},
+            lookups=lookups or {},
+            made_up=made_up if isinstance(made_up, Mapping) else dict.fromkeys(made_up, MADE_UP_ROWS),
         ).spelled(stored)
         unit, public, drop, owners, lookups = chosen.unit, chosen.public, chosen.drop, chosen.owners, chosen.lookups
+        _refuse_guessed(stored, chosen.made_up)
         places = {*_named(stored, chosen.drop_columns), *_without_codec(stored, drop)}
         stored = _with_computable(stored, places, public)
         kept = leave_out(stored.tables, columns=places)
-        kept = with_implied(kept, public=[*public, *drop, *lookups], owners=owners)
+        kept = with_implied(kept, public=[*public, *chosen.made_up, *drop, *lookups], owners=owners)
 
         def protected(schema: Schema, owners: Mapping[str, tuple[str, ...]]) -> Protection:
             return protect(
@@ -127,6 +145,7 @@ def draft(
                 neighbours=neighbours,
                 owners=owners,
                 public=public,
+                made_up=chosen.made_up,
                 lookups=lookups,
                 drop=drop,
             )
@@ -168,7 +187,7 @@ def draft(
                 tables = with_relative(with_rows, protection, tables, entities=look.entities, tell=tell)
                 tables = with_bounds(sql, protection, tables)
             tables = with_clustering(with_rows, protection, tables)
-    return Spec(
+    spec = Spec(
         source=kept_place(located),
         csv=csv_options(located),
         unit=protection.entity,
@@ -178,6 +197,40 @@ def draft(
         method={} if find else {"name": DEFAULT, "find": False},
         original=stored.original and stored.original.with_nullable(stored),
     )
+    return _without_late(spec)
+
+
+def _without_late(spec: Spec) -> Spec:
+    """A spec without numbering by what is known too late; rules that cannot be kept say why, or are not suggested."""
+    tables, protection = dict(spec.tables), spec.protection()
+    known = schedule(spec, protection)
+    for name, words in tables.items():
+        if words.numbered_by is not None and not can_number(known, (name, words.numbered_by)):
+            [key] = words.key
+            columns = words.columns | {key: words.columns[key].model_copy(update={"origin": Origin.DECLARED})}
+            tables[name] = words.model_copy(update={"numbered_by": None, "columns": columns})
+    spec = spec.model_copy(update={"tables": tables})
+    known = schedule(spec, protection)
+    for name in (n for n in protection.order if tables[n].rules):
+        tables[name] = tables[name].model_copy(update={"rules": tuple(_kept_rules(spec, known, name))})
+    return spec.model_copy(update={"tables": tables})
+
+
+def _kept_rules(spec: Spec, known: Schedule, name: str) -> Iterator[RuleSpec]:
+    """The rules of a table; a CHECK that cannot be kept, since a column is known too late, says why."""
+    table, protection = known.protection.schema.table(name), known.protection
+    broken: set[Expression] = set()
+    if known.rules(table, Ready.NUMBERED) or known.rules(table, Ready.RENUMBERED):
+        codecs = compile_codecs(spec, protection, without={*spec.wanted(protection)})
+        broken = set(broken_by_numbers(known, table, codecs))
+    checks = iter(table.checks)
+    for rule in spec.tables[name].rules:
+        check = None if rule.left_out else next(checks)
+        why = None if check is None else BY_NUMBERS if check in broken else known.why_not(spec, table, check)
+        if why is None:
+            yield rule
+        elif rule.origin is not Origin.DATA:
+            yield rule.model_copy(update={"left_out": why[:LONGEST_NAME]})
 
 
 def _refuse_guesses(protection: Protection) -> None:
@@ -188,6 +241,16 @@ def _refuse_guesses(protection: Protection) -> None:
             f"{', '.join(guessed)}: the types of a CSV file, of columns of NULLs alone, and of columns of Python "
             "objects, are guessed from their values, which are private. Put a schema.sql with CREATE TABLE statements "
             "beside the file (in Python, give `schema`), or say `--domains data` and review the types, too."
+        )
+
+
+def _refuse_guessed(schema: Schema, made_up: Collection[str]) -> None:
+    """Refuse made-up tables whose types depend on values: their rows say nothing."""
+    tables = [table for table in schema.tables if table.name in made_up]
+    if guessed := [table.name for table in tables if any(column.guessed for column in table.columns)]:
+        raise SpecError(
+            f"{', '.join(guessed)}: rows are made up from the schema alone, but the types are guessed from the values "
+            "of real rows. Put a schema.sql with CREATE TABLE statements beside the file (in Python, give `schema`)."
         )
 
 
@@ -214,6 +277,8 @@ def _is_known(table: Table, expression: Expression | None) -> bool:
     """Whether an expression can be worked out: a schema may name functions of its own system."""
     if expression is None:
         return True
+    if why_refused(expression.tree) is not None:
+        return False
     types = {ColumnName(None, c.name): c.type.arrow for c in table.columns if c.type.kind is not Kind.OTHER}
     try:
         Evaluator([expression], types, where=table.name).close()
@@ -281,7 +346,8 @@ def _table(
         owned_by=protection.lookups[table.name][0] if role is Role.LOOKUP else None,
         numbered_by=numbered_by,
         clustered_by=clustered_as_stored(protection, kept),
-        public=role is Role.PUBLIC,
+        public=role is Role.PUBLIC and table.name not in protection.made_up,
+        made_up=protection.made_up.get(table.name),
         rules=tuple(_rules(table, kept, protection.schema)),
         quoted=table.quoted,
         columns={c.name: _with_quotes(c, columns[c.name]) for c in table.columns if c.name in columns},

@@ -11,6 +11,7 @@ from privbench.model.clustering import check_clustering
 from privbench.model.facts import sizes_are_public
 from privbench.model.numbering import check_numbering
 from privbench.model.order import generation_order
+from privbench.model.schedule import check_schedule
 from privbench.rules.computed import check_functions
 from privbench.rules.row_rules import check_rules_work
 from privbench.schema.spec import Spec
@@ -41,5 +42,6 @@ def prepare(spec: Spec, *, method: str | None, delta: Fraction) -> Prepared:
     check_numbering(spec, protection)
     check_clustering(spec, protection)
     check_rules_work(protection.schema)
+    check_schedule(spec, protection)
     public_sizes = sizes_are_public(spec, chosen.settings)
     return Prepared(spec=spec, chosen=chosen, protection=protection, public_sizes=public_sizes)

@@ -17,14 +17,21 @@ from privbench.encode.keys import rows_led_to
 from privbench.encode.narrow import narrowed, ruled_codec, rules_about, widest_domain
 from privbench.errors import DataError, SpecError
 from privbench.methods.domains.coarse import coarse_domain
-from privbench.model.key_rules import nulled_columns, split_rules
+from privbench.model.schedule import Ready, Schedule, schedule
+from privbench.rules.computed import stored
 from privbench.rules.evaluate import Evaluator
 from privbench.rules.row_rules import RowRules, joined, types_in
+from privbench.schema.domain import implied_by_type
 from privbench.schema.expression import ColumnName, Expression
-from privbench.schema.tables import Table
+from privbench.schema.lists import listed_columns
+from privbench.schema.spec import Spec
+from privbench.schema.tables import Column, Place, Table
 from privbench.schema.types import Kind
 from privbench.schema.unit import Protection, key_name
 
+BY_NUMBERS = (
+    "rows are numbered anew, from 1 and after all else is drawn, and no key that the rule names can be NULL instead"
+)
 DRAWS = 2**14
 """How many rows are drawn to see whether any keeps a rule. Generation draws a row again some dozens of times."""
 _KEYS = 100
@@ -34,18 +41,18 @@ Suggested = Collection[tuple[str, str]]
 _logger = logging.getLogger(__name__)
 
 
-def check_rules_can_hold(protection: Protection, codecs: Codecs) -> None:
+def check_rules_can_hold(spec: Spec, protection: Protection, codecs: Codecs) -> None:
     """Refuse rules that no row can keep. Raises SpecError naming the rule and the remedy.
 
     `codecs` are those of the columns whose domain is known.
     """
-    for name in protection.order:
-        table = protection.schema.table(name)
+    known = schedule(spec, protection)
+    for table in (protection.schema.table(name) for name in protection.order):
         if table.checks:
-            _check_wanted(protection, table, codecs[name])
-            draws = _Draws(protection, codecs)
-            _check_keys(protection, table, draws)
-            _check_draws(protection, table, draws)
+            _check_wanted(protection, table, codecs[table.name])
+            for rule in broken_by_numbers(known, table, codecs):
+                raise SpecError(f"tables.{table.name}.rules: {rule}: cannot be kept: {BY_NUMBERS}. Take the rule out.")
+            _check_draws(known, table, _Draws(protection, codecs))
 
 
 def _check_wanted(protection: Protection, table: Table, codecs: Mapping[str, Codec]) -> None:
@@ -57,31 +64,29 @@ def _check_wanted(protection: Protection, table: Table, codecs: Mapping[str, Cod
 def _codec_of_type(table: Table, column: str) -> Codec:
     """A codec for a column whose domain is not known yet: that of its type."""
     where, kind, rules = f"{table.name}.{column}", table.column(column).type, rules_about(table, column)
-    domain = coarse_domain(kind)
+    domain = implied_by_type(kind) or coarse_domain(kind)
     if kind.kind is not Kind.TEXT and narrowed(where, kind, domain, rules) is None:
         domain = widest_domain(kind)
     return ruled_codec(where, kind, nullable=table.column(column).nullable, domain=domain, rules=rules)
 
 
-def _check_keys(protection: Protection, table: Table, draws: "_Draws") -> None:
-    """Refuse rules over row numbers that some rows break, also if they reference nothing."""
-    late = [rule for rule in split_rules(table)[0] if all(draws.knows(table, name) for name in rule.columns)]
-    if late:
-        nulled = [ColumnName(None, column) for column in nulled_columns(table, late)]
-        rows = {name: draws.values(table, name) for rule in late for name in rule.columns}
-        rows |= {name: pa.nulls(DRAWS, rows[name].type) for name in rows if name in nulled}
-        with RowRules.of(table, protection.schema, late) as asked:
-            broken = asked.broken(rows)
-        for rule in (r for r, some in zip(late, broken, strict=True) if some.any() or r not in table.own_checks):
-            raise SpecError(
-                f"tables.{table.name}.rules: {rule}: cannot be kept: rows are numbered anew, from 1 and after all else "
-                "is drawn, and no key that the rule names can be NULL instead. Take the rule out."
-            )
+def broken_by_numbers(known: Schedule, table: Table, codecs: Codecs) -> Iterator[Expression]:
+    """The rules over row numbers that some rows break, also if they reference nothing."""
+    for ready in (Ready.NUMBERED, Ready.RENUMBERED):
+        rules = [rule for rule in known.rules(table, ready) if rule in table.own_checks]
+        yield from (rule for rule in known.rules(table, ready) if rule not in rules)
+        if rules:
+            nulled = known.nulled_columns(table, rules)
+            draws = _Draws(known.protection, codecs, null=[(table.name, column) for column in nulled])
+            with RowRules.of(table, known.protection.schema, rules) as asked:
+                broken = asked.broken({name: draws.values(table, name) for name in asked.columns})
+            yield from (rule for rule, some in zip(rules, broken, strict=True) if some.any())
 
 
-def _check_draws(protection: Protection, table: Table, draws: "_Draws") -> None:
+def _check_draws(known: Schedule, table: Table, draws: "_Draws") -> None:
     """Refuse rules that none of many rows keeps, drawn from the domains."""
-    rules = [rule for rule in split_rules(table)[1] if all(draws.knows(table, name) for name in rule.columns)]
+    protection, drawn = known.protection, known.rules(table, Ready.DRAWN)
+    rules = [rule for rule in drawn if all(draws.knows(table, name) for name in rule.columns)]
     if not rules:
         return
     rows = {name: draws.values(table, name) for name in dict.fromkeys(n for rule in rules for n in rule.columns)}
@@ -109,35 +114,65 @@ def _never(table: Table, rules: list[Expression]) -> str:
 
 
 class _Draws:
-    """Rows drawn from domains alone, in which every code is as likely."""
+    """Rows drawn from domains alone, in which every code is as likely; a column has the same values all the time."""
 
-    def __init__(self, protection: Protection, codecs: Codecs) -> None:
+    def __init__(self, protection: Protection, codecs: Codecs, *, null: Collection[Place] = ()) -> None:
+        """The columns `null` have no values."""
         self._protection = protection
         self._codecs = codecs
         self._rng = np.random.default_rng(0)
+        self._null = null
+        self._drawn: dict[Place, pa.Array] = {}
 
     def knows(self, table: Table, name: ColumnName) -> bool:
-        """Whether values can be drawn for a column: not for one that is worked out from others."""
-        owner = self._owner(table, name)
-        column = owner.column(name.column)
+        """Whether the values of a column are drawn as they will be: not of a difference, or of what waits for rows."""
+        owner, column = self._found(table, name)
         if column.name in owner.surrogate_columns:
             return column.type.kind is Kind.INTEGER
-        return column.name in owner.attributes and column.relative_to is None
+        if column.computed is not None:
+            return self._is_row(column) and all(self.knows(owner, n) for n in column.computed.columns)
+        return column.relative_to is None
 
     def values(self, table: Table, name: ColumnName) -> pa.Array:
-        """Values of a column; half of the rows have none that is NULL."""
-        owner = self._owner(table, name)
-        column = owner.column(name.column)
-        if column.name in owner.surrogate_columns:
+        """Values of a column; half of the rows have none that is NULL. What is not known has any value of its type."""
+        owner, column = self._found(table, name)
+        place = owner.name, column.name
+        if place not in self._drawn:
+            kind = column.type.arrow
+            self._drawn[place] = pa.nulls(DRAWS, kind) if place in self._null else self._values(owner, column.name)
+        return self._drawn[place]
+
+    def _is_row(self, column: Column) -> bool:
+        """Whether a column is computed from its row and rows above alone."""
+        computed, private = column.computed, self._protection.order
+        if computed is None or computed.aggregated or not computed.columns:
+            return False
+        return all(name.table is None or name.table in private for name in computed.columns)
+
+    def _values(self, owner: Table, name: str) -> pa.Array:
+        column = owner.column(name)
+        if name in owner.surrogate_columns and column.type.kind in (Kind.INTEGER, Kind.TEXT):
             return pa.array(self._rng.integers(1, _KEYS, DRAWS)).cast(column.type.arrow)
-        codec = self._codecs[owner.name].get(column.name) or _codec_of_type(owner, column.name)
+        if self._is_row(column):
+            rows = {n: self.values(owner, n) for n in stored(column).columns}
+            types = {n: values.type for n, values in rows.items()}
+            with Evaluator([stored(column)], types, where=f"{owner.name}.{name}") as evaluator:
+                return evaluator.values(rows)[0].cast(column.type.arrow)
+        codec = None if column.relative_to is not None else self._codecs[owner.name].get(name)
+        codec = codec or _codec_of_type(owner, name)
         values = codec.size - (codec.null_code is not None)
         codes = self._rng.integers(0, values, DRAWS)
         codes[DRAWS // 2 :] = self._rng.integers(0, codec.size, DRAWS - DRAWS // 2)
         return codec.decode(codes.astype(np.uint16), self._rng, first_row=0)
 
-    def _owner(self, table: Table, name: ColumnName) -> Table:
-        return table if name.table is None else self._protection.schema.table(name.table)
+    def _found(self, table: Table, name: ColumnName) -> tuple[Table, Column]:
+        """The column that a rule of a table names, and its table: of one that a hidden list has, the list's."""
+        schema = self._protection.schema
+        owner = table if name.table is None else schema.table(name.table)
+        listed = listed_columns(self._protection, owner.name).get(name.column)
+        if listed is not None:
+            owner = schema.table(self._protection.owners[owner.name].table)
+        return owner, owner.column(listed or name.column)
 
 
 class RealRows:

@@ -145,7 +145,7 @@ def _manifest(
     protection = model.protection
     tables = {
         table.name: {
-            "role": protection.roles[table.name].value,
+            "role": protection.role_words(table.name),
             "rows": rows[table.name],
             "columns": [{"name": c.name, "type": c.type.sql, "nullable": c.nullable} for c in table.columns],
             "files": files[table.name],
@@ -219,12 +219,17 @@ def _readme(
     yield from (f"## Tables (scale factor {scale:g}, seed {seed})", "")
     yield from ("| table | role | rows | size in the source |", "|---|---|---|---|")
     for name, count in rows.items():
-        sure = size_words(model.tables[name].rows_error) if name in model.tables else "copied"
-        yield f"| {markdown(name)} | {protection.roles[name].value} | {count} | {sure} |"
+        copied = "not read" if name in protection.made_up else "copied"
+        sure = size_words(model.tables[name].rows_error) if name in model.tables else copied
+        yield f"| {markdown(name)} | {protection.role_words(name)} | {count} | {sure} |"
     yield ""
     if any(table.rows_error for table in model.tables.values()):
         yield "Private sizes are learnt with noise. `+-` is how far the rows, divided by the scale factor, are expected"
         yield "to be from the size of the table in the source (standard error)."
+        yield ""
+    if made_up := ", ".join(map(markdown, protection.made_up)):
+        yield f"No row of these tables was read; their rows are made up from the schema alone: {made_up}."
+        yield "What keys into them, and queries over them, say of the source ends there."
         yield ""
     if redrawn := redrawn_keys(model, scale):
         yield "Public tables are copied as they are, but for these keys, which are drawn again since the rows that they"
@@ -260,14 +265,14 @@ def _loading(scripts: Mapping[str, str], form: str, *, stem: str) -> Iterator[st
 
 
 def _rules(model: Model, counts: Mapping[str, RuleCounts]) -> Iterator[str]:
-    """The rules that every row keeps, what that took, and the CHECKs of the source that are not kept."""
+    """The rules that every row keeps, what that took, and the CHECKs of the source that rows may break."""
     tables = [table for table in model.protection.schema.tables if table.checks]
     if tables:
         yield from ("## Rules", "", "Every row keeps these; those over one row stand in `schema.sql` as CHECKs.", "")
         yield from _list([f"{table.name}: {check}" for table in tables for check in table.checks])
     yield from _list(rule_lines({name: asdict(each) for name, each in counts.items()}))
     if unkept := unkept_checks(model.spec):
-        yield from ("CHECKs of the source that are not kept here:", "")
+        yield from ("Generated rows may break these CHECKs of the source:", "")
         yield from _list(unkept)
 
 

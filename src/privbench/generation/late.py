@@ -1,9 +1,10 @@
 """What can only be done when all rows are there: order over whole tables, keys in time order, sums of rows below.
 
 Tables that need none of it go to the sink as they are made. The rows of the others are kept on disk, and finished in
-the end, in this order: keys are numbered by their column, columns that add up rows below are filled, from the tables
-furthest below, and each table is read again, its keys changed, put into its order, and written. Memory does not grow
-with the scale: rows are read block by block, old and new numbers of keys lie in files of 8 bytes per row.
+the end, in this order: keys are numbered by their column, what follows from keys is worked out, and rules over them are
+kept; columns that add up rows below are filled, from the tables furthest below, and each table is read again, its keys
+changed, put into its order, and written. Memory does not grow with the scale: rows are read block by block, old and new
+numbers of keys lie in files of 8 bytes per row.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,15 +13,23 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from privbench.errors import ModelError
 from privbench.generation.aggregates import ABOVE, Aggregate, Folding, RowsBelow, late_aggregates
 from privbench.generation.blocks import BLOCK_ROWS
 from privbench.generation.kept import Kept, Numbers, in_places, mapped_numbers, sorted_places
 from privbench.generation.keys import OWNER_ROWS, KeyMaker
 from privbench.generation.rows import Made
+from privbench.generation.ruled import without_broken_keys
 from privbench.methods.method import Progress
 from privbench.model.model import Model
 from privbench.model.numbering import declared_order, renumbered_columns
-from privbench.schema.tables import Table
+from privbench.model.schedule import Ready, schedule
+from privbench.rules.computed import ComputedRows
+from privbench.schema.tables import Column, Table
+
+
+def _nothing_else(table: str, column: str) -> pa.Array:
+    raise ModelError(f"{table}.{column}: is not looked at in the end.")
 
 
 class Late:
@@ -40,7 +49,8 @@ class Late:
         self._tables = [t.name for t in model.protection.schema.tables if self._is_late(t)]
         self._kept: dict[str, Kept] = {}
         self._numbers: dict[str, Numbers] = {}  # by table: the new number of each row's key
-        self._filled: dict[str, Kept] = {}  # by table: its columns that add up rows below
+        self._filled: dict[str, list[Kept]] = {}  # by table: columns that were worked out in the end
+        self._schedule = schedule(model.spec, model.protection)
         folder.mkdir()
 
     def takes(self, table: str) -> bool:
@@ -63,13 +73,15 @@ class Late:
         """Every batch of every table that was kept, finished, with the name of its table."""
         for kept in self._kept.values():
             kept.finish()
+        early = self._schedule.early_sums() if self._renumbered else set()
+        self._add_up([a for a in self._aggregates if (a.parent, a.column) in early], progress)
         for name in self._tables:
             if (column := self._model.spec.tables[name].numbered_by) is not None:
                 progress(f"numbering {name}", 0, 1)
                 self._numbers[name] = self._places("numbers", name, [column])
-        for name in reversed(self._protection.order):
-            if aggregates := [a for a in self._aggregates if a.parent == name]:
-                self._fill(name, aggregates, progress)
+        for name in self._tables:
+            self._settle(name)
+        self._add_up([a for a in self._aggregates if (a.parent, a.column) not in early], progress)
         for name in (n for n in self._tables if n in self._kept):
             written = 0
             for batch in self._finished(name):
@@ -115,11 +127,12 @@ class Late:
         """Columns of a table as it will be written, but in the order in which its rows were made."""
         if name not in self._kept:
             return
-        filled = self._filled.get(name)
-        late = [] if filled is None else [c for c in columns if c in filled.schema.names]
-        kept = [(self._kept[name], [c for c in columns if c not in late]), (filled, late)]
-        for batches in zip(*(rows.read(own) for rows, own in kept if rows is not None and own), strict=True):
-            values = {c: self._with_new_keys(name, c, b.column(c)) for b in batches for c in b.schema.names}
+        late = {c: rows for rows in self._filled.get(name, ()) for c in columns if c in rows.schema.names}
+        kept = [self._kept[name], *dict.fromkeys(late.values())]
+        wanted = [[c for c in columns if late.get(c, kept[0]) is rows] for rows in kept]
+        for batches in zip(*(rows.read(own) for rows, own in zip(kept, wanted, strict=True) if own), strict=True):
+            values = {c: b.column(c) for b in batches for c in b.schema.names}
+            values |= {c: self._with_new_keys(name, c, values[c]) for c in wanted[0]}
             yield pa.RecordBatch.from_pydict({c: values[c] for c in columns})
 
     def _with_new_keys(self, name: str, column: str, values: pa.Array) -> pa.Array:
@@ -147,16 +160,52 @@ class Late:
             return
         yield from in_places(rows, places, folder=self._path("moved", name), block_rows=BLOCK_ROWS)
 
+    def _settle(self, name: str) -> None:
+        """Work out what follows from keys that were numbered again, and make keys NULL that would break a rule."""
+        table, schema = self._protection.schema.table(name), self._protection.schema
+        rules = self._schedule.rules(table, Ready.RENUMBERED)
+        formulas = self._schedule.formulas(name, Ready.RENUMBERED)
+        if name not in self._kept or not (rules or formulas):
+            return
+        nulled = self._schedule.nulled_columns(table, rules)
+        made = [c for c in table.columns if c.name in {*formulas, *nulled}]
+        settled = self._new_kept("settled", name, made)
+        read = [c.name for c in table.columns if c.name not in formulas]
+        with ComputedRows(self._protection, name, formulas) as computed:
+
+            def again(values: dict[str, pa.Array]) -> dict[str, pa.Array]:
+                return values | computed.values(values, _nothing_else, count=len(values[read[0]]))
+
+            for batch in self._rows(name, read):
+                values = again({c: batch.column(c) for c in read})
+                if rules:
+                    values = without_broken_keys(schema, table, rules, values, nulled=nulled, again=again)
+                if made:
+                    settled.write(pa.RecordBatch.from_arrays([values[c.name] for c in made], schema=settled.schema))
+        self._add_filled(name, settled)
+
+    def _new_kept(self, what: str, name: str, columns: Sequence[Column]) -> Kept:
+        """A new file for columns of a table that are worked out in the end."""
+        schema = pa.schema([pa.field(c.name, c.type.arrow) for c in columns])
+        return Kept(self._path(f"{what} {len(self._filled.get(name, ()))}", name), schema)
+
+    def _add_filled(self, name: str, filled: Kept) -> None:
+        filled.finish()
+        self._filled.setdefault(name, []).append(filled)
+
+    def _add_up(self, aggregates: Sequence[Aggregate], progress: Progress) -> None:
+        for name in reversed(self._protection.order):
+            if own := [a for a in aggregates if a.parent == name]:
+                self._fill(name, own, progress)
+
     def _fill(self, name: str, aggregates: Sequence[Aggregate], progress: Progress) -> None:
         """Work out the columns of a table that add up rows below, and keep them beside its rows."""
         if name not in self._kept:
             return
         table = self._protection.schema.table(name)
         columns = [table.column(a.column) for a in aggregates]
-        schema = pa.schema([pa.field(c.name, c.type.arrow) for c in columns])
-        own = list(dict.fromkeys(c.column for a in aggregates for c in a.expression.columns)) or [table.columns[0].name]
+        own = list(dict.fromkeys(c.column for a in aggregates for c in a.expression.columns)) or [aggregates[0].column]
         below = {t: self._below(name, t, [a for a in aggregates if t in a.below]) for a in aggregates for t in a.below}
-        filled = Kept(self._path("filled", name), schema)
         types = {c: table.column(c).type.arrow for c in own}
         folding = Folding(
             aggregates,
@@ -164,14 +213,14 @@ class Late:
             below={t: rows.schema for t, rows in below.items()},
             types=[c.type for c in columns],
         )
+        filled = self._new_kept("filled", name, columns)
         with folding:
             for batch in self._rows(name, own):
                 last = filled.rows + batch.num_rows
                 values = folding.values(batch, filled.rows, {t: rows.until(last) for t, rows in below.items()})
-                filled.write(pa.RecordBatch.from_arrays(values, schema=schema))
+                filled.write(pa.RecordBatch.from_arrays(values, schema=filled.schema))
                 progress(f"adding up for {name}", last, self._kept[name].rows)
-        filled.finish()
-        self._filled[name] = filled
+        self._add_filled(name, filled)
 
     def _below(self, name: str, below: str, aggregates: Sequence[Aggregate]) -> RowsBelow:
         """The rows of a table below a table, with the row numbers of its rows."""

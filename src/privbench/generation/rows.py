@@ -24,6 +24,7 @@ from privbench.generation.carried import Spools
 from privbench.generation.computed import copied_columns, number_columns
 from privbench.generation.draws import Block, Draws
 from privbench.generation.keys import KeyMaker, rows_further_up
+from privbench.generation.members import MemberRules
 from privbench.generation.relative import RelativeColumns, difference
 from privbench.generation.ruled import KeptRules, RuleCounts, without_broken_keys
 from privbench.generation.sizes import Sizes
@@ -31,11 +32,11 @@ from privbench.generation.unique import ROUNDS, Uniqueness, deduplicated
 from privbench.io.base import arrow_schema
 from privbench.methods.method import TableModel
 from privbench.model.clustering import clustered_order, computed_first, value_ranks
-from privbench.model.key_rules import split_rules
 from privbench.model.model import Model
 from privbench.model.order import colliding_keys, is_numbered, redrawn_links, references_entity
+from privbench.model.schedule import Ready, schedule
 from privbench.rules.computed import ComputedRows
-from privbench.schema.computed import equal_columns, late_columns, public_paths, row_columns
+from privbench.schema.computed import equal_columns, public_paths
 from privbench.schema.domain import Serial, never_repeats
 from privbench.schema.unit import Link, LinkKind, key_name
 from privbench.spn.feature_names import rows_column
@@ -72,9 +73,12 @@ class PrivateRows:
         self._keys = keys
         self._spools = spools
         self._carries = spools.carries(name)
-        self._computed = ComputedRows(model.protection, name)
+        self._members = MemberRules(model.protection, self._table)
+        known = schedule(model.spec, model.protection)
+        self._computed = ComputedRows(model.protection, name, known.formulas(name, Ready.DRAWN, Ready.NUMBERED))
         self._public = public_paths(model.protection, name)
-        self._late = [self._table.column(c) for table, c in late_columns(model.protection) if table == name]
+        waiting = known.formulas(name, Ready.RENUMBERED, Ready.SUMMED)
+        self._late = [self._table.column(c) for c in waiting]
         self._unique = [
             Uniqueness(key, local=self._holds_owner(key)) for key in colliding_keys(model.spec, self._table)
         ]
@@ -82,11 +86,14 @@ class PrivateRows:
         self._clusters = model.spec.tables[name].clustered_by
         first = computed_first(model.protection, name, [level.column for level in self._clusters])
         self._computed_first = ComputedRows(model.protection, name, first)
-        self._key_rules, early = split_rules(self._table)
+        self._key_rules, early = (known.rules(self._table, ready) for ready in (Ready.NUMBERED, Ready.DRAWN))
+        self._nulled = known.nulled_columns(self._table, self._key_rules)
         drawn = [c for c in self._codecs if not self._relative.is_sequence(c)]
         self._rules = KeptRules(self._table, model.protection.schema, rules=early, drawn=drawn) if early else None
         named = {name.column for rule in early for name in rule.columns if name.table is None}
-        self._computed_in_rules = not named.isdisjoint(row_columns(model.protection, name))
+        ruled = computed_first(model.protection, name, named)
+        self._ruled_formulas = ComputedRows(model.protection, name, ruled)
+        self._computed_in_rules = bool(ruled)
         self._fixed = self._fixed_columns(model.tables[name])
         fixed = self._numbered & self._fixed
         self._serial = {c for c in fixed if isinstance(model.spec.column(name, c).domain, Serial)}
@@ -98,7 +105,7 @@ class PrivateRows:
         """What it took so far to keep the table's rules; None if there are none."""
         if self._rules is not None:
             return self._rules.counts
-        return RuleCounts() if self._key_rules else None
+        return RuleCounts() if self._table.checks else None
 
     def batches(self) -> Iterator[Made]:
         """The table, at most a few blocks in memory."""
@@ -111,7 +118,7 @@ class PrivateRows:
     def _batches(self) -> Iterator[Made]:
         written = 0
         schema = arrow_schema(self._table)
-        with self._computed, self._computed_first:
+        with self._computed, self._computed_first, self._ruled_formulas, self._members:
             for block in self._draws.blocks():
                 values, owners = self._block(block, written)
                 count = len(next(iter(values.values())))
@@ -144,10 +151,17 @@ class PrivateRows:
         values |= self._within(block, kept, numbers)
         if is_numbered(self._table, self._table.primary_key):
             values[self._table.primary_key[0]] = self._keys.own_key(self._table, numbers)
-        if self._key_rules:
-            values = without_broken_keys(self._protection.schema, self._table, self._key_rules, values)
         values |= self._computed_values(block, values, kept)
-        self._carry(block, kept)
+        if self._key_rules:
+            values = without_broken_keys(
+                self._protection.schema,
+                self._table,
+                self._key_rules,
+                values,
+                nulled=self._nulled,
+                again=lambda changed: changed | self._computed_values(block, changed, kept),
+            )
+        self._carry(block, kept, values)
         if self._owner is None:
             return values, None
         owners, unchanged = self._owners(block), len(kept) == block.rows and not self._clusters
@@ -180,7 +194,7 @@ class PrivateRows:
             return values, np.zeros(block.rows, bool)
         if self._computed_in_rules:
             places = np.arange(block.rows)
-            values |= self._computed.values(values, partial(self._elsewhere, block, places), count=block.rows)
+            values |= self._ruled_formulas.values(values, partial(self._elsewhere, block, places), count=block.rows)
         names = [name for name in self._rules.columns if name.table is not None]
         return self._rules.repaired(
             values,
@@ -211,27 +225,43 @@ class PrivateRows:
         return self._of_codes(block, places, names, now)
 
     def _copy_columns(
-        self, block: Block, places: Places, others: Places, columns: Collection[str], now: Mapping[str, pa.Array]
+        self,
+        block: Block,
+        places: Places,
+        others: Places,
+        columns: Collection[str],
+        now: Mapping[str, pa.Array],
+        taken: Mapping[str, pa.Array] | None,
     ) -> dict[str, pa.Array]:
-        """The codes of some columns taken from other rows, and values of these codes."""
+        """The codes of some columns taken from other rows, and values of these codes, or `taken` as they are."""
         for name in columns:
             block.codes[name][places] = block.codes[name][others]
-        return self._of_codes(block, places, columns, now)
+        return self._of_codes(block, places, columns, now, taken)
 
     def _of_codes(
-        self, block: Block, places: Places, columns: Collection[str], now: Mapping[str, pa.Array]
+        self,
+        block: Block,
+        places: Places,
+        columns: Collection[str],
+        now: Mapping[str, pa.Array],
+        taken: Mapping[str, pa.Array] | None = None,
     ) -> dict[str, pa.Array]:
-        """New values of some columns for some rows, and of what is worked out from them; `now` are those so far."""
-        values = {
-            difference(name) if name in self._relative else name: self._decoded(block, name, places)
-            for name in self._codecs
-            if name in columns
-        }
+        """New values of some columns for some rows, and of what is worked out from them; `now` are those so far.
+
+        They are those `taken`, if there are any, unless values never repeat.
+        """
+        values: dict[str, pa.Array] = {}
+        for name in (c for c in self._codecs if c in columns):
+            drawn = difference(name) if name in self._relative else name
+            if taken is None or name in self._numbered:
+                values[drawn] = self._decoded(block, name, places)
+            else:
+                values[drawn] = taken[drawn]
         if self._relative:
             values |= self._relative.restored({**now, **values}, partial(self._above, block, places=places))
         if self._computed_in_rules:
             elsewhere = partial(self._elsewhere, block, places)
-            values |= self._computed.values({**now, **values}, elsewhere, count=len(places))
+            values |= self._ruled_formulas.values({**now, **values}, elsewhere, count=len(places))
         return values
 
     def _decoded(self, block: Block, name: str, places: Places) -> pa.Array:
@@ -279,15 +309,16 @@ class PrivateRows:
         owners = owners if places is None else owners[places]
         return self._keys.above(self._owner.target, owners, table=table, column=column, further_up=further_up)
 
-    def _carry(self, block: Block, kept: Places) -> None:
+    def _carry(self, block: Block, kept: Places, values: Mapping[str, pa.Array]) -> None:
         if not self._carries:
             return
         codes = block.features(self._spools.features(self._table.name), kept)
         counts = {name: rows[kept] for name, rows in block.counts.items()}
         entities = block.entities()[np.sort(kept)]  # a row that moved is an entity of its own: they ascend still
         owners = None if self._owner is None else block.targets[self._owner.name][kept]
+        able = self._members.able(values, partial(self._above, block, places=kept))
         self._spools.carry(
-            self._table.name, codes=codes, counts=counts, entities=entities, owners=owners, rng=block.rng
+            self._table.name, codes=codes, counts=counts, entities=entities, owners=owners, able=able, rng=block.rng
         )
 
     def _within(self, block: Block, kept: Places, numbers: Places) -> dict[str, pa.Array]:

@@ -3,7 +3,8 @@
 First the columns of broken rules get other values of the same bins, as long as that helps: a network that knows the
 rule says in which bins it holds. Then whole rows are drawn again, given what their owners are like: that is the model,
 given the rules. Where this does not end, only the columns of the rules that are still broken are, and then they are
-copied from a row of the block that keeps these rules. A row for which none of it helps is left out.
+copied from a row of the block that keeps these rules: its bins first, and its very values in the end. A row for which
+none of it helps is left out.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 
 from privbench.errors import SpecError
 from privbench.generation.unique import replaced
-from privbench.model.key_rules import nulled_columns
 from privbench.rules.row_rules import RowRules, joined
 from privbench.schema.expression import ColumnName, Expression
 from privbench.schema.tables import Schema, Table
@@ -32,8 +32,11 @@ Places = NDArray[np.int64]
 Values = dict[str, pa.Array]
 Redraw = Callable[[Places, Collection[str] | None, Values], Values]
 """New values for the rows at these places, given those so far: of some columns, or of all that can be drawn again."""
-Copy = Callable[[Places, Places, Collection[str], Values], Values]
-"""Values of some columns for the rows at the first places, given those so far, taken from the rows at the second."""
+Copy = Callable[[Places, Places, Collection[str], Values, Values | None], Values]
+"""Values of some columns for the rows at the first places, given those so far, taken from the rows at the second.
+
+The last are the values of these, if they are to be taken as they are.
+"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -124,23 +127,33 @@ class KeptRules:
         if not len(places) or not len(kept) or not group.columns:
             return
         self.counts.copied += len(places)
-        for _ in range(COPIES):
-            work.replace(places, copy(places, rng.choice(kept, len(places)), group.columns, work.at(places)))
+        for attempt in range(COPIES + 1):
+            others = rng.choice(kept, len(places))
+            taken = work.at(others) if attempt == COPIES else None
+            work.replace(places, copy(places, others, group.columns, work.at(places), taken))
             if not len(places := work.places(group.rules)):
                 return
 
 
-def without_broken_keys(schema: Schema, table: Table, rules: Sequence[Expression], values: Values) -> Values:
-    """Values in which keys are NULL with which a row would break a rule over row numbers.
+def without_broken_keys(
+    schema: Schema,
+    table: Table,
+    rules: Sequence[Expression],
+    values: Values,
+    *,
+    nulled: Sequence[str],
+    again: Callable[[Values], Values],
+) -> Values:
+    """Values in which the columns `nulled` are NULL in rows that would break a rule over row numbers.
 
-    SpecError where that does not help.
+    `again` works out anew what follows from them. SpecError where that does not help.
     """
     with RowRules.of(table, schema, rules) as asked:
         broken = asked.broken({name: values[name.column] for name in asked.columns}).any(axis=0)
         if not broken.any():
             return values
-        nulled = nulled_columns(table, rules)
-        values |= {c: pc.if_else(pa.array(broken), pa.scalar(None, values[c].type), values[c]) for c in nulled}
+        null = {c: pc.if_else(pa.array(broken), pa.scalar(None, values[c].type), values[c]) for c in nulled}
+        values = again(values | null) if null else values
         left = asked.broken({name: values[name.column] for name in asked.columns}).any(axis=0)
     if left.any():
         raise SpecError(

@@ -13,6 +13,7 @@ from privbench.io.names import quote_sql, sql_comment
 from privbench.io.stored import is_array
 from privbench.schema.ddl_tokens import FILE, POSTGRES, check_statement, is_one_text
 from privbench.schema.expression import ColumnName, Expression
+from privbench.schema.portable import spoken
 from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import SYNTAXES, Kind, SqlType, parse_type
 
@@ -194,7 +195,8 @@ def check_text(
     """A rule as a CHECK of a system, its columns spelled as there; None where its words have no translation there."""
     tree = check.renamed(spelled)
     try:
-        text = tree.sql(_SQLGLOT[dialect], unsupported_level=sql_errors.ErrorLevel.RAISE)
+        words = spoken(tree, _SQLGLOT[dialect])
+        text = words.sql(_SQLGLOT[dialect], unsupported_level=sql_errors.ErrorLevel.RAISE)
     except sql_errors.SqlglotError:
         return None
     return text if is_one_text(text, _QUOTES[dialect]) else None

@@ -130,6 +130,8 @@ def _possible_pairs(protection: Protection, codecs: Codecs) -> Iterator[Possible
             if possible is None or possible.all():
                 continue
             base, column = sides if order.high.table is None else sides[::-1]
+            if (column, base.column) in found:  # the same two columns the other way round, so that both have one name
+                base, column = column, base
             possible = possible if base is order.low else possible.T
             known = found.get((base, column.column))
             found[base, column.column] = possible if known is None else known & possible

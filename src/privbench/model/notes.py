@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from privbench.methods.domains.budget import STRING_REMEDIES
 from privbench.model.facts import tables_of_known_size
 from privbench.model.model import Model
-from privbench.schema.domain import Domain, Origin, Values
+from privbench.schema.domain import Domain, Origin, Values, implied_by_type
 from privbench.schema.literals import LiteralHolder, literal_holders
 from privbench.schema.spec import Spec
 from privbench.schema.table_spec import ColumnSpec
@@ -46,17 +46,21 @@ class ColumnChange:
 
 
 def column_changes(spec: Spec) -> tuple[ColumnChange, ...]:
-    """List the columns whose type has no codec or becomes another, and keys that may be NULL though they may not be."""
+    """List the columns whose type has no codec or becomes another, and keys that may be NULL though they may not be.
+
+    Of private tables also those whose values are made up: public ones are copied, and made-up ones are told as a whole.
+    """
     schema = spec.protection().schema
     changes = []
     for table in schema.tables:
+        private = not spec.tables[table.name].is_public
         nullable = {c.name for c in table.columns if c.nullable}
         for name, column in spec.tables[table.name].columns.items():
             place = {"table": table.name, "column": name}
             if column.source_type is not None:
                 here = None if column.drop else f"{column.type} here"
                 changes.append(ColumnChange(**place, source=column.source_type, here=here))
-            if not column.drop and (made_up := _made_up(column, table, name)) is not None:
+            if private and not column.drop and (made_up := _made_up(column, table, name)) is not None:
                 changes.append(ColumnChange(**place, source=column.type, here=made_up))
             if not column.null and name in nullable:
                 here = "may be NULL here, as keys to missing rows are"
@@ -68,7 +72,8 @@ def _made_up(column: ColumnSpec, table: Table, name: str) -> str | None:
     """What stands for values that are not modelled, of a type that travels as text; None for keys and all others."""
     kind = parse_type(column.type)
     in_key = any(name in columns for columns in (*table.keys, *(key.columns for key in table.foreign_keys)))
-    if kind.syntax is None or in_key or isinstance(column.domain, Values):
+    is_computed = column.computed is not None or column.determined_by is not None
+    if kind.syntax is None or in_key or is_computed or isinstance(column.domain or implied_by_type(kind), Values):
         return None
     shortest = _SHORTEST.get(kind.syntax)
     if kind.syntax == "empty_array":
@@ -86,9 +91,13 @@ def change_lines(spec: Spec) -> list[str]:
 
 
 def unkept_checks(spec: Spec) -> list[str]:
-    """Say which CHECKs of the source are not kept, and why."""
-    rules = [(table, rule) for table, words in spec.tables.items() for rule in words.rules]
-    return [f"{table}: {rule.check} ({rule.left_out})" for table, rule in rules if rule.left_out is not None]
+    """Say which CHECKs of the source generated rows may break, and why; the rows of public tables are copied."""
+    lines = []
+    for table, words in spec.tables.items():
+        kept = {rule.check for rule in words.rules if rule.left_out is None}
+        left_out = [rule for rule in words.rules if rule.left_out is not None and rule.check not in kept]
+        lines += [f"{table}: {rule.check} ({rule.left_out})" for rule in left_out if not words.public]
+    return lines
 
 
 def published_literals(spec: Spec) -> tuple[LiteralHolder, ...]:

@@ -6,7 +6,7 @@ that every column that holds such keys has to be changed in the end: `renumbered
 
 from privbench.errors import SpecError
 from privbench.model.order import ids_are_public, is_numbered
-from privbench.schema.computed import computed_from, equal_columns, late_columns
+from privbench.schema.computed import equal_columns
 from privbench.schema.lists import listed_columns
 from privbench.schema.spec import Spec
 from privbench.schema.tables import Place, Table
@@ -60,15 +60,6 @@ def check_numbering(spec: Spec, protection: Protection) -> None:
     for table in protection.schema.tables:
         if spec.tables[table.name].numbered_by is not None:
             _check_table(spec, protection, table)
-    renumbered = renumbered_columns(spec, protection)
-    apart = {*renumbered, *late_columns(protection)}
-    for (name, column), places in computed_from(protection).items():
-        held = next((place for place in places if place in renumbered), None)
-        if held is not None and (name, column) not in apart:
-            raise SpecError(
-                f"tables.{name}.columns.{column}.computed: names {'.'.join(held)}, a key of {renumbered[held]} that is "
-                "numbered only when all rows are there. Take this or `numbered_by` out."
-            )
 
 
 def _check_table(spec: Spec, protection: Protection, table: Table) -> None:
@@ -85,8 +76,6 @@ def _check_table(spec: Spec, protection: Protection, table: Table) -> None:
         raise SpecError(f"{where}: public tables reference these ids, so that they are kept as they are. Take it out.")
     if column not in {c.name for c in table.columns}:
         raise SpecError(f"{where}: this column is dropped. Name another one, or take it out.")
-    if (table.name, column) in late_columns(protection):
-        raise SpecError(f"{where}: is computed only when all keys are there. Name another column, or take it out.")
     keys = {*table.primary_key, *(c for key in table.foreign_keys for c in key.columns)}
-    if column in keys - listed_columns(protection, table.name):
+    if column in keys - listed_columns(protection, table.name).keys():
         raise SpecError(f"{where}: is a key, and keys have no order before they are numbered. Name another column.")

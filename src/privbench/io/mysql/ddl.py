@@ -24,6 +24,7 @@ from privbench.schema.original import (
     Statement,
     TableDefinition,
 )
+from privbench.schema.portable import spoken
 from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import Kind
 
@@ -187,7 +188,7 @@ def _same_types(schema: Schema, table: Table, key: ForeignKey) -> bool:
 def _check_text(check: Expression) -> str | None:
     tree = check.renamed(lambda name: name.column)
     try:
-        text: str = tree.sql("mysql", identify=True, unsupported_level=sql_errors.ErrorLevel.RAISE)
+        text: str = spoken(tree, "mysql").sql("mysql", identify=True, unsupported_level=sql_errors.ErrorLevel.RAISE)
     except sql_errors.SqlglotError:
         return None
     text = re.sub(r"\s+", " ", text) if "'" not in text else text
