@@ -62,7 +62,8 @@ DAMAGE = (
 HEADER = "model.json"
 _ENTITY_KEYS = "entity_keys.parquet"
 _HEADER_WORDS = ("format", "version", "spec", "tables", "public", "entity_keys", "receipt")
-_TABLE_WORDS = ("network", "arrays", "rows", "rows_error", "links")
+_SIZE_WORDS = ("rows_error", "rows_low", "rows_high")
+_TABLE_WORDS = ("network", "arrays", "rows", *_SIZE_WORDS, "links")
 _digests: WeakKeyDictionary[Model, str] = WeakKeyDictionary()
 """The digests of models that were read or written, as their files have them."""
 _WAYS = {SPEC: " Run `privbench fit` on this spec first.", BUNDLE: " `privbench verify` takes a bundle, too."}
@@ -278,7 +279,7 @@ def _table_header(prefix: str, table: TableModel, arrays: dict[str, NDArray[Any]
 def _read_table(entries: _Entries, header: dict[str, Any]) -> TableModel:
     network = unpack(header["network"], {n: _array(entries, where) for n, where in header["arrays"].items()})
     links = {name: read_link(link, partial(_array, entries)) for name, link in header["links"].items()}
-    said = {name: header[name] for name in ("rows_error", "rows_low", "rows_high")}
+    said = {name: header[name] for name in _SIZE_WORDS}
     numbers = {name: None if number is None else float(number) for name, number in said.items()}
     return TableModel(network=network, rows=float(header["rows"]), links=links, **numbers)
 
