@@ -11,7 +11,7 @@ from privbench.cli.output import shortened
 from privbench.fitting.warnings import fit_warnings
 from privbench.generation.sizes import lost_rows
 from privbench.privacy.noise import TestEntropy as FixedEntropy
-from privbench.schema.original import OriginalDdl, Phase, SourceDialect, Statement
+from privbench.schema.original import OriginalDdl, Phase, SourceDialect, Statement, TableDefinition
 from privbench.schema.spec import Sizes, read_spec
 
 from .conftest import DRAFT, Refused, Run
@@ -190,9 +190,11 @@ def test_problems_come_first(bundle: Path, run: Run) -> None:
 def test_words_of_the_source_that_are_published(spec: Path) -> None:
     comment = Statement(kind="comment", name="table person", sql="COMMENT ON TABLE person IS 'x'", phase=Phase.AFTER)
     plain = read_spec(spec)
-    spoken = plain.model_copy(update={"original": OriginalDdl(dialect=SourceDialect.POSTGRES, statements=(comment,))})
+    tables = {"person": TableDefinition(name="person", columns={})}
+    original = OriginalDdl(dialect=SourceDialect.POSTGRES, tables=tables, statements=(comment,))
+    spoken = plain.model_copy(update={"original": original})
     found = [
-        [line for line in fit_warnings(privbench.fit(one, epsilon=9)) if "word by word: comments" in line]
+        [line for line in fit_warnings(privbench.fit(one, epsilon=9)) if "word by word: comment 1" in line]
         for one in (plain, spoken)
     ]
     assert list(map(len, found)) == [0, 1]

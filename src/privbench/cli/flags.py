@@ -72,6 +72,23 @@ to_server_flag = click.option(
 )
 
 
+def original_flags(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What of the source's own DDL is run."""
+    for flag in (
+        click.option(
+            "--original-code",
+            is_flag=True,
+            help="Run also the code in the source's own DDL: functions, extensions, and what calls functions that are "
+            "in no closed list. Only if you trust whoever made the model as you trust a program.",
+        ),
+        click.option(
+            "--no-original", is_flag=True, help="Run nothing of the source's own DDL: tables, keys and indexes alone."
+        ),
+    ):
+        command = flag(command)
+    return command
+
+
 ENGINES = ("local", "spark")
 """The members of `EngineName`, for help texts."""
 

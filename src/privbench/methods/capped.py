@@ -333,5 +333,5 @@ def _implied_counts(facts: Facts, name: str, table: TableModel) -> Iterator[Mapp
         elif isinstance(counts, DegreeLink):
             kind = Fanout.kind if link.kind is LinkKind.OWNER else InDegree.kind
             yield histogram_json(link.target, Counts.ROWS, [(len(counts.counts), {"kind": kind, **described})])
-            if counts.null_share:
+            if link.nullable:
                 yield histogram_json(name, Counts.ROWS, [(1, {"kind": NullKey.kind, **described})])

@@ -6,12 +6,13 @@ told.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from privbench.methods.domains.budget import STRING_REMEDIES
 from privbench.model.facts import tables_of_known_size
 from privbench.model.model import Model
 from privbench.schema.domain import Domain, Origin, Values, implied_by_type
+from privbench.schema.literals import LiteralHolder, literal_holders
 from privbench.schema.spec import Spec
 from privbench.schema.table_spec import ColumnSpec
 from privbench.schema.tables import Table
@@ -101,6 +102,11 @@ def unkept_checks(spec: Spec) -> list[str]:
         left_out = [rule for rule in words.rules if rule.left_out is not None and rule.check not in kept]
         lines += [f"{table}: {rule.check} ({rule.left_out})" for rule in left_out if not words.public]
     return lines
+
+
+def published_literals(spec: Spec) -> tuple[LiteralHolder, ...]:
+    """List the definitions of the source that hold literals, of those that a model of this spec publishes."""
+    return literal_holders(replace(spec.schema(), original=spec.published().original))
 
 
 def found_lists(model: Model) -> dict[str, int]:

@@ -29,7 +29,7 @@ _MARK = re.compile(r"-- privbench: literals=(real|model|translated)(?: sha256=([
 _EXPLAINED = {
     Literals.REAL: (
         "PRIVATE: the literals, and which of them stand together, come from real rows. Do not publish this file.",
-        "`privbench workload translate` draws others from a model.",
+        "`privbench workload generate MODEL` makes one that can be published.",
     ),
     Literals.MODEL: ("The literals were drawn from a model or from its synthetic data; no private row was read.",),
     Literals.TRANSLATED: (),

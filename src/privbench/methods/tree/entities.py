@@ -16,6 +16,8 @@ from privbench.privacy.features import Axis, entity_rows, null_key, whole_axis
 from privbench.privacy.vault import Measured, Vault
 from privbench.spn.fanouts import Edges, bin_means
 
+COUNT_SCOPE = "number of entities"
+"""How the ledger calls it."""
 COUNT_SHARE = Fraction(1, 100)
 """Share of the budget for the number of entities, where entities may come and go."""
 CLEAR_UNOWNED = 3.0
@@ -72,7 +74,7 @@ def count_entities(vault: Vault, facts: Facts) -> Size:
     if known is not None:
         return sized(float(known), 0.0)
     amount = (vault.ledger.budget - vault.ledger.total) * COUNT_SHARE
-    table = WeighedTable(vault=vault, table=facts.entity, scope=vault.ledger.root.sequential("number of entities"))
+    table = WeighedTable(vault=vault, table=facts.entity, scope=vault.ledger.root.sequential(COUNT_SCOPE))
     measured = table.measure([], amount)
     entities = max(measured.total, 1.0)
     return sized(entities, math.sqrt(measured.noise.variance) / entities)

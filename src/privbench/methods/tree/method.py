@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.methods.method import Method, Progress, TableModel
+from privbench.methods.tree.charges import mischarged, table_label
 from privbench.methods.tree.columns import constant_features, draws_targets
 from privbench.methods.tree.entities import Unowned, count_entities, unowned_rows
 from privbench.methods.tree.forecast import check_plans, forecast
@@ -89,7 +90,7 @@ def learn(vault: Vault, facts: Facts, settings: TreeSettings, progress: Progress
     database = _Database(facts, entities, settings)
     for at, name in enumerate(facts.tables):
         progress(f"learning {name}", at, len(facts.tables))
-        table = WeighedTable(vault=vault, table=name, scope=ledger.root.sequential(f"table {name}"))
+        table = WeighedTable(vault=vault, table=name, scope=ledger.root.sequential(table_label(name)))
         none = Fraction(0)
         database.learn(table, plans.get(name), unowned=unowned.get(name, none), total=totals.get(name, none))
         vault.forget(name)
@@ -405,6 +406,7 @@ TREE = Method(
     read_settings=tree_settings,
     learn=learn,
     implied=implied,
+    mischarged=mischarged,
     forecast=forecast,
     children_with_owner=True,
     computes_columns=True,
