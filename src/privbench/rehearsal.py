@@ -252,7 +252,9 @@ def _fitted(prepared: Prepared, rows: Mapping[str, pa.Table], delta: Fraction) -
             try:
                 read = place.read(source, prepared, known_codecs(prepared), silent)
             except DataError as error:
-                raise RehearsalError(f"rows that are made by this spec would break it. {error}") from error
+                raise RehearsalError(
+                    f"only the spec can be changed, as rows that are made by it would break it: {error}"
+                ) from error
         return learn(prepared, read, epsilon=EPSILON, delta=delta, entropy=TestEntropy(SEED), progress=silent)
 
 
@@ -269,7 +271,8 @@ def _write(model: Model, folder: Path) -> None:
             for name, batch in batches:
                 sink.write(name, batch)
         write_companions(bundle, model, rows=rows, form=form, lost=(), rules=run.rule_counts, scale=1.0, seed=SEED)
-    _load(folder / Format.PARQUET.value)
+        if form is Format.PARQUET:
+            _load(bundle)
 
 
 def _load(bundle: Path) -> None:

@@ -8,7 +8,7 @@ from privbench.encode.made_up import make_up_tables
 from privbench.errors import PrivBenchError, SchemaError, SpecError
 from privbench.io.base import arrow_schema
 from privbench.io.ddl import parse_ddl
-from privbench.schema.domain import Range, Values
+from privbench.schema.domain import Range, Serial, Values
 from privbench.schema.tables import Schema
 
 TYPES = """
@@ -105,11 +105,26 @@ def test_declared_domains_and_known_targets() -> None:
     assert sorted(rows["c"].to_pylist()) == ["u", "v", "w"]
 
 
+def test_keys_of_parts_of_others() -> None:
+    ddl = """
+        CREATE TABLE p (a INTEGER, b INTEGER, PRIMARY KEY (a, b));
+        CREATE TABLE t (a INTEGER NOT NULL UNIQUE, b INTEGER NOT NULL, s BIGINT UNIQUE,
+                        FOREIGN KEY (a, b) REFERENCES p (a, b));
+    """
+    tables = schema(ddl).tables
+    known = {"p": pa.table({"a": pa.array([7], pa.int32()), "b": pa.array([8], pa.int32())})}
+    rows = make_up_tables(tables[1:], {"t": 1}, domains={("t", "s"): Serial()}, known=known)["t"]
+    assert rows.to_pylist() == [{"a": 7, "b": 8, "s": 1}]
+    with pytest.raises(SchemaError, match="could not be made up"):
+        make_up_tables(tables[1:], {"t": 5}, domains={("t", "s"): Serial()}, known=known)
+
+
 @pytest.mark.parametrize(
     ("ddl", "rows", "says"),
     [
         ("CREATE TABLE t (c CHAR(1) PRIMARY KEY CHECK (c IN ('a', 'b')))", 3, "made_up: 2"),
         ("CREATE TABLE t (c CHAR(1) PRIMARY KEY)", 40, "made_up: 36"),
+        (f"CREATE TABLE t ({', '.join(f'c{i} INTEGER' for i in range(50))})", 10**6, "Say 200,000 or less"),
         ("CREATE TABLE t (k BOOLEAN, l BOOLEAN, PRIMARY KEY (k, l))", 5, "made_up: 4"),
         ("CREATE TABLE t (a INTEGER NOT NULL, b INTEGER NOT NULL, CHECK (a * a = b * 1000003 + 7))", 9, "rules"),
     ],

@@ -2,6 +2,7 @@
 
 import re
 import uuid
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -141,8 +142,9 @@ def test_a_cell_of_empty_strings_stays_empty() -> None:
 def test_a_pattern_is_exhausted_exactly_and_then_refused_by_name() -> None:
     strings = made("A9", edges=(2, 3), kind="CHAR(2)", codes=np.zeros(260, np.uint8))
     assert len(set(strings)) == 260
+    codec = compile_codec("t.c", parse_type("CHAR(2)"), nullable=False, domain=Text(text=(2, 3), shape="A9"))
     with pytest.raises(SchemaError, match=r"t\.c: there are not enough different strings of the shape 'A9'"):
-        made("A9", edges=(2, 3), kind="CHAR(2)", codes=np.zeros(1, np.uint8), first_row=260)
+        replace(codec, in_key=True).decode(np.zeros(1, np.uint8), np.random.default_rng(0), first_row=260)
 
 
 @pytest.mark.parametrize("shape", [s for s in SHAPES if isinstance(shaping("", s, parse_type("VARCHAR")), Composed)])

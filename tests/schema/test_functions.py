@@ -149,6 +149,20 @@ def test_a_check_that_is_left_out_is_kept_as_text() -> None:
     assert [r.check for r in spec.published().tables["p"].rules] == ["d < CURRENT_DATE"]
 
 
+def test_a_draft_leaves_out_what_no_expression_may_call() -> None:
+    ddl = (
+        "CREATE TABLE p (id BIGINT PRIMARY KEY, d DATE CHECK (d < current_date), a VARCHAR CHECK (length(a) < 9), "
+        "h HUGEINT GENERATED ALWAYS AS (hash(a)), u VARCHAR GENERATED ALWAYS AS (upper(a)))"
+    )
+    rows = {"id": [1], "d": pa.nulls(1, pa.date32()), "a": ["x"], "h": [7], "u": ["X"]}
+    table = privbench.draft({"p": pa.table(rows)}, schema=ddl).tables["p"]
+    assert [(rule.check, bool(rule.left_out)) for rule in table.rules] == [
+        ("d < CURRENT_DATE", True),
+        ("LENGTH(a) < 9", False),
+    ]
+    assert (table.columns["h"].computed, str(table.columns["u"].computed)) == (None, "UPPER(a)")
+
+
 def test_the_docs_list_all_functions() -> None:
     from privbench.schema import functions
 

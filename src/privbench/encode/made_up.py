@@ -25,7 +25,7 @@ from privbench.encode.text import made_up_domain
 from privbench.errors import SchemaError, SpecError
 from privbench.rules.evaluate import Evaluator
 from privbench.rules.row_rules import RowRules
-from privbench.schema.domain import Bins, Domain, Range, Text, implied_by_type
+from privbench.schema.domain import Bins, Domain, Range, Serial, Text, implied_by_type
 from privbench.schema.expression import ColumnName
 from privbench.schema.tables import Column, ForeignKey, Place, Schema, Table
 from privbench.schema.types import Kind, SqlType
@@ -34,6 +34,8 @@ _NULLS = 10
 """One of so many values of a column that may be NULL is NULL."""
 _TRIES = 200
 """So often rows that break a rule are drawn again."""
+MOST_VALUES = 10_000_000
+"""No more values are made up for a table, so that whoever makes those of a model again is done in bounded time."""
 _STRINGS = 1000
 """Made-up strings that may repeat are of so many different ones, or fewer."""
 _NUMBERS, _YEARS, _BIRTHS = (1, 100), ("2000-01-01", "2025-01-01"), ("1940-01-01", "2006-01-01")
@@ -66,6 +68,12 @@ def make_up_tables(
     >>> make_up_tables([staff], {"staff": 2})["staff"].to_pylist()[1]["id"]
     2
     """
+    for table in tables:
+        if (values := rows[table.name] * len(table.columns)) > MOST_VALUES:
+            raise SpecError(
+                f"tables.{table.name}.made_up: {rows[table.name]:,} rows have {values:,} values, at most "
+                f"{MOST_VALUES:,} are made up. Say {MOST_VALUES // len(table.columns):,} or less."
+            )
     declared, there = domains or {}, dict(known or {})
     counts = {name: held.num_rows for name, held in there.items()} | {t.name: rows[t.name] for t in tables}
     making = {t.name: _Making(t, rows[t.name], _of(t, declared), counts) for t in tables}
@@ -138,8 +146,8 @@ class _Making:
         ]
         if any(part in self._picks and len(np.unique(self._picks[part])) == self.rows for part in parts):
             return
-        if self._worked_out and not parts:
-            return  # its rows are looked at when they are there
+        if not parts:
+            return  # it is of parts of keys, or worked out: its rows are looked at when they are there
         rooms = {part: self._room(part) for part in parts}
         numbers = np.arange(self.rows)
         free = [part for part in parts if part not in self._picks]
@@ -170,7 +178,7 @@ class _Making:
     def _is_bounded(self, column: Column) -> bool:
         """Whether a domain or a rule says which values of a column there are, not only how long they are."""
         said = self._given(column) is not None or bool(rules_about(self.table, column.name))
-        return said and not isinstance(self._domain(column, differs=True), Text)
+        return said and not isinstance(self._domain(column, differs=True), Text | Serial)
 
     # -- values --------------------------------------------------------------------------------------------------
 

@@ -77,8 +77,12 @@ def ruled_codec(
     domain: Domain,
     rules: Sequence[Expression],
     unique: bool = False,
+    in_key: bool = False,
 ) -> Codec:
-    """Compile a domain inside the rules about its column. SpecError where they leave nothing of it."""
+    """Compile a domain inside the rules about its column. SpecError where they leave nothing of it.
+
+    Of a column `in_key`, alone or with others, no made-up text repeats.
+    """
     within = narrowed(where, kind, domain, rules, unique=unique)
     if within is None:
         raise SpecError(
@@ -86,7 +90,10 @@ def ruled_codec(
             "take a rule out."
         )
     codec = compile_codec(where, kind, nullable=nullable, domain=within)
-    if not rules or not isinstance(codec, LengthCodec):
+    if not isinstance(codec, LengthCodec):
+        return codec
+    codec = replace(codec, in_key=in_key)
+    if not rules:
         return codec
     facts = facts_of(rules).get(rules[0].columns[0].column, Facts())
     if (longest := (_lengths(kind, facts) or (0, None))[1]) is not None:

@@ -99,6 +99,11 @@ class PatternCodec:
         return self.whole.labels()
 
     @property
+    def room(self) -> int | None:
+        """How many rows can get a string of their own; None if any number can."""
+        return (self.whole if self._fits_anyway else self._rest).room
+
+    @property
     def _fits_anyway(self) -> bool:
         """Whether all strings of a fixed sample are in the pattern as they are made."""
         codes = np.repeat(np.arange(self.whole.layout.cells, dtype=np.uint16), _FEW)

@@ -1,7 +1,8 @@
 """Text: free or unique text whose cells are ranges of lengths; the strings themselves are made up, perhaps in a shape.
 
 Without `distinct` each row gets a string of its own, spelled from its row number: uniqueness comes before the
-length, so a string grows (at most to the VARCHAR's length) where its cell is too short for the row number. With
+length, so a string grows (at most to the VARCHAR's length) where its cell is too short for the row number. Where there
+are fewer strings than rows, as in a CHAR(1), they repeat, unless the column is in a key. With
 `distinct` strings come from a pool of about that many; a string of the pool is a function of its number, so the
 pool takes no memory.
 
@@ -44,6 +45,8 @@ class LengthCodec(LaidOut):
     shape: str | None
     shaping: Shaping
     ordered: bool = True
+    in_key: bool = False
+    """Whether no string may repeat, however many rows there are."""
 
     def encode(self, values: pa.Array | pa.ChunkedArray) -> Codes:
         """Return the code of each string's length."""
@@ -89,15 +92,30 @@ class LengthCodec(LaidOut):
         satisfied = np.array([holds(text) for text in made.to_pylist()], dtype=np.float64)
         return self.layout.spread(satisfied.reshape(-1, size) @ (shares + (1 - shares.sum()) / size))
 
+    @property
+    def room(self) -> int | None:
+        """How many rows can get a string of their own; None if any number can."""
+        if self.limit is None:
+            return None if self.shape is None else self.shaping.room(64)
+        return self.shaping.room(self.limit)
+
+    @property
+    def kind_of_strings(self) -> str:
+        """What all strings have in common, for messages."""
+        return f"of {self.limit} characters" if self.shape is None else f"of the shape {self.shape!r}"
+
     def _unique(self, cells: NDArray[np.int64], *, first_row: int) -> pa.Array:
         rows = first_row + np.arange(len(cells), dtype=np.int64)
-        room = None if self.limit is None and self.shape is None else self.shaping.room(self.limit or 64)
-        if room is not None and len(rows) and rows[-1] >= room:
-            of = f"of {self.limit} characters" if self.shape is None else f"of the shape {self.shape!r}"
-            raise SchemaError(
-                f"{self.where}: there are not enough different strings {of} for the rows to be written. Use a smaller "
-                "--scale, a longer VARCHAR or no shape, or write `distinct` if strings may repeat."
-            )
+        if self.room is not None and len(rows) and rows[-1] >= self.room:
+            if self.in_key:
+                raise SchemaError(
+                    f"{self.where}: there are not enough different strings {self.kind_of_strings} for the rows to be "
+                    "written. Use a smaller --scale, a longer VARCHAR or no shape, or write `distinct` if strings may "
+                    "repeat."
+                )
+            rows %= self.room
+        if self.limit == 0:
+            return pa.array([""] * len(cells), pa.string())
         return self.shaping.unique(rows, self.shortest[cells], self.longest[cells], salt=salt_of(self.where))
 
     def _pool_sizes(self, cells: NDArray[np.int64], pool: int) -> NDArray[np.int64]:

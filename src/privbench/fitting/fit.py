@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from privbench import __version__
-from privbench.encode.codec import Codec
+from privbench.encode.codec import Codec, Codecs
 from privbench.errors import SpecError
 from privbench.fitting.budget_record import check_limit, open_account, parse_limit, tell_total
 from privbench.fitting.determined import check_cells, determined_columns, with_maps
 from privbench.fitting.domains import threshold_part, wanted_types, with_found
 from privbench.fitting.engines import Place, place_of
 from privbench.fitting.finding import candidates_to_test, places_of, with_dependencies
+from privbench.fitting.key_checks import check_room
 from privbench.fitting.lists import with_lists_that_pay
 from privbench.fitting.plan import check_budget
 from privbench.fitting.prepare import Prepared, prepare
@@ -86,6 +87,7 @@ def fit(
             if rehearse is not None:
                 rehearse(prepared, opened, chance, progress)
             read = place.read(opened, prepared, codecs, progress)
+        _check_rooms(prepared, read, codecs)
         model = learn(prepared, read, epsilon=budget, delta=chance, entropy=entropy or OsEntropy(), progress=progress)
         account.append(model.receipt, out=out)
         tell_total(model.receipt)
@@ -144,6 +146,15 @@ def _uncoded(prepared: Prepared) -> set[tuple[str, str]]:
     """The columns that are read as values, since it is found with budget how they are coded."""
     candidates = candidates_to_test(prepared.spec, prepared.protection, prepared.chosen)
     return {*wanted_types(prepared.spec, prepared.protection), *places_of(candidates)}
+
+
+def _check_rooms(prepared: Prepared, read: ReadDatabase, codecs: Codecs) -> None:
+    """Refuse columns of which there are not enough different values for all rows, as far as public sizes tell."""
+    protection = prepared.protection
+    known = known_rows(protection, read.rows, public_sizes=prepared.public_sizes)
+    for table in map(protection.schema.table, protection.order):
+        is_known, rows = table.name in known, read.rows[table.name]
+        check_room(prepared.spec, table, codecs[table.name], rows=rows, is_known=is_known)
 
 
 def _source(spec: Spec, folder: Path, source: Given | None) -> Located:

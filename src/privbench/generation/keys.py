@@ -13,14 +13,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.encode.keys import rows_named
-from privbench.encode.serial import TEXT_LENGTH, check_room, numbered, row_numbers
+from privbench.encode.serial import check_room, numbered, row_numbers
 from privbench.generation.above import keeps_owners, kept_columns
 from privbench.generation.computed import copied_columns
 from privbench.model.model import Model
-from privbench.model.order import colliding_keys, is_numbered
-from privbench.schema.domain import Text
+from privbench.model.order import colliding_keys, is_numbered, key_text
 from privbench.schema.tables import Table
-from privbench.schema.types import Kind
 from privbench.schema.unit import Link, Role
 
 
@@ -69,8 +67,8 @@ class KeyMaker:
         name = table.primary_key[0]
         if self._kept is not None and table.name == self._model.protection.entity:
             return _flat(self._kept.column(name).take(pa.array(rows)))
-        type_ = table.column(name).type
-        return numbered(type_, rows, length=self._length(table, name), shape=self._shape(table, name))
+        length, shape = key_text(self._model.spec, table, name)
+        return numbered(table.column(name).type, rows, length=length, shape=shape)
 
     def own_rows(self, table: Table, keys: pa.Array) -> NDArray[np.int64]:
         """The row numbers of numbered keys of a private table, none of them NULL."""
@@ -82,7 +80,7 @@ class KeyMaker:
         """Refuse a scale at which a numbered key runs out of values."""
         if len(table.primary_key) == 1 and is_numbered(table, table.primary_key):
             name = table.primary_key[0]
-            length, shape = self._length(table, name), self._shape(table, name)
+            length, shape = key_text(self._model.spec, table, name)
             check_room(f"{table.name}.{name}", table.column(name).type, rows, scale, length=length, shape=shape)
 
     def values(self, name: str, column: str, rows: NDArray[np.int64], *, first: int | None = None) -> pa.Array:
@@ -189,20 +187,6 @@ class KeyMaker:
         if name not in self._looked_up:
             self._looked_up[name] = self._model.public_table(name)
         return self._looked_up[name]
-
-    def _length(self, table: Table, column: str) -> int:
-        """How long a made-up text key is: the middle of its declared lengths."""
-        type_ = table.column(column).type
-        if type_.kind is not Kind.TEXT:
-            return TEXT_LENGTH
-        domain = self._model.spec.column(table.name, column).domain
-        wanted = (domain.text[0] + domain.text[-1]) // 2 if isinstance(domain, Text) else TEXT_LENGTH
-        return max(1, min(wanted, type_.length or wanted))
-
-    def _shape(self, table: Table, column: str) -> str | None:
-        """What a made-up text key looks like, if its domain says so."""
-        domain = self._model.spec.column(table.name, column).domain
-        return domain.shape if isinstance(domain, Text) else None
 
 
 def _taken(column: pa.ChunkedArray, rows: NDArray[np.int64]) -> pa.Array:

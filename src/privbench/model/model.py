@@ -15,6 +15,7 @@ from privbench.encode.narrow import ruled_codec, rules_about
 from privbench.encode.relative import SequenceCodec
 from privbench.errors import ModelError
 from privbench.methods.method import TableModel
+from privbench.model.order import has_own_values
 from privbench.schema.domain import implied_by_type
 from privbench.schema.notebook import page
 from privbench.schema.spec import Spec
@@ -113,7 +114,10 @@ def _codec(spec: Spec, protection: Protection, table: str, column: str) -> Codec
     if declared.relative_to is None:
         schema = protection.schema.table(table)
         rules, unique = rules_about(schema, column), (column,) in schema.keys
-        return ruled_codec(where, declared.type, nullable=nullable, domain=domain, rules=rules, unique=unique)
+        in_key = has_own_values(schema, column)
+        return ruled_codec(
+            where, declared.type, nullable=nullable, domain=domain, rules=rules, unique=unique, in_key=in_key
+        )
     steps = difference_type(declared.type)
     first = spec.column(table, column).first
     if first is None:

@@ -7,17 +7,31 @@ its keys unique, has to be made before the tables that reference it.
 
 from collections.abc import Collection, Sequence
 
+from privbench.encode.serial import TEXT_LENGTH
 from privbench.errors import SchemaError
-from privbench.schema.domain import never_repeats
+from privbench.schema.domain import Text, never_repeats
 from privbench.schema.spec import Spec
 from privbench.schema.tables import Table
+from privbench.schema.types import Kind
 from privbench.schema.unit import Link, LinkKind, Protection, Role
+
+MANY_STRINGS = 6
+"""There are billions of strings of so many characters; of shorter ones rows share some, unless they are a key."""
 
 
 def is_numbered(table: Table, columns: tuple[str, ...]) -> bool:
     """Whether these columns are the table's own single-column key, which is numbered anew."""
     own = columns == table.primary_key and len(columns) == 1
     return own and not any(columns[0] in key.columns for key in table.foreign_keys)
+
+
+def key_text(spec: Spec, table: Table, column: str) -> tuple[int, str | None]:
+    """How long made-up text of a numbered key is, the middle of its declared lengths, and what it looks like."""
+    type_, domain = table.column(column).type, spec.column(table.name, column).domain
+    if type_.kind is not Kind.TEXT or not isinstance(domain, Text):
+        return min(TEXT_LENGTH, type_.length or TEXT_LENGTH), None
+    wanted = (domain.text[0] + domain.text[-1]) // 2
+    return max(1, min(wanted, type_.length or wanted)), domain.shape
 
 
 def colliding_keys(spec: Spec, table: Table) -> tuple[tuple[str, ...], ...]:
@@ -135,7 +149,14 @@ def _check_self_references(spec: Spec, protection: Protection) -> None:
 
 def _made_unique(spec: Spec, table: Table, column: str) -> bool:
     domain = spec.column(table.name, column).domain
-    return column in table.attributes and never_repeats(domain)
+    return column in table.attributes and never_repeats(domain) and has_own_values(table, column)
+
+
+def has_own_values(table: Table, column: str) -> bool:
+    """Whether made-up values of a column must not repeat: it is a key, or in one and long enough for many rows."""
+    length = table.column(column).type.length
+    in_key = any(column in key for key in table.keys)
+    return (column,) in table.keys or (in_key and (length is None or length >= MANY_STRINGS))
 
 
 def ids_are_public(protection: Protection) -> bool:
