@@ -25,7 +25,7 @@ from privbench.model.arguments import format_of, model_of
 from privbench.model.file import save_model
 from privbench.model.model import Model
 from privbench.privacy.noise import Entropy
-from privbench.schema.spec import Orphans, Spec
+from privbench.schema.spec import Orphans, Sizes, Spec
 from privbench.schema.tables import Place
 from privbench.schema.unit import Neighbours
 
@@ -175,6 +175,7 @@ def synth(
     domains: str = PRIVATE,
     method: str | None = None,
     neighbours: Neighbours | str = Neighbours.REPLACE,
+    sizes: Sizes | str = Sizes.MEASURED,
     public: Collection[str] = (),
     made_up: Mapping[str, int] | Collection[str] = (),
     drop: Collection[str] = (),
@@ -223,6 +224,7 @@ def synth(
         unit=unit,
         domains=domains,
         neighbours=neighbours,
+        sizes=sizes,
         public=public,
         made_up=made_up,
         drop=drop,

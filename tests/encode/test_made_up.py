@@ -8,7 +8,7 @@ from privbench.encode.made_up import make_up_tables
 from privbench.errors import PrivBenchError, SchemaError, SpecError
 from privbench.io.base import arrow_schema
 from privbench.io.ddl import parse_ddl
-from privbench.schema.domain import Range, Values
+from privbench.schema.domain import Range, Serial, Values
 from privbench.schema.tables import Schema
 
 TYPES = """
@@ -103,6 +103,20 @@ def test_declared_domains_and_known_targets() -> None:
     assert set(rows["code"].to_pylist()) <= {"AT", "CH"}
     assert {*rows["age"].to_pylist()} <= {None, 30, 31, 32, 33}
     assert sorted(rows["c"].to_pylist()) == ["u", "v", "w"]
+
+
+def test_keys_of_parts_of_others() -> None:
+    ddl = """
+        CREATE TABLE p (a INTEGER, b INTEGER, PRIMARY KEY (a, b));
+        CREATE TABLE t (a INTEGER NOT NULL UNIQUE, b INTEGER NOT NULL, s BIGINT UNIQUE,
+                        FOREIGN KEY (a, b) REFERENCES p (a, b));
+    """
+    tables = schema(ddl).tables
+    known = {"p": pa.table({"a": pa.array([7], pa.int32()), "b": pa.array([8], pa.int32())})}
+    rows = make_up_tables(tables[1:], {"t": 1}, domains={("t", "s"): Serial()}, known=known)["t"]
+    assert rows.to_pylist() == [{"a": 7, "b": 8, "s": 1}]
+    with pytest.raises(SchemaError, match="could not be made up"):
+        make_up_tables(tables[1:], {"t": 5}, domains={("t", "s"): Serial()}, known=known)
 
 
 @pytest.mark.parametrize(

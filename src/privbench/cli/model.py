@@ -550,8 +550,15 @@ def _cells(summary: Mapping[str, Any], nodes: Sequence[str]) -> tuple[object, ..
     from privbench.model.notes import size_words
 
     limit = "any" if summary["per_entity"] is None else summary["per_entity"]
-    start = *(summary[name] for name in ("table", "role", "rows")), size_words(summary["rows_error"])
+    start = (
+        *(summary[name] for name in ("table", "role", "rows")),
+        size_words(summary["rows_error"], summary["rows_low"], summary["rows_high"]),
+    )
     return (*start, limit, *(summary[name] for name in ("columns", "keys", *nodes)))
+
+
+def _rounded(rows: float | None) -> int | None:
+    return None if rows is None else round(rows)
 
 
 def _summary(model: "Model", name: str) -> dict[str, Any]:
@@ -565,6 +572,8 @@ def _summary(model: "Model", name: str) -> dict[str, Any]:
         "role": unit["role"],
         "rows": round(model.tables[name].rows),
         "rows_error": model.tables[name].rows_error,
+        "rows_low": _rounded(model.tables[name].rows_low),
+        "rows_high": _rounded(model.tables[name].rows_high),
         "per_entity": unit["rows_per_entity"],
         "columns": len(model.codecs[name]),
         "sums": sum(isinstance(n, Sum) for n in nodes),

@@ -25,7 +25,7 @@ from privbench.encode.text import made_up_domain
 from privbench.errors import SchemaError, SpecError
 from privbench.rules.evaluate import Evaluator
 from privbench.rules.row_rules import RowRules
-from privbench.schema.domain import Bins, Domain, Range, Text, implied_by_type
+from privbench.schema.domain import Bins, Domain, Range, Serial, Text, implied_by_type
 from privbench.schema.expression import ColumnName
 from privbench.schema.tables import Column, ForeignKey, Place, Schema, Table
 from privbench.schema.types import Kind, SqlType
@@ -146,8 +146,8 @@ class _Making:
         ]
         if any(part in self._picks and len(np.unique(self._picks[part])) == self.rows for part in parts):
             return
-        if self._worked_out and not parts:
-            return  # its rows are looked at when they are there
+        if not parts:
+            return  # it is of parts of keys, or worked out: its rows are looked at when they are there
         rooms = {part: self._room(part) for part in parts}
         numbers = np.arange(self.rows)
         free = [part for part in parts if part not in self._picks]
@@ -178,7 +178,7 @@ class _Making:
     def _is_bounded(self, column: Column) -> bool:
         """Whether a domain or a rule says which values of a column there are, not only how long they are."""
         said = self._given(column) is not None or bool(rules_about(self.table, column.name))
-        return said and not isinstance(self._domain(column, differs=True), Text)
+        return said and not isinstance(self._domain(column, differs=True), Text | Serial)
 
     # -- values --------------------------------------------------------------------------------------------------
 

@@ -220,12 +220,14 @@ def _readme(
     yield from ("| table | role | rows | size in the source |", "|---|---|---|---|")
     for name, count in rows.items():
         copied = "not read" if name in protection.made_up else "copied"
-        sure = size_words(model.tables[name].rows_error) if name in model.tables else copied
+        table = model.tables.get(name)
+        sure = size_words(table.rows_error, table.rows_low, table.rows_high) if table else copied
         yield f"| {markdown(name)} | {protection.role_words(name)} | {count} | {sure} |"
     yield ""
     if any(table.rows_error for table in model.tables.values()):
         yield "Private sizes are learnt with noise. `+-` is how far the rows, divided by the scale factor, are expected"
-        yield "to be from the size of the table in the source (standard error)."
+        yield "to be from the size of the table in the source (standard error). Where that says too little there is"
+        yield "the range that the source's size is in with 90 %."
         yield ""
     if made_up := ", ".join(map(markdown, protection.made_up)):
         yield f"No row of these tables was read; their rows are made up from the schema alone: {made_up}."

@@ -35,7 +35,7 @@ from privbench.spn.links import pack_link, read_link
 from privbench.spn.store import pack, unpack
 from privbench_verify.strict_json import read_json
 
-FORMAT, VERSION = "privbench-model", 3
+FORMAT, VERSION = "privbench-model", 4
 MAX_HEADER = 2**28
 MAX_CONTENT = 2**35
 FREE_CONTENT, MAX_RATIO = 2**26, 100
@@ -62,7 +62,8 @@ DAMAGE = (
 HEADER = "model.json"
 _ENTITY_KEYS = "entity_keys.parquet"
 _HEADER_WORDS = ("format", "version", "spec", "tables", "public", "entity_keys", "receipt")
-_TABLE_WORDS = ("network", "arrays", "rows", "rows_error", "links")
+_SIZE_WORDS = ("rows_error", "rows_low", "rows_high")
+_TABLE_WORDS = ("network", "arrays", "rows", *_SIZE_WORDS, "links")
 _digests: WeakKeyDictionary[Model, str] = WeakKeyDictionary()
 """The digests of models that were read or written, as their files have them."""
 _WAYS = {SPEC: " Run `privbench fit` on this spec first.", BUNDLE: " `privbench verify` takes a bundle, too."}
@@ -269,6 +270,8 @@ def _table_header(prefix: str, table: TableModel, arrays: dict[str, NDArray[Any]
         "arrays": {name: f"{prefix}.{name}" for name in parts},
         "rows": table.rows,
         "rows_error": table.rows_error,
+        "rows_low": table.rows_low,
+        "rows_high": table.rows_high,
         "links": links,
     }
 
@@ -276,8 +279,9 @@ def _table_header(prefix: str, table: TableModel, arrays: dict[str, NDArray[Any]
 def _read_table(entries: _Entries, header: dict[str, Any]) -> TableModel:
     network = unpack(header["network"], {n: _array(entries, where) for n, where in header["arrays"].items()})
     links = {name: read_link(link, partial(_array, entries)) for name, link in header["links"].items()}
-    error = None if header["rows_error"] is None else float(header["rows_error"])
-    return TableModel(network=network, rows=float(header["rows"]), rows_error=error, links=links)
+    said = {name: header[name] for name in _SIZE_WORDS}
+    numbers = {name: None if number is None else float(number) for name, number in said.items()}
+    return TableModel(network=network, rows=float(header["rows"]), links=links, **numbers)
 
 
 def _array(entries: _Entries, array: str) -> NDArray[Any]:
