@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from privbench.evaluation.result import Result
     from privbench.fitting.budget_record import budget
     from privbench.fitting.draft import draft
-    from privbench.fitting.fit import fit
     from privbench.fitting.plan import Plan, plan
     from privbench.generation.generate import LoadedDatabase, load_database
     from privbench.io.base import Format
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from privbench.report.write import write_comparison, write_public_report, write_report
     from privbench.schema.spec import Orphans, Sizes, Spec, read_spec, write_spec
     from privbench.schema.unit import Neighbours
-    from privbench.synthesis import generate, synth
+    from privbench.synthesis import fit, generate, synth
     from privbench.workload.estimate import Estimate, estimate
     from privbench.workload.generate import generate_workload
     from privbench.workload.query import Workload
@@ -72,7 +71,7 @@ _HOMES = {
     "draft": "fitting.draft",
     "estimate": "workload.estimate",
     "evaluate": "evaluation.evaluate",
-    "fit": "fitting.fit",
+    "fit": "synthesis",
     "generate": "synthesis",
     "generate_workload": "workload.generate",
     "load_database": "generation.generate",

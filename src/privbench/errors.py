@@ -9,9 +9,11 @@
     ├── StoreError                work files of a fit could not be written, or were changed by somebody
     ├── ServerError               a database server could not be found, started or used
     ├── BudgetError               a query would spend more privacy than there is; nothing was drawn
+    ├── RehearsalError            the walk fails on made-up rows, as it would on real ones; nothing was drawn
     └── ModelError                a model or bundle file is not one of ours, or is damaged
 
-A failed check of a receipt is a result, not an error: see `privbench_verify.receipt`.
+A failed check of a receipt is a result, not an error: see `privbench_verify.receipt`. Any other exception is a mistake
+of ours: see `mistakes`.
 """
 
 
@@ -49,6 +51,10 @@ class ServerError(PrivBenchError):
 
 class BudgetError(PrivBenchError):
     """A query would spend more privacy than there is; nothing was drawn."""
+
+
+class RehearsalError(PrivBenchError):
+    """The walk fails on made-up rows, as it would on real ones; nothing was drawn."""
 
 
 class ModelError(PrivBenchError):

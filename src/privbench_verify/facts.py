@@ -128,6 +128,11 @@ class Facts:
     domains: Mapping[Place, Domain]
     sizes: Mapping[str, int]
     public_tables: tuple[str, ...]
+    """Those that are made up among them."""
+    made_up: Mapping[str, int]
+    """Tables of which no row was read, and how many rows were made up for each."""
+    people: Mapping[str, Mapping[str, str]]
+    """Columns of public tables that look like people, with their types, as the publisher was told."""
     public_keys: tuple[tuple[str, tuple[str, ...]], ...]
     """Private tables and their columns whose values are public, as public tables reference them."""
     orphans: str
@@ -176,7 +181,8 @@ def read_facts(receipt: Json) -> Facts:
     entity, tables, lists = _unit(receipt["unit"])
     inside, implied = _inside(receipt["inside"], tables)
     names = ("domains", "sizes", "tables", "keys", "orphans", "orphans_note", "parameters")
-    public = fields_of(receipt["public"], "public", names, optional=("rules",))
+    public = fields_of(receipt["public"], "public", names, optional=("rules", "made_up", "people"))
+    made_up = object_of(public.get("made_up", {}), "public.made_up", integer_of)
     facts = Facts(
         neighbours=one_of(receipt["neighbours"], "neighbours", NEIGHBOURS),
         entity=entity,
@@ -187,7 +193,9 @@ def read_facts(receipt: Json) -> Facts:
         implied=implied,
         domains=_domains(public["domains"]),
         sizes=object_of(public["sizes"], "public.sizes", integer_of),
-        public_tables=names_of(public["tables"], "public.tables"),
+        public_tables=(*names_of(public["tables"], "public.tables"), *made_up),
+        made_up=made_up,
+        people=object_of(public.get("people", {}), "public.people", lambda v, where: object_of(v, where, text_of)),
         public_keys=tuple(list_of(public["keys"], "public.keys", _public_key)),
         orphans=one_of(public["orphans"], "public.orphans", ("error", "null")),
         parameters=object_of(public["parameters"], "public.parameters", _parameter),
@@ -463,6 +471,10 @@ def _check_public(facts: Facts) -> None:
     """What is public is about tables that are there; who may come and go cannot be counted in public."""
     if wrong := [name for name in facts.public_tables if name in facts.tables]:
         raise ReceiptError(f"public.tables: {listed(map(shown, wrong))} is a table of the unit, too")
+    if len(set(facts.public_tables)) < len(facts.public_tables):
+        raise ReceiptError("public: a table is both public and made up")
+    if wrong := [name for name in facts.people if name not in facts.public_tables or name in facts.made_up]:
+        raise ReceiptError(f"public.people: {listed(map(shown, wrong))} is no public table")
     used = {*facts.sizes, *(table for table, _ in facts.public_keys), *(table for table, _ in facts.domains)}
     if wrong := sorted(used - facts.tables.keys()):
         raise ReceiptError(f"public: {listed(map(shown, wrong))} is no table of the unit")

@@ -6,8 +6,8 @@ the program drew what the receipt says is left to the proofs and tests, and who 
 """
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Literal
@@ -26,6 +26,7 @@ from privbench_verify.facts import (
     Release,
     read_facts,
 )
+from privbench_verify.people import people_columns, with_bytes
 from privbench_verify.read import (
     Json,
     Place,
@@ -346,14 +347,32 @@ def _full_condition(facts: Facts) -> str | None:
     return "; ".join(clauses) or None
 
 
+def with_people(verdict: Verdict, copied: Mapping[str, Mapping[str, str]]) -> Verdict:
+    """Add which public tables look like people, given the types of their columns, where the receipt does not say it."""
+    found = {table: people_columns(table, columns) for table, columns in copied.items()}
+    lines = _people_sentences({table: columns for table, columns in found.items() if columns})
+    return replace(verdict, assumptions=tuple(dict.fromkeys((*verdict.assumptions, *lines))))
+
+
+def _people_sentences(people: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Sentences on public tables that look like people, by table and column."""
+    for table, columns in sorted(people.items()):
+        names = listed(with_bytes(shown(name), kind) for name, kind in columns.items())
+        yield f"Public table {shown(table)} has columns that look like people: {names}."
+
+
 def _assumptions(facts: Facts) -> Iterator[str]:
     """Sentences on what the promise takes for granted."""
     yield "The schema is public, and real rows keep its keys, NOT NULL and rules: data that do not are refused."
     if facts.sizes:
         sizes = listed(f"{shown(table)} ({rows})" for table, rows in facts.sizes.items())
         yield f"The numbers of rows of these tables are public: {sizes}."
-    if facts.public_tables:
-        yield f"These tables are public: {listed(map(shown, facts.public_tables))}."
+    if copied := [name for name in facts.public_tables if name not in facts.made_up]:
+        yield f"These tables are public: {listed(map(shown, copied))}."
+    yield from _people_sentences(facts.people)
+    if facts.made_up:
+        made = listed(f"{shown(table)} ({rows})" for table, rows in facts.made_up.items())
+        yield f"No row of these tables was read; so many rows were made up from the schema: {made}."
     if facts.public_keys:
         keys = listed(f"{shown(table)}({', '.join(map(shown, columns))})" for table, columns in facts.public_keys)
         yield f"The values of these keys are public, as public tables reference them: {keys}."

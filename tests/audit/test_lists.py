@@ -1,12 +1,14 @@
 """Whole fits of neighbours with a hidden list: seasons in which players bat and pitch."""
 
 import random
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from privbench.fitting import fit as fit_module
 from privbench.fitting import lists as lists_module
 from privbench.schema.spec import Spec
 from privbench.schema.tables import Table
@@ -25,7 +27,7 @@ COLUMNS["pitch"] = ("player", "year", "team", "wins")
 SEASON = ["player", "year"]
 
 
-def spec_of(neighbours: Neighbours) -> Spec:
+def spec_of(neighbours: Neighbours, **from_data: str) -> Spec:
     number = {"type": "BIGINT", "null": False, "domain": {"range": [0, 9]}}
     key, held = {"type": "BIGINT", "null": False}, {"type": "BIGINT"}
     to_player = {"columns": ["player"], "table": "player", "references": ["id"]}
@@ -43,7 +45,7 @@ def spec_of(neighbours: Neighbours) -> Spec:
     for name, column in (("bat", "hits"), ("pitch", "wins")):
         tables[name] = {
             "owner": SEASON,
-            "foreign_keys": [{**to_player, "inside": True}, to_season],
+            "foreign_keys": [{**to_player, "inside": True, **from_data}, to_season],
             "columns": {
                 "player": held,
                 "year": held,
@@ -70,16 +72,19 @@ def _nobody(rng: random.Random) -> Rows:
     return {"player": [], "bat": [(None, rng.randrange(10), 1, 1)], "pitch": []}
 
 
-def problems(folder: Path, neighbours: Neighbours, seed: int) -> list[str]:
+PLAYERS, EPSILON = 40, "400"
+
+
+def problems(folder: Path, neighbours: Neighbours, seed: int, spec: Spec | None = None) -> list[str]:
     """What two runs on neighbours show that one alone does not."""
     rng = random.Random(seed)
-    players, replaced = 40, neighbours is Neighbours.REPLACE
+    players, replaced = PLAYERS, neighbours is Neighbours.REPLACE
     others = [*(_player(rng, number) for number in range(1, players)), _nobody(rng)]
     mine = [_player(rng, 0, large=large) for large in (True, False)]
     one = write_entities(folder / f"one{seed}", DDL, COLUMNS, [mine[0], *others])
     other = write_entities(folder / f"other{seed}", DDL, COLUMNS, [mine[1], *others] if replaced else others)
     pair = Pair(one=one, other=other)
-    return compare(*replayed(folder, pair, spec_of(neighbours), epsilon="400"), replaced=replaced)
+    return compare(*replayed(folder, pair, spec or spec_of(neighbours), epsilon=EPSILON), replaced=replaced)
 
 
 @pytest.mark.parametrize("neighbours", Neighbours)
@@ -102,3 +107,30 @@ def test_replay_catches_a_list_of_all_entities(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(lists_module, "list_rows", of_all)
     monkeypatch.setattr("privbench.fitting.reading.check_orphans", lambda *_, **__: None)
     assert any(problems(tmp_path, Neighbours.REPLACE, seed) for seed in range(1, 4))
+
+
+# -- lists that were taken from the data, and are used if they pay -----------------------------------------------------
+
+
+@pytest.fixture
+def borderline(monkeypatch: pytest.MonkeyPatch) -> Spec:
+    """A list that pays for as many players as there are, and not for one fewer; the number is private."""
+    monkeypatch.setattr(lists_module, "LISTS_PAY", PLAYERS * int(EPSILON))
+    return spec_of(Neighbours.ADD_REMOVE, **{"from": "data"})
+
+
+def test_whether_a_list_pays_does_not_tell_a_private_number_of_entities(borderline: Spec, tmp_path: Path) -> None:
+    assert borderline.drafted_lists() == ("season",)
+    assert problems(tmp_path, Neighbours.ADD_REMOVE, 1, borderline) == []
+
+
+def test_replay_catches_lists_that_pay_by_an_exact_number(
+    borderline: Spec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def paying(spec: Spec, *, entities: int, epsilon: Fraction) -> Spec:
+        pays = entities * epsilon >= lists_module.LISTS_PAY
+        return spec if pays else spec.without_lists(spec.drafted_lists())
+
+    monkeypatch.setattr(fit_module, "with_lists_that_pay", paying)
+    with pytest.raises((AssertionError, ValueError)):  # the neighbour asks for something else than the tape has
+        assert problems(tmp_path, Neighbours.ADD_REMOVE, 1, borderline) == []

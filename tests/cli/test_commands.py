@@ -34,6 +34,7 @@ def test_the_walk_in_json(shop: Path, run: Run, tmp_path: Path) -> None:
     assert json.loads(drafted.out)["domains_from_data"] == ["person.city", "person.age", "visit.cost"]
     fitted = json.loads(run("fit", spec, "--epsilon", "3.2", "-o", model, "--json").out)
     assert (fitted["epsilon"], fitted["unit"]) == ("16/5", "person")
+    assert fitted.pop("source_budget")["releases"] == 1
     assert json.loads(run("show", model, "--json").out) == fitted
     made = json.loads(run("generate", model, "-o", bundle, "--scale", "2", "--json").out)
     assert made["rows"]["person"] == 120
@@ -227,7 +228,7 @@ def test_synth_keeps_the_model(shop: Path, run: Run, refused: Refused, tmp_path:
     assert made["model"] == str(tmp_path / "out.model")
     assert run("generate", made["model"], "-o", tmp_path / "again", "--seed", "1").code == 0
     names = [p.relative_to(tmp_path / "out") for p in (tmp_path / "out").rglob("*") if p.is_file()]
-    assert len(names) == 12
+    assert len(names) == 13
     for name in names:
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
     assert run(*common, "-o", tmp_path / "b", "--model", tmp_path / "kept").code == 0

@@ -91,3 +91,20 @@ def test_a_wrong_delimiter(refused: Refused, semicolons: Path, tmp_path: Path) -
 def test_mistakes_in_the_spec(word: str, message: str, refused: Refused, spec: Path, tmp_path: Path) -> None:
     spec.write_text(spec.read_text().replace("unit:", f"{word}\nunit:", 1))
     assert message in refused("fit", spec, "--epsilon", "3", "-o", tmp_path / "m")
+
+
+def test_short_rows_are_padded_by_every_command(run: Run, refused: Refused, tmp_path: Path) -> None:
+    source, spec, out = tmp_path / "source", tmp_path / "spec.yaml", tmp_path / "bundle"
+    source.mkdir()
+    rows = "".join(f"{n},{n % 5}\n" if n % 3 else f"{n}\n" for n in range(300))
+    (source / "t.csv").write_text(f"id,n\n{rows}")
+    draft = ("draft", source, "--unit", "t", "--domains", "data", "-o", spec)
+    assert "say `--ragged pad`" in refused(*draft)
+    assert run(*draft, "--ragged", "pad").code == 0
+    assert "csv: {ragged: pad}" in spec.read_text()
+    assert run("fit", spec, "--epsilon", "9", "-o", tmp_path / "m.model").code == 0
+    assert run("synth", source, *draft[2:6], "--ragged", "pad", "--epsilon", "9", "-o", out).code == 0
+    words = ("--real", source, "--synthetic", out, "--ragged", "pad", "--no-floor", "-o", tmp_path / "report")
+    assert run("evaluate", *words).code == 0
+    result = json.loads((tmp_path / "report" / "result.json").read_text())
+    assert next(c for c in result["tables"][0]["columns"] if c["name"] == "n")["real_nulls"] == 100

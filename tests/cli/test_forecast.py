@@ -44,7 +44,8 @@ def test_a_fit_tells_of_no_more_memory_than_it_may_take(
 ) -> None:
     monkeypatch.setattr(forecast, "LONG", 0.0)
     monkeypatch.setattr(forecast, "MANY_VALUES", 0)
-    monkeypatch.setattr(memory, "_available", lambda: 200 * 10**6)
+    monkeypatch.setattr(memory, "free_memory", lambda _: 200 * 10**6)
+    monkeypatch.setattr(memory, "room_in_container", lambda _: None)
     fit = ("fit", fitted / "s.yaml", "--epsilon", "3", "--force", "-o", fitted / "n.model")
     assert "and 130 MB of memory" in run(*fit, "--memory", "2GB").err
     assert "and 100 MB of memory" in run(*fit).err

@@ -18,6 +18,8 @@ except SystemExit as stopped:
     assert not stopped.code, stopped.code
 print("LOADED", *sorted(set({watched}) & set(sys.modules)))
 """
+SYNTH = ("--epsilon", "3", "--no-rehearsal")
+"""A rehearsal loads made-up rows into a database and has them verified."""
 SQL = {"duckdb", "sqlglot"}
 SERVERS = {"privbench.io.mysql.source", "privbench.io.postgres.sink", "psycopg", "pymysql", "sqlite3"}
 HEAVY = {*SQL, *SERVERS, "pandas", "rich", "opendp", "scipy", "pyarrow.dataset", "privbench.methods.paper.method"}
@@ -56,14 +58,14 @@ def test_help_of_a_command_loads_no_library() -> None:
 def test_a_walk_with_one_table_needs_no_sql(table: Path, tmp_path: Path, domains: str) -> None:
     spec, model = tmp_path / "s.yaml", tmp_path / "m.model"
     assert loaded("draft", table, "--domains", domains, "-o", spec, watched=HEAVY) == set()
-    assert loaded("fit", spec, "--epsilon", "3", "-o", model, watched=HEAVY) == set()
+    assert loaded("fit", spec, "--epsilon", "3", "--no-rehearsal", "-o", model, watched=HEAVY) == set()
     assert loaded("generate", model, "-o", tmp_path / "b", watched={*HEAVY, "privbench.fitting"}) == set()
 
 
 @pytest.mark.parametrize("domains", ["data", "private"])
 def test_synth_needs_neither_sql_nor_yaml_nor_the_verifier(table: Path, tmp_path: Path, domains: str) -> None:
     unneeded = {*HEAVY, "yaml", "privbench_verify.receipt"}
-    made = loaded("synth", table, "--domains", domains, "--epsilon", "3", "-o", tmp_path / "b", watched=unneeded)
+    made = loaded("synth", table, *SYNTH, "--domains", domains, "-o", tmp_path / "b", watched=unneeded)
     assert made == set()
 
 
@@ -79,7 +81,7 @@ def test_neither_garbage_nor_plugins_are_searched_for(table: Path, tmp_path: Pat
         "before = gc.get_stats()\natexit.register(lambda: print('COLLECTED', gc.get_stats() != before))\n"
         "from privbench.cli.main import main\nmain()"
     )
-    walk = ["synth", str(table), "--domains", "data", "--epsilon", "3", "-o", str(tmp_path / "b")]
+    walk = ["synth", str(table), *SYNTH, "--domains", "data", "-o", str(tmp_path / "b")]
     done = subprocess.run([sys.executable, "-c", code, *walk], capture_output=True, text=True, check=False)  # noqa: S603
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-2:] == ["COLLECTED False", "LEFT ALONE AT THE END True"]

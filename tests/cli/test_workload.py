@@ -21,13 +21,16 @@ def test_queries_are_made_translated_and_estimated(shop: Path, fitted: Path, run
     assert (made.code, json.loads(made.out)["literals"]) == (0, "real")
     assert (fitted / "q.sql").read_text().startswith("-- privbench: literals=real\n")
 
-    told = run(
-        "workload", "translate", fitted / "q.sql", "--model", fitted / "m.model", "-o", fitted / "p.sql", "--json"
-    )
+    translate = ("workload", "translate", fitted / "q.sql", "--model", fitted / "m.model", "-o", fitted / "p.sql")
+    told = run(*translate)
+    assert (told.code, "`privbench workload generate MODEL`" in told.err) == (2, True)
+    (fitted / "q.sql").write_text((fitted / "q.sql").read_text().replace("literals=real", "by hand"))
+    told = run(*translate, "--json")
     assert told.code == 0
     result = json.loads(told.out)
     assert {c["outcome"] for c in result["changes"]} == {"translated"}
     assert result["counts"]["translated"] == len(result["changes"]) > 11
+    assert sum(map(len, result["published_as_it_is"]["forms"])) == 12
     assert (fitted / "p.sql").read_text().startswith("-- privbench: literals=translated sha256=")
 
     estimated = run("estimate", fitted / "m.model", fitted / "p.sql", "--json")
@@ -57,6 +60,7 @@ def test_tables_fit_80_columns_and_list_what_was_left_out(fitted: Path, run: Run
     assert lines[0].split() == ["query", "tables", "real", "before", "after", "what", "happened"]
     assert lines[1].split()[1:4] == ["person,", "visit", "12"]
     assert "2 translated" in lines[1]
+    assert "as in the original: 2 statements of 2 forms, 2 conditions, 1 joins" in told.out
     assert "query 2 was left out" in told.err
     assert "31337" not in (fitted / "p.sql").read_text()
     assert "left out: 1 (numbers 2" in (fitted / "p.sql").read_text()

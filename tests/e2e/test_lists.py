@@ -120,6 +120,60 @@ def test_a_list_is_drafted_where_keys_are_shared(seasons: Path, tmp_path: Path) 
     }
 
 
+@pytest.fixture(scope="module")
+def paid_later(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Players bat in all of their seasons, from 1990 to 2009; nearly all are paid in those of 1998 to 2005."""
+    rng = np.random.default_rng(9)
+    first = rng.integers(1990, 2005, 3000)
+    rows = [(p, y) for p in range(3000) for y in range(first[p], min(first[p] + int(rng.integers(1, 9)), 2010))]
+    player, year = np.array(rows).T
+    paid = (year >= 1998) & (year <= 2005) & (rng.random(len(rows)) < 0.9)
+    return _write(
+        tmp_path_factory.mktemp("inside") / "paid",
+        SEASONS.replace("team INTEGER, ", ""),
+        {
+            "player": {"id": range(3000), "height": rng.integers(0, 9, 3000)},
+            "bat": {"player": player, "year": year, "hits": rng.integers(0, 9, len(rows))},
+            "pitch": {"player": player[paid], "year": year[paid], "wins": rng.integers(0, 9, int(paid.sum()))},
+        },
+    )
+
+
+def test_a_member_keeps_to_its_own_years_and_loses_no_rows(paid_later: Path, tmp_path: Path) -> None:
+    spec = privbench.draft(paid_later, unit="player", domains="data")
+    assert spec.tables["player_year"].list_of == ("bat", "pitch")
+    rule = "year BETWEEN 1998 AND 2005"
+    assert [(r.check, r.origin) for r in spec.tables["pitch"].rules] == [(rule, Origin.DATA)]
+    assert spec.tables["bat"].rules == (), "it has all years of the list"
+    model = privbench.fit(spec, source=paid_later, epsilon="4")
+    assert "player_year" in model.tables
+    rows = privbench.generate(model, tmp_path / "b", seed=1).rows
+    ends = "SELECT min(year), max(year), count(*) FROM '{0}/pitch.parquet'"
+    (low, high, real), (made_low, made_high, made) = (
+        duckdb.sql(ends.format(d)).fetchall()[0] for d in (paid_later, tmp_path / "b" / "data")
+    )
+    assert (made_low, made_high) == (low, high) == (1998, 2005)
+    assert 0.9 < made / real < 1.1
+    assert made == rows["pitch"] == round(model.tables["pitch"].rows)
+    asked = ("SELECT COUNT(*) FROM pitch WHERE year < 1998", "SELECT COUNT(*) FROM pitch WHERE year > 1900")
+    before, all_rows = (privbench.estimate(model, sql)[0].rows for sql in asked)
+    assert before == 0
+    assert all_rows == pytest.approx(made, rel=0.02)
+
+
+def test_a_rule_of_a_member_may_name_rows_above_the_list(paid_later: Path, tmp_path: Path) -> None:
+    data = privbench.draft(paid_later, unit="player", domains="data").model_dump(mode="json", by_alias=True)
+    data["tables"]["pitch"]["rules"] = [
+        "year >= 1998 AND player.height >= 0",
+        {"check": "player.height < 7", "from": "data"},
+    ]
+    model = privbench.fit(Spec.model_validate(data), source=paid_later, epsilon="4")
+    made = privbench.generate(model, tmp_path / "b", seed=1).rows
+    kept = "SELECT max(height) FROM '{0}/pitch.parquet' JOIN '{0}/player.parquet' ON player = id"
+    assert duckdb.sql(kept.format(tmp_path / "b" / "data")).fetchall() == [(6,)]
+    assert made["pitch"] == round(model.tables["pitch"].rows)
+
+
 EVENTS = """
 CREATE TABLE patient (id INTEGER PRIMARY KEY, sex SMALLINT NOT NULL);
 CREATE TABLE lab (id INTEGER PRIMARY KEY, patient INTEGER NOT NULL REFERENCES patient (id), taken DATE,

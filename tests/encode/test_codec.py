@@ -1,5 +1,6 @@
 """Every type with every kind of domain: total, typed, and back in the same cell; cells against a plain oracle."""
 
+import datetime as dt
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.encode.codec import Codec, compile_codec
+from privbench.encode.interval import IntervalCodec
 from privbench.errors import SchemaError, SpecError
 from privbench.schema.domain import Bins, Domain, Range, Serial, Text, Values
 from privbench.schema.types import Kind, SqlType, parse_type
@@ -286,3 +288,41 @@ def test_a_wrong_declaration_says_where_and_what(name, domain, said) -> None:
     with pytest.raises(SpecError, match=said) as error:
         compiled(name, domain)
     assert str(error.value).startswith("t.c: ")
+
+
+@pytest.mark.parametrize(
+    ("kind", "ends", "step", "second", "cells"),
+    [
+        ("DATE", ("2008-01-15", "2020-12-31"), None, "2008-02-01 .. 2008-02-29", 156),
+        ("DATE", ("1980-01-01", "2020-12-31"), None, "1980-04-01 .. 1980-06-30", 164),
+        ("DATE", ("0001-01-01", "9999-12-31"), None, "0100-01-01 .. 0199-12-31", 100),
+        (
+            "TIMESTAMP",
+            ("2020-01-01", "2020-08-31"),
+            "1h",
+            "2020-01-02 00:00:00.000000 .. 2020-01-02 23:00:00.000000",
+            244,
+        ),
+        ("TIMESTAMP", ("1900-01-01", "2020-12-31"), None, None, 121),
+        ("TIMESTAMP WITH TIME ZONE", ("2020-01-01 00:00:30", "2020-01-31 00:00:30"), "1min", None, 121),
+        ("TIMESTAMP", ("0001-01-01", "9999-12-31"), None, None, 100),
+        ("TIME", ("00:00:00", "23:59:59"), "1s", "00:15:00.000000 .. 00:29:59.000000", 96),
+    ],
+)
+def test_a_range_of_times_may_have_any_length(
+    kind: str, ends: tuple[str, str], step: str | None, second: str | None, cells: int
+) -> None:
+    codec = compile_codec("t.x", parse_type(kind), nullable=False, domain=Range(range=ends, step=step))
+    assert isinstance(codec, IntervalCodec)
+    assert codec.size == cells
+    assert second in (None, codec.labels()[1])
+    codes = np.arange(cells, dtype=np.uint16).repeat(50)
+    made = codec.decode(codes, np.random.default_rng(0), first_row=0)
+    np.testing.assert_array_equal(codec.encode(made), codes)
+    outer = (codec.grid.tick("", ends[0]), codec.grid.tick("", ends[1]))
+    ticks = codec.grid.ticks(made)
+    assert outer[0] <= ticks.min()
+    assert ticks.max() <= outer[1]
+    assert (codec.first[0], codec.last[-1]) == outer
+    far = codec.encode(pa.array([dt.time.min if kind == "TIME" else dt.datetime.min], made.type))
+    assert far.tolist() == [0]

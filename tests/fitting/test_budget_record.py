@@ -76,11 +76,52 @@ def test_a_model_is_not_given_away_unless_it_is_recorded(
         raise OSError(28, "No space left on device")
 
     spec = draft(shop)
-    account(shop)
     monkeypatch.setattr(budget_record, "_write", full)
     with pytest.raises(TargetError, match="No space left"):
         spend(spec)
     assert record.read_bytes() == b""
+    assert [path.name for path in record.parent.iterdir()] == [record.name], "no salt, or a loss would be told"
+
+
+def test_a_line_that_did_not_fit_the_disk_leaves_no_torn_one(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    account().append(receipt(), out=None)
+    before, whole = record.read_bytes(), os.write
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda handle, content: whole(handle, content[:40]))
+        with pytest.raises(TargetError, match="No space left"):
+            account().append(receipt(), out=None)
+    assert record.read_bytes() == before
+    account(limit=Fraction(2)).append(receipt(), out=None)
+
+
+def test_a_record_that_cannot_be_read_is_refused_with_or_without_a_limit(record: Path) -> None:
+    record.mkdir(parents=True)
+    for limit in (None, ONE):
+        with pytest.raises(TargetError, match=VARIABLE):
+            check_limit("shop", epsilon=ONE, neighbours=Neighbours.REPLACE, limit=limit)
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}\n"])
+def test_a_loss_while_a_fit_runs_refuses_its_release(record: Path, damage: bytes) -> None:
+    account().append(receipt(), out=None)
+    running = account(limit=Fraction(9))
+    record.write_bytes(damage)
+    with pytest.raises(BudgetError, match="--accept-loss"):
+        running.append(receipt(), out=None)
+    account().append(receipt(), out=None)
+    assert budget().damaged == (1,)
+    assert budget_record.accept_loss() is not None
+    assert (budget().damaged, budget().loss, budget_record.accept_loss()) == ((), None, None)
+
+
+def test_two_first_fits_at_the_same_time_share_a_salt(record: Path) -> None:
+    first, second = account(limit=Fraction(3, 2)), account(limit=Fraction(3, 2))
+    first.append(receipt(), out=None)
+    with pytest.raises(BudgetError):
+        second.append(receipt(), out=None)
+    account("other").append(receipt(), out=None)
+    assert len(budget().sources) == 2
+    assert record.exists()
 
 
 def test_a_record_that_cannot_be_written_stops_a_fit_before_it_reads(
@@ -105,9 +146,9 @@ def test_a_source_is_the_same_by_any_name(record: Path, tmp_path: Path, monkeypa
     (tmp_path / "link").symlink_to("shop")
     monkeypatch.chdir(tmp_path)
     names = ["shop", "./shop/", tmp_path / "shop", "link", "other/../shop"]
-    assert len({account(name).source for name in names}) == 1
-    assert account("other").source != account("shop").source
-    assert len({account(name).tables for name in names}) == 1
+    assert len({str(account(name).location) for name in names}) == 1
+    assert account("other").location != account("shop").location
+    assert len({str(account(name).tables) for name in names}) == 1
     assert open_account("shop", schema("height")).tables != account("shop").tables
     assert record.exists()
 
@@ -116,7 +157,9 @@ def test_another_salt_gives_other_hashes(tmp_path: Path, monkeypatch: pytest.Mon
     hashes = set()
     for name in ("one", "two"):
         monkeypatch.setenv(VARIABLE, str(tmp_path / name / "budget.jsonl"))
-        hashes |= {account().source, account().tables}
+        account().append(receipt(), out=None)
+        [spent] = budget().sources
+        hashes |= {spent.source, spent.entries[0].tables}
     assert len(hashes) == 4
 
 

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from privbench.encode.hashing import hash_rows
+from privbench.encode.keys import SpreadIndex
 from privbench.fitting import gathering, part_rows, slabs
 from privbench.fitting.entities import EntityNumbers
 from privbench.fitting.memory import plan_store
@@ -32,7 +33,7 @@ from privbench.schema.spec import Spec
 Rows = dict[str, list[tuple[Any, ...]]]
 COLUMNS = {
     "person": ("id", "tag", "friend"),
-    "visit": ("person", "day", "cost", "friend"),
+    "visit": ("person", "day", "cost", "friend", "clerk"),
     "call": ("id", "person", "minutes"),
     "payment": ("call", "payer", "helper", "amount"),
 }
@@ -59,9 +60,10 @@ def _spec() -> Spec:
         },
         "visit": {
             "owner": ["person"],
-            "foreign_keys": [to("person", "person"), to("friend", "person")],
-            "columns": columns(person=held, day=number, cost=number, friend=held),
+            "foreign_keys": [to("person", "person"), to("friend", "person"), to("clerk", "clerk")],
+            "columns": columns(person=held, day=number, cost=number, friend=held, clerk=held),
         },
+        "clerk": {"key": ["id"], "made_up": 3, "columns": columns(id=held)},
         "call": {
             "key": ["id"],
             "foreign_keys": [to("person", "person")],
@@ -85,7 +87,8 @@ def _database(rng: random.Random) -> dict[int, Rows]:
         rows: Rows = {name: [] for name in COLUMNS}
         rows["person"] = [(number, number, _friend(rng))]
         rows["visit"] = [
-            (number, rng.randrange(2), rng.randrange(2), _friend(rng)) for _ in range(rng.choice([0, 1, 6]))
+            (number, rng.randrange(2), rng.randrange(2), _friend(rng), _clerk(rng))
+            for _ in range(rng.choice([0, 1, 6]))
         ]
         rows["call"] = [(call, number, rng.randrange(5)) for call in calls[number]]
         for _ in range(rng.choice([0, 2, 5])):
@@ -96,13 +99,18 @@ def _database(rng: random.Random) -> dict[int, Rows]:
     for number in range(PERSONS, PERSONS + 3):  # of an owner that is missing, or alone
         rows = {name: [] for name in COLUMNS}
         owner = None if number == PERSONS else 10**6 + number
-        rows["visit"] = [(owner, rng.randrange(2), 9, _friend(rng)) for _ in range(1 if owner is None else 4)]
+        rows["visit"] = [(owner, rng.randrange(2), 9, _friend(rng), None) for _ in range(1 if owner is None else 4)]
         found[number] = rows
     return found
 
 
 def _friend(rng: random.Random) -> int | None:
     return rng.choice([None, rng.randrange(REFERENCED), 10**7])
+
+
+def _clerk(rng: random.Random) -> int | None:
+    """A key into a table that the source does not have: its rows are made up."""
+    return rng.choice([None, rng.randrange(9)])
 
 
 def _write(folder: Path, entities: Sequence[Rows], rng: random.Random) -> Path:
@@ -153,7 +161,9 @@ def _row(counter: PartCounter, name: str, row: int, own: dict[str, Any]) -> tupl
     for key, targets in sorted(table.keys.items()):
         inside = {"visit.person": "person", "call.person": "person", "payment.call": "call", "payment.payer": "person"}
         target = int(targets[row])
-        if key in inside and target >= 0:
+        if key == "visit.clerk":
+            keys.append((key, target))
+        elif key in inside and target >= 0:
             places = own[inside[key]].tolist()
             keys.append((key, places.index(target) if target in places else "a row of another entity"))
         else:
@@ -226,12 +236,23 @@ def keys_that_leave_the_entity(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(part_rows, "inside_keys", lambda rows, *_: rows)
 
 
+def made_up_rows_in_order(patch: pytest.MonkeyPatch) -> None:
+    """Which made-up row stands for a key depends on which keys came before it."""
+
+    def find(self: SpreadIndex, columns: Sequence[pa.Array]) -> np.ndarray[Any, Any]:
+        seen, keys = vars(self).setdefault("seen", {}), columns[0].to_pylist()
+        return np.array([-1 if key is None else seen.setdefault(key, len(seen)) % self.rows for key in keys], np.int64)
+
+    patch.setattr(SpreadIndex, "find", find)
+
+
 MUTANTS = [
     order_of_the_file,
     order_of_slabs,
     missing_owners_are_one,
     missing_owners_of_each_slab,
     keys_that_leave_the_entity,
+    made_up_rows_in_order,
 ]
 
 

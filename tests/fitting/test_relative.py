@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from privbench.encode.predicate import Between, IsNull
 from privbench.encode.relative import stand_ins
 from privbench.errors import SpecError
 from privbench.estimation.estimate import cardinality, cardinality_with_error
+from privbench.fitting import relative as relative_module
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
 from privbench.fitting.reading import read_database
@@ -134,6 +136,66 @@ def test_decoding_the_codes_gives_back_every_value(
         was = sorted(map(str, zip(data[name]["x"].to_pylist(), data[name]["y"].to_pylist(), strict=True)))
         now = sorted(map(str, zip(*(restored[name][c].to_pylist() for c in ("x", "y")), strict=True)))
         assert now == was
+
+
+# -- codes of an entity are a function of its own rows -----------------------------------------------------------------
+
+NULL_BASES: dict[str, dict[tuple[str, str], dict[str, Any]]] = {
+    "own row": {("b", "y"): {"relative_to": "x", "domain": DAYS}},
+    "row above": {("b", "y"): {"relative_to": "a.x", "domain": DAYS}},
+    "two above": {("c", "y"): {"relative_to": "a.x", "domain": DAYS}},
+    "a difference": {
+        ("b", "x"): {"relative_to": "a.x", "domain": DAYS},
+        ("c", "y"): {"relative_to": "b.x", "domain": DAYS},
+    },
+}
+"""Relative columns by where their base is."""
+
+
+def codes_of_the_second(folder: Path, spec: Spec, shift: int) -> dict[str, dict[str, list[int]]]:
+    """The codes of three entities' second one, whose bases are NULL, where those of the others are shifted."""
+    protection = spec.protection()
+    there = dt.date(2020, 6, 1) + dt.timedelta(days=shift)
+    columns = {"id": [0, 1, 2], "owner": [0, 1, 2], "x": [there, None, there], "y": [dt.date(2020, 6, 9)] * 3}
+    tables = {name: pa.table({c: v for c, v in columns.items() if name != "a" or c != "owner"}) for name in TABLES}
+    with open_source(write(folder, tables)) as source:
+        null_bases = stand_ins(spec, protection)
+        read = read_database(
+            source,
+            protection,
+            compile_codecs(spec, protection),
+            orphans_as_null=False,
+            null_bases=null_bases,
+            progress=silent,
+        )
+    private = only_part(read).tables
+    entity = int(private["a"].entities[1])
+    return {
+        name: {c: codes[table.entities == entity].tolist() for c, codes in table.codes.items()}
+        for name, table in private.items()
+    }
+
+
+@pytest.mark.parametrize("where", NULL_BASES)
+def test_what_stands_for_a_null_base_is_nobody_elses(where: str, tmp_path: Path) -> None:
+    spec = spec_of(NULL_BASES[where])
+    assert codes_of_the_second(tmp_path / "0", spec, 0) == codes_of_the_second(tmp_path / "9", spec, 9)
+
+
+@pytest.mark.parametrize("fill", [pc.fill_null_forward, pc.fill_null_backward], ids=["the row before", "the next row"])
+@pytest.mark.parametrize("where", NULL_BASES)
+def test_a_null_base_that_is_taken_from_another_row_is_seen(
+    where: str, fill: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = relative_module._differences
+
+    def filled(protection: Any, name: str, column: str, base: Any, private: Any, values: Any, **options: Any) -> Any:
+        bases = {table: {c: fill(v) for c, v in held.items()} for table, held in values.items()}
+        return code(protection, name, column, base, private, bases, **options)
+
+    monkeypatch.setattr(relative_module, "_differences", filled)
+    spec = spec_of(NULL_BASES[where])
+    assert codes_of_the_second(tmp_path / "0", spec, 0) != codes_of_the_second(tmp_path / "9", spec, 9)
 
 
 def shop(folder: Path, people: int = 300) -> Path:

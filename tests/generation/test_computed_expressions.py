@@ -129,16 +129,10 @@ def test_rows_are_compared_some_at_a_time(
 @pytest.mark.parametrize(
     ("place", "sql", "message"),
     [
-        (
-            ("client", "label"),
-            "frobnicate(id)",
-            r"client\.columns\.label\.computed: cannot be worked out: .*frobnicate",
-        ),
+        (("client", "label"), "YEAR(id)", r"client\.columns\.label\.computed: cannot be worked out"),
         (("client", "label"), "rate + label2", r"there is no column label2 .* or it is dropped"),
         (("client", "code"), "made_up.x", r"client\.columns\.code\.computed: there is no column made_up\.x"),
         (("client", "code"), "product.name", r"public table that its keys lead to in one way \(none\)"),
-        (("client", "one"), "CURRENT_DATE", "another value at each run"),
-        (("client", "one"), "RANDOM()", "cannot be worked out"),
         (("line", "weighed"), "purchase.total", r"purchase\.total is of another table, but .* in the end"),
         (("purchase", "mean"), "AVG(line.amount) + client.rate", r"client\.rate is of another table"),
         (("line", "weighed"), "SUM(purchase.id)", r"rows that line owns: of no table"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from privbench.errors import DataError, PrivBenchError, SourceError, SpecError
+from privbench.io import csv_padding
 from privbench.io.base import Source
 from privbench.io.given import source_of
 from privbench.io.open import open_source
@@ -93,14 +94,14 @@ def test_options_are_for_csv_files(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
     pq.write_table(pa.table({"a": [1]}), tmp_path / "t.parquet")
-    with pytest.raises(SourceError, match="has no CSV file, and `--null` and `--delimiter` are for these"):
+    with pytest.raises(SourceError, match="has no CSV file, and `--null`, `--delimiter` and `--ragged` are for these"):
         _open(tmp_path, "NA")
     (tmp_path / "db").write_bytes(b"SQLite format 3\0")
     with pytest.raises(PrivBenchError):
         _open(tmp_path / "db", "NA")
     with pytest.raises(SourceError, match="nowhere: does not exist"):
         _open(tmp_path / "nowhere", "NA")
-    with pytest.raises(SpecError, match="null and delimiter are for folders with CSV files"):
+    with pytest.raises(SpecError, match="null, delimiter and ragged are for folders with CSV files"):
         source_of({"t": pa.table({"a": [1]})}, null=["NA"])
 
 
@@ -108,6 +109,76 @@ def test_a_very_long_header_is_not_cut(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(",".join(f"column{i}" for i in range(200_000)) + "\n")
     with pytest.raises(SourceError, match="its first line, the names of its columns, is longer than 1 MB"):
         open_source(tmp_path).schema()
+
+
+# -- ragged rows -------------------------------------------------------------------------------------------------------
+
+
+def _padded(folder: Path, text: str, *, delimiter: str | None = None) -> list[dict[str, object]]:
+    (folder / "t.csv").write_bytes(text.encode())
+    return _rows(open_source(source_of(folder, delimiter=delimiter, ragged="pad")))
+
+
+def test_short_rows_are_padded_with_null(tmp_path: Path) -> None:
+    made = _padded(tmp_path, 'a,b,c\n1\n2,x\n\n3,"",z\n4,"p, ""q""\nr"\n5,6" pipe,\n"7"')
+    assert made == [
+        {"a": 1, "b": None, "c": None},
+        {"a": 2, "b": "x", "c": None},
+        {"a": 3, "b": "", "c": "z"},
+        {"a": 4, "b": 'p, "q"\nr', "c": None},
+        {"a": 5, "b": '6" pipe', "c": None},
+        {"a": 7, "b": None, "c": None},
+    ]
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r", "\n"])
+def test_rows_are_padded_whatever_ends_their_lines_and_wherever_blocks_are_cut(
+    tmp_path: Path, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_padding, "_READ", 7)
+    made = _padded(tmp_path, end.join(["a;b", "1", '"2"', "3;x", ""]), delimiter=";")
+    assert [tuple(row.values()) for row in made] == [(1, None), (2, None), (3, "x")]
+
+
+@pytest.mark.parametrize("ragged", ["error", "pad"])
+def test_a_long_row_is_refused_and_named(tmp_path: Path, ragged: str) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n1\n2,x,y\n" if ragged == "pad" else "a,b\n1,z\n2,x,y\n")
+    with pytest.raises(DataError, match=r"Row #3: Expected 2 columns, got 3.*Correct that row"):
+        _rows(open_source(source_of(tmp_path, ragged=ragged)))
+
+
+def test_a_short_row_says_how_to_pad_it(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n1\n")
+    with pytest.raises(DataError, match=r"Row #2.*say `--ragged pad`"):
+        _rows(open_source(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '1,"x\n2,y\n',
+        '1,x"\n2,"y""z"\n',
+        '"1"2,"a"b"\n',
+        '1,"a\r\nb"\r\n"2","c,d"',
+        '1,""""\n2,"",\n',
+        "1,\n,\n",
+        '1,"a"",\nb"\n',
+    ],
+)
+def test_rows_that_are_not_short_read_as_without_padding(tmp_path: Path, text: str) -> None:
+    (tmp_path / "t.csv").write_bytes(f"a,b\n{text}".encode())
+    results = []
+    for ragged in ("error", "pad"):
+        try:
+            results.append(_rows(open_source(source_of(tmp_path, ragged=ragged))))
+        except DataError:
+            results.append([])
+    assert results[0] == results[1]
+
+
+def test_what_else_ragged_rows_may_be_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="ragged"):
+        source_of(tmp_path, ragged="cut")
 
 
 # -- packed files ------------------------------------------------------------------------------------------------------

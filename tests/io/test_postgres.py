@@ -499,3 +499,38 @@ def test_columns_that_are_read_apart_have_their_rows_in_one_order(postgres: str)
             for name in ("id", "at")
         )
     assert keys == others
+
+
+CHECKS = """
+CREATE TYPE mood AS ENUM ('sad', 'glad', 'mad');
+CREATE DOMAIN grade AS varchar(2) CHECK (VALUE IN ('a', 'b'));
+CREATE TABLE t (
+  id int PRIMARY KEY, state varchar(9) CHECK (state IN ('new', 'old')), half numeric(5, 2) CHECK (half IN (0.5, -2)),
+  flag char(3) CHECK (flag IN ('Y', 'N')), name text CHECK (name NOT IN ('x', 'y')),
+  sex text CHECK (upper(sex) IN ('M', 'F')),
+  kind varchar(9) CHECK (lower(kind) <> ALL (ARRAY['q', 'r'])), many bigint CHECK (many = ANY ('{1,2}')), mark grade,
+  felt mood CHECK (felt IN ('sad', 'glad')), code text CHECK (code SIMILAR TO '[A-Z]{2}'),
+  small text CHECK (octet_length(small) <= 3),
+  first text CHECK (first LIKE ANY (ARRAY['a%', 'b%'])), day date CHECK (day BETWEEN '2020-01-01' AND '2020-01-31')
+);
+INSERT INTO t SELECT n, (ARRAY['new', 'old'])[n % 2 + 1], 0.5, 'Y', 'n' || n % 3,
+  (ARRAY['M', 'f'])[n % 2 + 1], 'k', n % 2 + 1, 'a', 'glad', 'AB', 'abc', 'a' || n % 3, '2020-01-07'
+  FROM generate_series(1, 300) n;
+"""
+
+
+def test_checks_of_the_catalogue_are_kept_and_hold_where_they_are_loaded(postgres: str, tmp_path: Path) -> None:
+    run(postgres, CHECKS)
+    spec = privbench.draft(postgres, unit="t", domains="data")
+    assert [rule.left_out for rule in spec.tables["t"].rules] == [None] * 13
+    with open_source(postgres) as source:
+        table = source.schema().table("t")
+    assert table.column("sex").implied == Values(values=("M", "m", "F", "f"))
+    assert table.column("mark").implied == Values(values=("a", "b"))
+    model = privbench.fit(spec, source=postgres, epsilon=3)
+    privbench.generate(model, tmp_path / "out", format="csv")
+    run(postgres, "CREATE TABLE made (LIKE t INCLUDING ALL)")
+    with psycopg.connect(postgres) as connection, connection.cursor() as cursor:
+        with cursor.copy("COPY made FROM STDIN (FORMAT csv, HEADER)") as copy:
+            copy.write((tmp_path / "out" / "data" / "t.csv").read_bytes())
+        assert cursor.execute("SELECT count(*) FROM made").fetchall() == [(300,)]

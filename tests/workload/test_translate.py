@@ -1,8 +1,10 @@
 """Translation: literals are drawn from the model, with like selectivity; only declared public ones may stay."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -10,13 +12,15 @@ from sqlglot import exp, parse_one
 
 from privbench.errors import SpecError
 from privbench.model.model import Model
-from privbench.schema.domain import Origin
+from privbench.schema.domain import Origin, Scalar
 from privbench.workload.estimate import estimate_cardinality
 from privbench.workload.generate import Style, generate_workload
-from privbench.workload.literal import scalar_of_literal
+from privbench.workload.literal import Usage, scalar_of_literal
+from privbench.workload.model_columns import ModelColumns
+from privbench.workload.model_values import Drawn, ModelColumn
 from privbench.workload.query import Literals, Workload
 from privbench.workload.sql import parse_workload, workload_text
-from privbench.workload.translate import Change, Outcome, translate
+from privbench.workload.translate import Change, Outcome, Structure, translate
 
 
 def translated(
@@ -49,24 +53,74 @@ def declared(model: Model) -> Model:
     return replace(model, spec=model.spec.with_domains(domains))
 
 
-def test_no_rare_literal_of_a_workload_from_real_rows_stays(model: Model, source: Path) -> None:
-    real = generate_workload(source, n=300, seed=3, style=Style.MSCN)
-    assert real.literals is Literals.REAL
-    made = translate(parse_workload(workload_text(real)), model)
-    before = {v for s in real.statements for v in literals(s.sql) if len(str(v)) > 5}
-    after = {v for s in made.workload.statements for v in literals(s.sql)}
-    assert len(before) > 100  # wages, dates and addresses of single persons
-    assert not before & after
-    assert len(made.workload.statements) == 300
+def test_queries_from_real_rows_are_refused_with_the_way_out(model: Model, source: Path) -> None:
+    real = generate_workload(source, n=5, seed=3, style=Style.MSCN)
+    edited = parse_workload(workload_text(real) + "SELECT COUNT(*) FROM person;\n")
+    for workload in (real, edited):
+        with pytest.raises(SpecError, match="`privbench workload generate MODEL`"):
+            translate(workload, model)
+
+
+def test_no_rare_literal_stays_but_by_chance(model: Model, source: Path) -> None:
+    """As if somebody had written queries by hand while looking at rows."""
+    real = generate_workload(source, n=150, seed=3, style=Style.MSCN)
+    made = translate(replace(real, literals=None), model, seed=1)
+    rare = [c for c in made.changes if c.column in ("person.wage", "person.born", "person.mail")]
+    assert len(rare) > 50
+    assert not any(c.before == c.after for c in rare)
+    assert len(made.workload.statements) == 150
     assert made.counts["kept"] == 0
 
 
-def test_even_public_values_do_not_stay_together_when_they_are_from_real_rows(model: Model, declared: Model) -> None:
+def test_which_literals_stand_together_is_not_told(model: Model) -> None:
+    """A row with two values that no other has together is not told from others."""
+    ages = [20 + at % 12 for at in range(120)]
+    together = [f"age = {age} AND id = {1000 + age}" for age in ages]
+    by_statement, _ = translated(model, *(f"SELECT COUNT(*) FROM person WHERE {test}" for test in together))
+    by_branch, _ = translated(model, f"SELECT COUNT(*) FROM person WHERE {' OR '.join(f'({t})' for t in together)}")
+    for found in ([literals(sql) for sql in by_statement], [*batched(literals(by_branch[0]))]):
+        assert len(found) == 120
+        partners = {first: {b for a, b in found if a == first} for first, _ in found}
+        assert max(map(len, partners.values())) > 4
+        assert len({tuple(pair) for pair in found}) > 60  # one renaming of each column gives 12
+
+
+def batched(values: list[object]) -> Iterator[tuple[object, object]]:
+    """Pairs of neighbours."""
+    return zip(values[::2], values[1::2], strict=True)
+
+
+@pytest.mark.parametrize("usage", [Usage.EQUAL, Usage.AT_MOST, Usage.ABOVE])
+@pytest.mark.parametrize("column", ["age", "born"])
+def test_many_draws_for_a_literal_tell_its_class_alone(model: Model, column: str, usage: Usage) -> None:
+    """The literal itself is neither missing nor in the middle of what is drawn: others of its class draw the same."""
+    of_model = ModelColumns(model).column("person", column)
+    if column == "born":  # in cells of many values, of which only the class of the cell may be told
+        cells = [of_model.at(cell, 0.3) for cell in range(len(of_model.shares))]
+    else:
+        cells = [of_model.at(cell, 0.0) for cell in range(5, 60, 3)]
+    classes = {tuple(_drawn_from(of_model, literal, usage)) for literal in cells}
+    assert 1 <= len(classes) < len(cells) / 2
+    if column == "age":
+        assert all(a == b or not {*a} & {*b} for a in classes for b in classes)
+        assert all(any(literal in values for values in classes) for literal in cells)
+
+
+def _drawn_from(column: ModelColumn, literal: Scalar, usage: Usage) -> list[Scalar]:
+    """All that is drawn for a literal in many statements; of a column of many values, for the same coins."""
+    drawn, found = Drawn(column=column, rng=Random(3)), []
+    for scope in range(200 if column.values_in.max() == 1 else 20):
+        drawn.scope = scope
+        found.append(drawn.equal(literal) if usage is Usage.EQUAL else drawn.bound(literal, usage))
+    return sorted(set(found)) if column.values_in.max() == 1 else found  # type: ignore[type-var]
+
+
+def test_even_public_values_do_not_stay_together(model: Model, declared: Model) -> None:
     sql = [f"SELECT COUNT(*) FROM person WHERE age = {age} AND job = 'cook'" for age in range(20, 80)]
     for one in (model, declared):
         made, changes = translated(one, *sql)
         assert {c.outcome for c in changes} == {Outcome.TRANSLATED}
-        assert sum(a == b for a, b in zip(sql, made, strict=True)) == 0
+        assert sum(a == b for a, b in zip(sql, made, strict=True)) < 6
 
 
 def test_only_declared_values_stay_and_only_if_they_are_said_to_be_public(model: Model, declared: Model) -> None:
@@ -117,7 +171,7 @@ def test_comparisons_keep_their_selectivity(model: Model, column: str, operator:
     ratios = np.array(cardinalities(model, *made)) / np.array(cardinalities(model, *sql))
     assert np.mean(np.maximum(ratios, 1 / ratios) < 1.7) > 0.8
     assert np.maximum(ratios, 1 / ratios).max() < 4
-    assert sum(literals(a) == literals(b) for a, b in zip(sql, made, strict=True)) == 0
+    assert sum(literals(a) == literals(b) for a, b in zip(sql, made, strict=True)) < 0.2 * len(sql)
 
 
 @pytest.mark.parametrize("form", ["wage BETWEEN {} AND {}", "wage > {} AND age > 1 AND ({} >= wage)"])
@@ -141,7 +195,7 @@ def test_equality_keeps_its_frequency(model: Model) -> None:
     made, _ = translated(model, *sql)
     ratios = np.array(cardinalities(model, *made)) / np.array(cardinalities(model, *sql))
     assert np.mean(np.maximum(ratios, 1 / ratios) < 1.7) > 0.8
-    assert len(set(made)) == len(sql)
+    assert len(set(made)) > 0.9 * len(sql)
 
 
 def test_of_a_literal_only_the_cell_counts(model: Model) -> None:
@@ -156,13 +210,16 @@ def test_of_a_literal_only_the_cell_counts(model: Model) -> None:
         assert near == far
 
 
-def test_the_same_literal_becomes_the_same_value_and_others_others(model: Model) -> None:
-    sql = "SELECT COUNT(*) FROM visit WHERE person_id IN (1000, 1014, 1021) AND id = 77"
-    made, _ = translated(model, sql, "SELECT COUNT(*) FROM person WHERE id = 1014")
-    keys = literals(made[0])
-    assert len(set(keys[:3])) == 3
-    assert all(isinstance(k, int) and 1 <= k <= 400 for k in keys[:3])
-    assert literals(made[1])[0] in keys[:3]  # a key and its primary key go together
+def test_the_same_literal_becomes_the_same_value_where_and_joins_it(model: Model) -> None:
+    sql = (
+        "SELECT COUNT(*) FROM visit, person WHERE person_id = person.id AND person_id IN (1000, 1014, 1021) "
+        "AND person.id = 1014"
+    )
+    _, changes = translated(model, sql)
+    keys = [(c.before, int(str(c.after))) for c in changes]
+    assert len(keys) == 4
+    assert len(set(keys)) == len(dict(keys)) == 3  # a key and its primary key go together
+    assert all(1 <= after <= 400 for _, after in keys)
     for seed in (range(9), [None] * 9):
         one = "SELECT COUNT(*) FROM person WHERE id = 1014"
         assert len({translated(model, one, seed=s)[0][0] for s in seed}) > 3
@@ -177,13 +234,16 @@ def test_a_value_of_a_short_list_may_come_back_by_chance(model: Model) -> None:
 
 @pytest.mark.parametrize(("pattern", "wanted"), [("co%", "_%"), ("%se", "%_"), ("%ler%", "%_%")])
 def test_patterns_ask_for_a_piece_of_another_value(model: Model, pattern: str, wanted: str) -> None:
-    made, (change,) = translated(model, f"SELECT COUNT(*) FROM person WHERE job LIKE '{pattern}'")
-    (new,) = literals(made[0])
-    assert change.outcome is Outcome.TRANSLATED
-    assert new != pattern
-    assert str(new).startswith("%") == wanted.startswith("%")
-    assert str(new).endswith("%") == wanted.endswith("%")
-    assert any(str(new).strip("%") in job for job in ("clerk", "cook", "nurse", "pilot"))
+    found = set()
+    for seed in range(5):
+        made, (change,) = translated(model, f"SELECT COUNT(*) FROM person WHERE job LIKE '{pattern}'", seed=seed)
+        (new,) = literals(made[0])
+        found.add(new)
+        assert change.outcome is Outcome.TRANSLATED
+        assert str(new).startswith("%") == wanted.startswith("%")
+        assert str(new).endswith("%") == wanted.endswith("%")
+        assert any(str(new).strip("%") in job for job in ("clerk", "cook", "nurse", "pilot"))
+    assert len(found - {pattern}) > 1
 
 
 OUTSIDE = """SELECT job, SUM(wage * (1 - 0)) AS total FROM (SELECT job, wage, age AS years FROM person
@@ -223,6 +283,13 @@ def test_what_cannot_be_traced_is_left_out(model: Model, sql: str, reason: str) 
     assert reason in str(change.reason)
 
 
+def test_equal_structure_is_told(model: Model) -> None:
+    by_age = [f"SELECT COUNT(*) FROM person WHERE age = {age}" for age in (30, 40)]
+    joined = "SELECT COUNT(*) FROM person p, visit v WHERE p.id = v.person_id AND v.cost > 9 AND p.job IS NOT NULL"
+    made = translate(parse_workload(";".join([by_age[0], joined, by_age[1]])), model, seed=1)
+    assert made.structure == Structure(forms=((1, 3), (2,)), conditions=4, joins=1)
+
+
 def test_the_file_reads_back_and_says_what_was_done(declared: Model) -> None:
     workload: Workload = parse_workload(
         "SELECT 1 FROM secret; 9||SELECT COUNT(*) FROM person WHERE wage > 1234.56 AND age = 33 AND mail = 'x'"
@@ -235,6 +302,7 @@ def test_the_file_reads_back_and_says_what_was_done(declared: Model) -> None:
     assert again == made.workload
     assert again.statements[0].cardinality is None
     header = [line for line in text.splitlines() if line.startswith("--")]
+    assert "1 statements of 1 forms, 3 conditions, 0 joins" in header[3]
     assert "1 translated" in header[1]
     assert "2 kept" in header[1]
     assert "left out: 1 (numbers 1 of the original" in header[2]

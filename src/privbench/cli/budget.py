@@ -2,7 +2,7 @@
 
 # ruff: noqa: D301  (click reads the \b in docstrings as a character, which a raw string has not)
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,33 +12,29 @@ from privbench.cli.flags import json_flag
 from privbench.errors import SpecError
 
 if TYPE_CHECKING:
-    from privbench.fitting.budget_record import BudgetRecord, SourceBudget
+    from privbench.fitting.budget_record import BudgetRecord, SourceBudget, Total
 
 SHOWN_DIGITS = 8
 """So many digits of a hash are shown: enough to tell sources and receipts apart."""
 
 
-def _warned(_context: click.Context, _option: click.Parameter, limit: str | None) -> str | None:
-    """Tell of lines of the record that cannot be added up, before a limit is relied on."""
-    if limit is not None:
-        import privbench
-
-        _warn_damaged(privbench.budget())
-    return limit
-
-
 budget_limit_flag = click.option(
     "--budget-limit",
     metavar="E",
-    callback=_warned,
-    help="Refuse to spend if all recorded releases of this source, and this one, add up to more than E.",
+    help="Refuse to spend if all recorded releases of this source, and this one, add up to more than E; also if the "
+    "record has lost some.",
 )
 
 
 @click.command()
 @click.argument("source", required=False)
+@click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="Go on without lines that cannot be read, or after the record was lost: what they held is in no sum then.",
+)
 @json_flag
-def budget(source: str | None, as_json: bool) -> None:
+def budget(source: str | None, accept_loss: bool, as_json: bool) -> None:
     """Show what was spent on each source, or on SOURCE, by all fits of this user on this computer.
 
     Epsilons and deltas of releases add up. Sources are shown by a hash; name one to see its releases.
@@ -49,11 +45,15 @@ def budget(source: str | None, as_json: bool) -> None:
     import privbench
     from privbench.cli.output import echo, print_json, print_table
 
+    if accept_loss:
+        from privbench.fitting.budget_record import accept_loss as accepted
+
+        _warn_loss(accepted(), "From now on limits are kept without it")
     record = privbench.budget(source)
     if as_json:
         print_json(_json(record))
         return
-    _warn_damaged(record)
+    _warn_loss(record.loss, "Put it back as it was, or go on without it: `privbench budget --accept-loss`")
     if not record.sources:
         if source is not None and "://" not in source and not Path(source).exists():
             raise SpecError(f"{source}: there is no such file or folder, and no release of it is recorded.")
@@ -115,21 +115,23 @@ def _json(record: "BudgetRecord") -> dict[str, Any]:
         "sources": [
             {
                 "source": spent.source,
-                "totals": [
-                    {
-                        "unit": total.unit,
-                        "neighbours": total.neighbours.value,
-                        "epsilon": _rational(total.epsilon),
-                        "delta": _rational(total.delta),
-                        "releases": total.releases,
-                    }
-                    for total in spent.totals()
-                ],
+                "totals": [_total_json(total) for total in spent.totals()],
                 "releases": [entry.model_dump(mode="json") for entry in spent.entries],
             }
             for spent in record.sources
         ],
         "damaged_lines": list(record.damaged),
+        "missing": record.missing,
+    }
+
+
+def _total_json(total: "Total") -> dict[str, Any]:
+    return {
+        "unit": total.unit,
+        "neighbours": total.neighbours.value,
+        "epsilon": _rational(total.epsilon),
+        "delta": _rational(total.delta),
+        "releases": total.releases,
     }
 
 
@@ -137,9 +139,15 @@ def _rational(number: Any) -> str:
     return f"{number.numerator}/{number.denominator}"
 
 
-def _warn_damaged(record: "BudgetRecord") -> None:
+def _warn_loss(loss: str | None, remedy: str) -> None:
     from privbench.cli.output import warn
 
-    if record.damaged:
-        lines = ", ".join(map(str, record.damaged))
-        warn([f"{record.path}: line {lines} cannot be read, so what it recorded is in no sum. Repair or remove it."])
+    warn([] if loss is None else [f"{loss} {remedy}."])
+
+
+def source_budget(receipt: Mapping[str, Any]) -> dict[str, Any]:
+    """What a release adds up to with others of its source, for programs; nothing where that was test noise."""
+    from privbench.fitting.budget_record import total_with
+
+    total = total_with(receipt)
+    return {} if total is None else {"source_budget": _total_json(total)}

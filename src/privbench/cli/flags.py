@@ -39,7 +39,14 @@ memory_flag = click.option(
     "--memory",
     metavar="SIZE",
     help="About how much memory the fit may take, such as 2GB. Coded rows that do not fit are kept in private "
-    "temporary files meanwhile (see TMPDIR).  [default: half of what is free]",
+    "temporary files meanwhile (see TMPDIR). A container's limit is kept in any case.  [default: half of what is free]",
+)
+rehearsal_flag = click.option(
+    "--no-rehearsal",
+    "rehearse",
+    flag_value=False,
+    default=True,
+    help="Do not walk the whole way on made-up rows first. They are there so that nothing is spent in vain.",
 )
 seed_flag = click.option("--seed", type=int, help="The same seed gives the same data; noise has none.")
 scale_flag = click.option("--scale", type=float, default=1.0, show_default=True, help="Scale factor, 0.01 to 1000.")
@@ -63,6 +70,23 @@ to_server_flag = click.option(
     "or mysql://user@host:port/database. Passwords come from the usual places (~/.pgpass, ~/.my.cnf, PGPASSWORD, "
     "MYSQL_PWD).",
 )
+
+
+def original_flags(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What of the source's own DDL is run."""
+    for flag in (
+        click.option(
+            "--original-code",
+            is_flag=True,
+            help="Run also the code in the source's own DDL: functions, extensions, and what calls functions that are "
+            "in no closed list. Only if you trust whoever made the model as you trust a program.",
+        ),
+        click.option(
+            "--no-original", is_flag=True, help="Run nothing of the source's own DDL: tables, keys and indexes alone."
+        ),
+    ):
+        command = flag(command)
+    return command
 
 
 ENGINES = ("local", "spark")
@@ -125,6 +149,13 @@ def csv_flags(command: Command) -> Command:
     """How the CSV files of a folder are written."""
     for flag in (
         click.option(
+            "--ragged",
+            type=click.Choice(["error", "pad"]),
+            default="error",
+            show_default=True,
+            help="What a row of a CSV file is that is shorter than the first line: an error, or padded with NULL.",
+        ),
+        click.option(
             "--delimiter",
             metavar="C",
             help="What stands between the columns of CSV files, such as ';' or tab.  [default: a comma]",
@@ -159,6 +190,14 @@ def draft_flags(command: Command) -> Command:
             help="What epsilon compares: one entity replaced, or one more or less.",
         ),
         click.option(
+            "--sizes",
+            type=click.Choice(["measured", "public"]),
+            default="measured",
+            show_default=True,
+            help="Whether the numbers of rows of private tables are measured with noise, or public: then they are "
+            "exact, and the promise holds given that they are no secret. With --neighbours replace alone.",
+        ),
+        click.option(
             "--owned-by",
             "lookups",
             multiple=True,
@@ -179,6 +218,13 @@ def draft_flags(command: Command) -> Command:
             multiple=True,
             metavar="T[,T..]",
             help="These tables are public and are copied unchanged. Only keys into private tables are drawn again.",
+        ),
+        click.option(
+            "--made-up",
+            multiple=True,
+            metavar="T[=N]",
+            help="Read no row of T: N rows (100 if you do not say) are made up from the schema alone, and keys into T "
+            "reference these.",
         ),
         click.option(
             "--domains",
@@ -206,35 +252,45 @@ def draft_choices(
     source: str,
     *,
     public: Iterable[str],
+    made_up: Iterable[str],
     drop: Iterable[str],
     owners: Iterable[str],
     lookups: Iterable[str],
     neighbours: str,
+    sizes: str,
     orphans: str,
     no_find: bool,
     null: tuple[str, ...],
     delimiter: str | None,
+    ragged: str,
 ) -> dict[str, Any]:
     """The values of `draft_flags` as the API takes them. Several tables may be given to a flag, with commas."""
-    from privbench.schema.spec import Orphans
+    from privbench.schema.spec import Orphans, Sizes
     from privbench.schema.unit import Neighbours
 
     public, drop, owners = tuple(public), tuple(drop), tuple(owners)
     plain = not owners and not any(sign in text for text in (*public, *drop) for sign in ",.")
-    names = {} if plain else {name.casefold(): name for name in _table_names(source, null, delimiter)}
+    names = (
+        {}
+        if plain
+        else {name.casefold(): name for name in _table_names(source, null=null, delimiter=delimiter, ragged=ragged)}
+    )
     dropped = _listed(drop, names)
     places = [place for text in dropped if text.casefold() not in names and (place := _place(text, names))]
     return {
         "public": _listed(public, names),
+        "made_up": dict(map(_made_up, made_up)),
         "drop": tuple(text for text in dropped if text.casefold() in names or not _place(text, names)),
         "drop_columns": tuple(places),
         "owners": dict(_owner_key(text, names) for text in owners),
         "lookups": dict(_lookup(text) for text in lookups),
         "neighbours": Neighbours(neighbours),
+        "sizes": Sizes(sizes),
         "orphans": Orphans(orphans),
         "find": not no_find,
         "null": null,
         "delimiter": delimiter,
+        "ragged": ragged,
     }
 
 
@@ -249,11 +305,11 @@ def _listed(arguments: Iterable[str], names: KnownTables) -> tuple[str, ...]:
     )
 
 
-def _table_names(source: str, null: tuple[str, ...], delimiter: str | None) -> list[str]:
+def _table_names(source: str, **csv: Any) -> list[str]:
     from privbench.io.given import source_of
     from privbench.io.open import open_source
 
-    with open_source(source_of(source, null=null, delimiter=delimiter)) as opened:
+    with open_source(source_of(source, **csv)) as opened:
         return [t.name for t in opened.schema().tables]
 
 
@@ -272,6 +328,21 @@ def _owner_key(text: str, names: KnownTables) -> tuple[str, tuple[str, ...]]:
         table = text.partition(".")[0]
         raise SpecError(f"--owner {text}: write T.COLUMN, with T a table. {closest(table, names.values())}")
     return place[0], tuple(place[1].split(","))
+
+
+def _made_up(text: str) -> tuple[str, int]:
+    """Split T[=N]."""
+    from privbench.schema.choices import MADE_UP_ROWS
+    from privbench.schema.table_spec import MOST_MADE_UP
+
+    table, sign, count = text.rpartition("=")
+    if not sign:
+        return text, MADE_UP_ROWS
+    if not table or not count.isascii() or not count.isdigit() or not 0 < int(count[:20]) <= MOST_MADE_UP:
+        raise SpecError(
+            f"--made-up {text}: write T, or T=N with a number of rows from 1 to {MOST_MADE_UP:,}, such as staff=20."
+        )
+    return table, int(count)
 
 
 def _lookup(text: str) -> tuple[str, str]:

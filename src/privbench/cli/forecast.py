@@ -38,9 +38,9 @@ def tell_fit(
         place = source or (read.source and find_source(read.source, spec.parent))
         if place is None:
             return
-        tables = read.protection().schema.tables
+        tables, made_up = read.protection().schema.tables, read.protection().made_up
         with open_source(with_options(place, read.csv)) as opened:
-            rows = {table.name: opened.rows(table.name) for table in tables if not table.list_of}
+            rows = {t.name: made_up.get(t.name) or opened.rows(t.name) for t in tables if not t.list_of}
         if sum(rows.get(table.name, 0) * len(table.columns) for table in tables) < MANY_VALUES:
             return
         private = {name: count for name, count in rows.items() if name in read.protection().order}

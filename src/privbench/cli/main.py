@@ -1,8 +1,9 @@
 """Where the program starts: signals and errors become one line and an exit code; the commands are loaded inside.
 
 This module imports nothing heavy, so that an interrupt finds its handler from the first moment. Exit 0: good;
-1: a check failed; 2: wrong use or bad input; 130: interrupted (Ctrl-C); 143: terminated. With `--json` every error is
-printed on stdout as {"error": {"class": .., "message": .., "exit": ..}}, and nothing else is.
+1: a check failed; 2: wrong use or bad input; 70: a mistake in PrivBench; 130: interrupted (Ctrl-C); 143: terminated.
+With `--json` every error is printed on stdout as {"error": {"class": .., "message": .., "exit": ..}}, and nothing else
+is. What Python says of a mistake of ours goes to a file: it may quote private values.
 """
 
 import atexit
@@ -17,6 +18,8 @@ from privbench.errors import PrivBenchError
 NOTHING_LEFT = (
     "nothing half-written was left behind. What was finished before stays, and `privbench budget` shows what was spent."
 )
+MISTAKE = 70
+"""The exit code of a mistake of ours, as sysexits.h has it."""
 AGAIN = 0.2
 """Seconds after which a lost interrupt is raised again."""
 
@@ -82,14 +85,43 @@ def main() -> None:
     except BaseException as error:
         # A signal inside a C library may surface as any error.
         if interrupt.number or isinstance(error, KeyboardInterrupt):
-            notes = " ".join(getattr(error, "__notes__", [NOTHING_LEFT]))
+            notes = _notes(error) or NOTHING_LEFT
             _fail("interrupted", "Interrupted", notes, code=128 + (interrupt.number or signal.SIGINT))
         if isinstance(error, PrivBenchError):
-            _fail("error", type(error).__name__, str(error), code=2)
+            _fail("error", type(error).__name__, f"{error} {_notes(error)}".rstrip(), code=2)
         _fail_if_usage(error)
-        raise
+        _fail("internal error", "InternalError", _internal(error), code=MISTAKE)
     finally:
         interrupt.arrived()
+
+
+def _notes(error: BaseException) -> str:
+    return " ".join(getattr(error, "__notes__", ()))
+
+
+def _internal(error: BaseException) -> str:
+    """What to say of a mistake of ours: where it is, what is left, and where its details are kept."""
+    from privbench.mistakes import mistake
+
+    return f"{mistake(error)} {_notes(error) or NOTHING_LEFT} {_kept_details(error)}"
+
+
+def _kept_details(error: BaseException) -> str:
+    """Write what Python says of an error to a file that nobody else can read; say where."""
+    import tempfile
+    import traceback
+
+    from privbench import __version__
+
+    head = "Keep this file private: what Python says of an error may quote values of your data.\n"
+    versions = f"privbench {__version__}, Python {sys.version.split()[0]}\n\n"
+    try:
+        handle, path = tempfile.mkstemp(prefix="privbench-error-", suffix=".txt")
+        with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
+            file.write(head + versions + "".join(traceback.format_exception(error)))
+    except OSError as failed:
+        return f"Please report it. Its details could not be kept ({failed.strerror})."
+    return f"Please report it; details for that are in {path}. Look through them first: they may quote private values."
 
 
 def _leave() -> None:

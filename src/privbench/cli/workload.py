@@ -4,6 +4,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,7 @@ def generate(
     seed: int,
     null: tuple[str, ...],
     delimiter: str | None,
+    ragged: str,
     out: Path,
     force: bool,
     as_json: bool,
@@ -88,7 +90,7 @@ def generate(
     from privbench.workload.sql import write_workload
 
     check_target(out, force=force)
-    made = generate_workload(source, n=count, seed=seed, style=style, null=null, delimiter=delimiter)
+    made = generate_workload(source, n=count, seed=seed, style=style, null=null, delimiter=delimiter, ragged=ragged)
     write_workload(made, out, force=force)
     _show_generated(made, out, as_json=as_json)
 
@@ -116,11 +118,11 @@ def translate(
 ) -> None:
     """Put literals drawn from the model in the place of those of QUERIES.
 
-    What cannot be translated is left out and listed. `--json` prints the original literals as well: it is for you
-    alone.
+    What cannot be translated is left out and listed. All but the literals is published as it is. A file that says
+    `literals=real` is refused. `--json` prints the original literals as well: it is for you alone.
 
     \b
-    Example: privbench workload translate private.sql --model shop.model -o q.sql
+    Example: privbench workload translate mine.sql --model shop.model -o q.sql
     """
     from privbench.io.staging import check_target
     from privbench.model.file import load_model
@@ -202,7 +204,8 @@ def _show_translation(
 
     counts = translation.counts
     if as_json:
-        print_json({"queries": str(out), "counts": counts, "changes": [_change_json(c) for c in translation.changes]})
+        structure, changes = asdict(translation.structure), [_change_json(c) for c in translation.changes]
+        print_json({"queries": str(out), "counts": counts, "published_as_it_is": structure, "changes": changes})
         return
     numbers = set(sorted(s.number for s in original.statements)[:MOST_SHOWN])
     shown = [s for s in original.statements if s.number in numbers]
@@ -222,7 +225,11 @@ def _show_translation(
     warn(f"query {c.statement} was left out: {_one_line(c.reason)}" for c in left_out)
     echo(
         f"literals translated: {counts[Outcome.TRANSLATED.value]}, kept: {counts[Outcome.KEPT.value]}; "
-        f"queries left out: {len(left_out)}\nWrote {out}: {len(translation.workload.statements)} queries."
+        f"queries left out: {len(left_out)}\n"
+        f"as in the original: {translation.structure}\n"
+        "tables, columns, operators and about how selective each condition is are\n"
+        "published as they are: no epsilon covers them\n"
+        f"Wrote {out}: {len(translation.workload.statements)} queries."
     )
 
 

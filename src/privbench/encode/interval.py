@@ -27,6 +27,12 @@ from privbench.schema.domain import MAX_CELLS, Bins, Range, Scalar
 from privbench.schema.types import Kind, SqlType
 
 LOG_RATIO = 2.5
+LONG_RANGE = 256
+"""A range of more than 4,096 days or times is cut into no more cells than this: more drown in noise (decision 0068)."""
+_MONTHS = (1, 3, 12, 60, 120, 1200)
+_YEAR_0 = 1970 * 12
+_SECONDS = (1, 5, 15, 60, 300, 900, 3_600, 21_600, 86_400)
+_ROUND_TIMES = (1, 10, 100, 1_000, 10_000, 100_000, *(n * MICROSECONDS["s"] for n in _SECONDS))
 _SHOWN = 8
 
 
@@ -173,15 +179,39 @@ def _at_least(place: Fraction, inclusive: bool) -> int:
 
 
 def range_codec(where: str, kind: SqlType, domain: Range, *, nullable: bool) -> IntervalCodec:
-    """Every value from the first to the last, in steps, is a cell."""
+    """Every value from the first to the last, in steps, is a cell; of many times, every hour, day or month."""
     grid = _grid(where, kind, domain.range, step=domain.step, coarsest=0)
     first, last = (grid.tick(where, v) for v in domain.range)
     if last < first:
         raise SpecError(f"{where}: range {list(domain.range)} runs backwards; write the smaller value first.")
     if first < grid.low or last > grid.high:
         raise SpecError(f"{where}: range {list(domain.range)} does not fit {kind.sql}; keep to what it can hold.")
-    _check_count(where, last - first + 1)
-    return _codec(where, grid, np.arange(first, last + 1, dtype=np.int64), last=last, nullable=nullable)
+    if last - first >= MAX_CELLS and kind.kind in (Kind.DATE, Kind.TIME, Kind.TIMESTAMP):
+        starts = _long_starts(grid, first, last)
+    else:
+        _check_count(where, last - first + 1)
+        starts = list(range(first, last + 1))
+    return _codec(where, grid, np.array(starts, dtype=np.int64), last=last, nullable=nullable)
+
+
+def _long_starts(grid: Grid, first: int, last: int) -> list[int]:
+    """Where the cells of a long range of times begin: the narrowest of equal, round width that are not too many."""
+    times = [] if grid.type.kind is Kind.DATE else [time for time in _ROUND_TIMES if time % grid.step == 0]
+    for width in (time // int(grid.step) for time in times):
+        if last // width - first // width < LONG_RANGE:
+            return [first, *range((first // width + 1) * width, last + 1, width)]
+    return next(starts for n in _MONTHS if len(starts := _month_starts(grid, first, last, n)) <= LONG_RANGE)
+
+
+def _month_starts(grid: Grid, first: int, last: int, months: int) -> list[int]:
+    """The first tick, and those at which so many months begin, counted from year 0."""
+    unit = "D" if grid.type.kind is Kind.DATE else "us"
+    ends = [int(grid.anchor + tick * grid.step) for tick in (first, last)]
+    low, high = (int(m) + _YEAR_0 for m in np.array(ends, f"datetime64[{unit}]").astype("datetime64[M]").astype(int))
+    begun = np.arange((low // months + 1) * months, high + 1, months) - _YEAR_0
+    days = begun.astype("datetime64[M]").astype(f"datetime64[{unit}]").astype(np.int64)
+    ticks = {ceil((number - grid.anchor) / grid.step) for number in days.tolist()}
+    return sorted({first, *(tick for tick in ticks if first < tick <= last)})
 
 
 def bins_codec(where: str, kind: SqlType, domain: Bins, *, nullable: bool) -> IntervalCodec:

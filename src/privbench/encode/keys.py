@@ -80,6 +80,31 @@ class KeyIndex:
 _TEXT = pa.large_string()
 
 
+class SpreadIndex:
+    """The rows of a made-up table, which real keys do not name: a fixed public hash says which row stands for a key.
+
+    Where a key goes depends on its own value alone, whatever other rows there are (docs/proofs/coding.md).
+
+    >>> index = SpreadIndex(3)
+    >>> first, null, again = index.find([pa.array([7, None, 7])]).tolist()
+    >>> (first == again, null, [first] == index.find([pa.array([7])]).tolist())
+    (True, -1, True)
+    """
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+
+    def find(self, columns: Sequence[pa.Array | pa.ChunkedArray]) -> Positions:
+        """The position of the row that stands for each key; NULL for a NULL key."""
+        wanted = [comparable(c) for c in columns]
+        positions = (hash_rows(wanted) % np.uint64(self.rows)).astype(np.int64)
+        positions[any_null(wanted)] = NULL
+        return positions
+
+
+AnyIndex = KeyIndex | SpreadIndex
+
+
 class IndexBuilder:
     """Makes an index of keys that come batch by batch. Of keys that count up nothing is held."""
 

@@ -157,6 +157,8 @@ def _clipped_lengths(edges: Sequence[int], shortest: int, longest: int | None) -
 def _listed(where: str, kind: SqlType, domain: Range | Values, rules: Sequence[Expression]) -> Domain | None:
     """The values of a list, or of a range of single values, that keep the rules."""
     codec = compile_codec(where, kind, nullable=False, domain=domain)
+    if isinstance(codec, IntervalCodec) and codec.cell_values() is None:  # a long range, whose cells hold many values
+        return domain
     other = codec.other_code is not None
     cells = np.arange(codec.size - other, dtype=np.uint16)
     kept = _kept(kind, rules, codec.decode(cells, np.random.default_rng(0), first_row=0))

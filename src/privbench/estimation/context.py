@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from privbench.encode.predicate import OfValues, Predicate, satisfying
 from privbench.errors import SpecError
-from privbench.estimation.sample import Sampled, sampled
+from privbench.estimation.sample import sampled
+from privbench.estimation.values import Sampled
 from privbench.generation.keys import KeyMaker, keeps_entity_keys
 from privbench.generation.sizes import planned_rows
 from privbench.model.model import Model, is_estimated_by_sample

@@ -17,8 +17,7 @@ from privbench.encode.keys import rows_named
 from privbench.encode.predicate import All, IsNull, Predicate, parts_of, satisfying
 from privbench.errors import SpecError
 from privbench.estimation.context import Filters, JoinContext, Weight, added_up, looked_up, product
-from privbench.estimation.sample import Sampled, SampledTable
-from privbench.estimation.values import UNKNOWN, sampled_values
+from privbench.estimation.values import UNKNOWN, Sampled, SampledTable, sampled_values
 from privbench.generation.computed import number_columns
 from privbench.generation.sizes import most_rows_per_owner
 from privbench.schema.computed import equal_columns

@@ -5,49 +5,24 @@ model. No keys are repaired, and no values are decoded but those of columns code
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from privbench.encode.keys import rows_led_to
+from privbench.estimation.values import Rows, Sampled, SampledTable, rows_above, sampled_above, sampled_values
 from privbench.generation.carried import Spools
 from privbench.generation.draws import Block, DrawRun, Draws
+from privbench.generation.members import MemberRules
 from privbench.io.staging import private_folder
 from privbench.model.model import Model
-from privbench.schema.unit import LinkKind, Protection, key_name
+from privbench.schema.unit import LinkKind, Protection
 
 ENTITIES, ROWS = 30_000, 300_000
 """About how many entities a sample has, and at most how many rows in all tables."""
 SEED = 20_240_601
-
-Rows = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SampledTable:
-    """Rows of one table."""
-
-    rows: int
-    codes: dict[str, NDArray[np.uint16]]
-    targets: dict[str, Rows]
-    """By key: its target row, of the sample or of a public table; -1 for NULL."""
-    further_up: Rows
-    """Of a row without owner, the row that its nearest implied key references; -1 for none, and for other rows."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Sampled:
-    """Rows of all private tables, and how many there are for one of the model's."""
-
-    tables: dict[str, SampledTable]
-    scale: float
-    seed: int
-    values: dict[tuple[str, str], pa.Array] = field(default_factory=dict)
-    """By table and column: values that were asked for, which are drawn then (`estimation.values`)."""
 
 
 _made: WeakKeyDictionary[Model, dict[int, Sampled]] = WeakKeyDictionary()
@@ -70,25 +45,43 @@ def sample_scale(model: Model) -> float:
 
 
 def _draw(model: Model, scale: float, seed: int) -> Sampled:
-    tables: dict[str, SampledTable] = {}
+    sample = Sampled(tables={}, scale=scale, seed=seed)
     with private_folder() as folder:
         run = DrawRun(model, scale=scale, seed=seed, folder=folder / "carried")
         sizes = dict(run.planned)
         for name in (n for n in run.order if n in model.tables):
-            tables[name] = _table(name, run.draws(name, sizes), run.spools)
-            tables[name].targets.update(_implied(model.protection, name, tables))
-            sizes[name] = tables[name].rows
-    return Sampled(tables=tables, scale=scale, seed=seed)
+            draws = run.draws(name, sizes)
+            blocks = list(draws.blocks())
+            sample.tables[name] = table = _table(blocks)
+            table.targets.update(_implied(model.protection, name, sample.tables))
+            sizes[name] = table.rows
+            _carry(name, blocks, draws, run.spools, able=_able(model, sample, name))
+    return sample
 
 
-def _table(name: str, draws: Draws, spools: Spools) -> SampledTable:
-    blocks: list[Block] = []
-    for block in draws.blocks():
+def _able(model: Model, sample: Sampled, name: str) -> dict[str, NDArray[np.bool_]]:
+    """By member of a hidden list: which of its rows can have rows there."""
+    with MemberRules(model.protection, model.protection.schema.table(name)) as rules:
+        values = {column: sampled_values(model, sample, name, column) for column in rules.columns}
+        return rules.able(values, partial(sampled_above, model, sample, name))
+
+
+def _carry(
+    name: str, blocks: list[Block], draws: Draws, spools: Spools, *, able: Mapping[str, NDArray[np.bool_]]
+) -> None:
+    first = 0
+    for block in blocks:
         codes = block.features(spools.features(name))
         owners = None if draws.owner is None else block.targets[draws.owner.name]
-        spools.carry(name, codes=codes, counts=block.counts, entities=block.entities(), owners=owners, rng=block.rng)
-        blocks.append(block)
+        here = {member: rows[first : first + block.rows] for member, rows in able.items()}
+        spools.carry(
+            name, codes=codes, counts=block.counts, entities=block.entities(), owners=owners, able=here, rng=block.rng
+        )
+        first += block.rows
     spools.finish(name)
+
+
+def _table(blocks: list[Block]) -> SampledTable:
     return SampledTable(
         rows=sum(block.rows for block in blocks),
         codes=_joined([block.codes for block in blocks]),
@@ -108,12 +101,6 @@ def _implied(protection: Protection, name: str, tables: Mapping[str, SampledTabl
         )
         for link in keys
     }
-
-
-def rows_above(protection: Protection, tables: Mapping[str, SampledTable], table: str, rows: Rows, above: str) -> Rows:
-    """The rows of a table above that owner keys lead to from some rows of a table; -1 where there is none."""
-    path = protection.up_to(table, above)
-    return rows_led_to(rows, (tables[name].targets[key_name(name, protection.owners[name])] for name in path))
 
 
 def _further_up(block: Block) -> Rows:

@@ -1,29 +1,54 @@
-"""Values of sampled rows, for columns that are coded as differences: what such a column is cannot be told from a code.
+"""Sampled rows, and values for columns that are coded as differences: what such a column is cannot be told from a code.
 
 A query that asks for values of such a column is answered by the values of a sample, drawn several times: their mean,
 and how far they lie apart.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from privbench.encode.keys import rows_named
+from privbench.encode.keys import rows_led_to, rows_named
 from privbench.encode.predicate import IsNull, Predicate
 from privbench.errors import SpecError
-from privbench.estimation.sample import Sampled, rows_above
 from privbench.generation.relative import RelativeColumns
 from privbench.model.model import Model
 from privbench.rules.computed import ComputedRows
 from privbench.schema.computed import computed_from, equal_columns, public_paths, row_columns
 from privbench.schema.relative import relative_columns, values_needed
 from privbench.schema.tables import Place
-from privbench.schema.unit import Protection
+from privbench.schema.unit import Protection, key_name
 
+Rows = NDArray[np.int64]
 UNKNOWN = (
     "is a key, or is computed from keys or rows below, which estimates do not know. Count in generated rows instead."
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SampledTable:
+    """Rows of one table."""
+
+    rows: int
+    codes: dict[str, NDArray[np.uint16]]
+    targets: dict[str, Rows]
+    """By key: its target row, of the sample or of a public table; -1 for NULL."""
+    further_up: Rows
+    """Of a row without owner, the row that its nearest implied key references; -1 for none, and for other rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sampled:
+    """Rows of all private tables, and how many there are for one of the model's."""
+
+    tables: dict[str, SampledTable]
+    scale: float
+    seed: int
+    values: dict[tuple[str, str], pa.Array] = field(default_factory=dict)
+    """By table and column: values that were asked for, which are drawn then (`estimation.values`)."""
 
 
 def asks_for_values(model: Model, filters: Iterable[tuple[Place, Sequence[Predicate]]]) -> frozenset[Place]:
@@ -81,7 +106,7 @@ def _computed(model: Model, sample: Sampled, table: str, column: str) -> pa.Arra
 
     def other(name: str, named: str) -> pa.Array:
         if name not in public:
-            return _above(model, sample, table, name, named)
+            return sampled_above(model, sample, table, name, named)
         rows = sample.tables[table].targets[public[name][0].name]
         for link in public[name][1:]:
             held, target = model.public_table(link.table), model.public_table(link.target)
@@ -103,17 +128,23 @@ def _draw_relative(model: Model, sample: Sampled, table: str, relative: Relative
     values = {name: sampled_values(model, sample, table, name) for name in plain}
 
     def above(owner: str, column: str) -> pa.Array:
-        return _above(model, sample, table, owner, column)
+        return sampled_above(model, sample, table, owner, column)
 
     values |= relative.decoded(rows.codes, _stream(model, sample, table, ""), owners, values, above)
     values |= relative.restored(values, above)
     sample.values.update({(table, name): values[name] for name in values if name in relative})
 
 
-def _above(model: Model, sample: Sampled, table: str, above: str, column: str) -> pa.Array:
+def sampled_above(model: Model, sample: Sampled, table: str, above: str, column: str) -> pa.Array:
     """A column of the rows above those of a sampled table."""
     rows = rows_above(model.protection, sample.tables, table, np.arange(sample.tables[table].rows), above)
     return sampled_values(model, sample, above, column).take(pa.array(np.maximum(rows, 0), mask=rows < 0))
+
+
+def rows_above(protection: Protection, tables: Mapping[str, SampledTable], table: str, rows: Rows, above: str) -> Rows:
+    """The rows of a table above that owner keys lead to from some rows of a table; -1 where there is none."""
+    path = protection.up_to(table, above)
+    return rows_led_to(rows, (tables[name].targets[key_name(name, protection.owners[name])] for name in path))
 
 
 def _stream(model: Model, sample: Sampled, table: str, column: str) -> np.random.Generator:

@@ -7,7 +7,7 @@ A statement that counts gives its count, any other the number of rows it returns
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
 import numpy as np
@@ -19,6 +19,7 @@ from privbench.evaluation.databases import Database, Side
 from privbench.evaluation.result import Quantiles, QueryResult, QuerySummary, Summary
 from privbench.methods.method import Progress
 from privbench.workload.query import Statement
+from privbench.workload.table_names import plain_sql
 
 CLASSES = ("low", "medium", "high")
 """Thirds of the queries by their real cardinality."""
@@ -39,11 +40,13 @@ def count_all(
 ) -> list[Cardinality]:
     """Run every statement on one side, each for at most `timeout` seconds."""
     cardinalities = []
+    schema = database.schemas.get(side, database.schemas[Side.REAL])
     database.connection.execute(f"SET schema = '{side.value}'")
     try:
         for at, statement in enumerate(statements):
             progress(f"queries, {side.value}", at, len(statements))
-            cardinalities.append(_count(database.connection, statement, timeout))
+            named = replace(statement, sql=plain_sql(statement.sql, schema))
+            cardinalities.append(_count(database.connection, named, timeout))
     finally:
         database.connection.execute("SET schema = 'main'")
     return cardinalities

@@ -7,7 +7,7 @@ What only one side has, or what is a key, is not compared; all but keys is noted
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,12 +110,17 @@ def _align(codes: Mapping[Side, Codes], resampled: Positions | None, size: int) 
     return Aligned(sides=sides if resampled is None else (*sides, codes[Side.REAL][resampled]), size=size)
 
 
-def code_tables(database: Database, schema: Schema, progress: Progress, *, seed: int) -> dict[str, CodedTable]:
-    """Code the tables that both sides have; `schema` says which columns are keys."""
+def code_tables(
+    database: Database, schema: Schema, progress: Progress, *, seed: int, made_up: Collection[str] = ()
+) -> dict[str, CodedTable]:
+    """Code the tables that both sides have, but for made-up ones; `schema` says which columns are keys."""
     coded = {}
     loaded = database.tables[Side.REAL]
     for at, name in enumerate(loaded):
         progress("coding", at, len(loaded))
+        if find_name(name, made_up) is not None:
+            database.skip(name, "its rows are made up from the schema: neither they nor keys into them are compared")
+            continue
         columns = _compared(database, schema, name)
         if columns:
             try:

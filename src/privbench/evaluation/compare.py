@@ -6,8 +6,10 @@ JSON and CSV (docs/compare.md has the keys).
 
 import csv
 import io
+import logging
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from itertools import product
@@ -15,12 +17,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from privbench.errors import SpecError
+from privbench.errors import PrivBenchError, SpecError
 from privbench.evaluation.evaluate import evaluate
 from privbench.evaluation.measured_run import OwnMethod, Synthesizer
 from privbench.evaluation.metrics import distance_metrics, query_metrics
 from privbench.evaluation.result import Measure, QuerySummary, Result
-from privbench.fitting.budget_record import check_planned
+from privbench.fitting.budget_record import Entry, budget, check_planned
 from privbench.fitting.domains import check_wanted
 from privbench.fitting.draft import draft
 from privbench.fitting.promise import Number, parse_delta, parse_epsilon
@@ -35,6 +37,8 @@ from privbench.schema.spec import Spec
 from privbench.schema.unit import Neighbours
 from privbench.workload.query import Workload
 from privbench.workload.sql import workload_of
+
+_logger = logging.getLogger(__name__)
 
 VERSION = 1
 WARNING = "This comparison holds exact facts of the private data: it is for the publisher and not for publishing."
@@ -189,6 +193,7 @@ def compare(
     schema: str | os.PathLike[str] | None = None,
     null: Collection[str] = (),
     delimiter: str | None = None,
+    ragged: str = "error",
     neighbours: Neighbours | str = Neighbours.REPLACE,
     budget_limit: Number | None = None,
     progress: Progress = silent,
@@ -213,7 +218,7 @@ def compare(
     exact_delta = parse_delta(delta)
     if workload is not None:
         workload_of(workload)
-    located = source_of(source, schema=schema, null=null, delimiter=delimiter)
+    located = source_of(source, schema=schema, null=null, delimiter=delimiter, ragged=ragged)
     times, relation = len(synthesizers) * runs, member_of(Neighbours, neighbours)
     check_planned(located, [e for _, e in budgets], times=times, neighbours=relation, limit=budget_limit)
     spec = draft(located, neighbours=relation, progress=progress, **choices)
@@ -221,10 +226,11 @@ def compare(
     scorer = _Scorer(spec=spec, source=located, delta=exact_delta, workload=workload, seed=seed)
     plan = list(product(synthesizers, budgets, range(1, runs + 1)))
     scored = []
-    for done, (synthesizer, (written, epsilon), number) in enumerate(plan):
-        progress(f"{synthesizer.name}, epsilon {written}", done, len(plan))
-        figures, error = scorer.score(synthesizer, epsilon, number)
-        scored.append(Run(method=synthesizer.name, epsilon=written, number=number, figures=figures, error=error))
+    with _telling_spent(located, runs=len(plan)):
+        for done, (synthesizer, (written, epsilon), number) in enumerate(plan):
+            progress(f"{synthesizer.name}, epsilon {written}", done, len(plan))
+            figures, error = scorer.score(synthesizer, epsilon, number)
+            scored.append(Run(method=synthesizer.name, epsilon=written, number=number, figures=figures, error=error))
     return Comparison(
         source=name_of(located),
         delta=str(delta),
@@ -233,6 +239,29 @@ def compare(
         runs=tuple(scored),
         floor=scorer.floor,
     )
+
+
+@contextmanager
+def _telling_spent(source: Located, *, runs: int) -> Iterator[None]:
+    """Say at the end, however it comes, what the runs of our methods have put into the budget record."""
+    before = _recorded(source)
+    try:
+        yield
+    except BaseException as stopped:
+        with suppress(PrivBenchError):
+            spent = _sum(_recorded(source)[len(before) :])
+            stopped.add_note(f"no figures were written. Of {runs} runs the budget record has {spent}.")
+        raise
+    if recorded := _recorded(source):
+        _logger.warning("This source: %s with these runs. `privbench budget` lists them.", _sum(recorded))
+
+
+def _recorded(source: Located) -> list[Entry]:
+    return [entry for spent in budget(source).sources for entry in spent.entries if entry.private]
+
+
+def _sum(entries: Sequence[Entry]) -> str:
+    return f"{len(entries)} releases, epsilon {float(sum(Fraction(entry.epsilon) for entry in entries)):g} in sum"
 
 
 def _workload_name(workload: Workload | Path | str | None) -> str | None:

@@ -58,6 +58,7 @@ def evaluate(
     schema: str | os.PathLike[str] | None = None,
     null: Collection[str] = (),
     delimiter: str | None = None,
+    ragged: str = "error",
     lambdas: Sequence[int] = (1, 2, 3, 4),
     sample: Sample | None = None,
     floor: bool = True,
@@ -69,7 +70,8 @@ def evaluate(
 ) -> Result:
     """Compare two databases on `lambdas`-way marginals, keys and the queries of a workload.
 
-    Both are places, or tables in memory as `draft` takes them; `schema`, `null` and `delimiter` are for the real one.
+    Both are places, or tables in memory as `draft` takes them; `schema`, `null`, `delimiter` and `ragged` are for the
+    real one.
     `model` (else the receipt beside the synthetic data) says which tables are public and whose row is whose.
     `runtime` says where the queries of the workload are measured as well: `auto` on a PostgreSQL server of our own,
     the URL of one, or `duckdb`.
@@ -85,7 +87,8 @@ def evaluate(
     if not all(1 <= ways <= MAX_WAYS for ways in lambdas):
         raise SpecError(f"lambdas {tuple(lambdas)}: marginals have 1 to {MAX_WAYS} columns.")
     system = None if runtime is None else _find_system(runtime, workload)
-    located, other = source_of(real, schema=schema, null=null, delimiter=delimiter), source_of(synthetic)
+    located = source_of(real, schema=schema, null=null, delimiter=delimiter, ragged=ragged)
+    other = source_of(synthetic)
     known = None if model is None else model_of(model)
     statements = () if workload is None else workload_of(workload, schema=_schema(located)).statements
     ways = {1, 2, *lambdas}
@@ -93,8 +96,8 @@ def evaluate(
     with _timed(seconds, "total"), open_pair(located, other, progress) as database:
         ownership = find_ownership(database.schemas[Side.REAL], database.schemas[Side.SYNTHETIC], path_of(other), known)
         with _timed(seconds, "code"):
-            tables = code_tables(database, ownership.schema, progress, seed=seed)
-            keys = link_keys(database, ownership.schema)
+            tables = code_tables(database, ownership.schema, progress, seed=seed, made_up=ownership.made_up)
+            keys = link_keys(database, ownership.schema, made_up=ownership.made_up)
             database.release()
             if not tables:
                 raise SpecError(_nothing_shared(located, other, database))

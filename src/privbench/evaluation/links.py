@@ -5,7 +5,7 @@ compared in bins that grow by the square root of two, so that a long tail counts
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,10 +55,12 @@ def link_name(table: str, key: ForeignKey) -> str:
     return f"{table}.{','.join(key.columns)}"
 
 
-def link_keys(database: Database, schema: Schema) -> dict[Key, Linked]:
-    """Find the parents of all rows, for every key whose tables and columns are on both sides."""
+def link_keys(database: Database, schema: Schema, *, made_up: Collection[str] = ()) -> dict[Key, Linked]:
+    """Find the parents of all rows, for every key between rows of the source whose columns are on both sides."""
     keys = {}
     for table, key in schema.foreign_keys():
+        if {table.name, key.table} & set(made_up):
+            continue
         if missing := {table.name, key.table} - set(database.tables[Side.REAL]):
             database.skip(link_name(table.name, key), f"the real database has no table {', '.join(sorted(missing))}")
             continue

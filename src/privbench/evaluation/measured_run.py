@@ -27,6 +27,7 @@ from privbench.io.given import Located, path_of
 from privbench.io.memory import Tables
 from privbench.io.staging import private_folder
 from privbench.methods.registry import find_method
+from privbench.mistakes import mistake
 from privbench.schema.spec import Spec, write_spec
 
 PURE = Fraction(0)
@@ -136,6 +137,8 @@ def main(spec: str, source: str, method: str, epsilon: str, delta: str, out: str
         generate(model, out, seed=int(seed))
     except PrivBenchError as error:
         sys.exit(" ".join(str(error).split()))
+    except Exception as error:  # what it says itself may quote a private value
+        sys.exit(" ".join(mistake(error).split()))
     print(json.dumps({"cpu_seconds": time.process_time() - start, "peak_bytes": _peak_bytes()}))
 
 

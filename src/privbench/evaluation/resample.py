@@ -47,6 +47,8 @@ class Ownership:
     schema: Schema
     owners: Mapping[str, Owner | None]
     """Owners before what they own. Public tables are not here: they are never resampled."""
+    made_up: frozenset[str] = frozenset()
+    """Tables of which no row was read: they are not compared, nor are the keys into them."""
 
     def private(self, table: str) -> bool:
         """Whether a table is protected; all are where it is not known which are public."""
@@ -64,13 +66,13 @@ def find_ownership(real: Schema, synthetic: Schema, location: str | None, model:
 def _of_receipt(path: Path, schema: Schema) -> Protection | None:
     """Read who is protected from a bundle; None where there is no receipt or it does not fit the schema."""
     try:
-        unit = json.loads(path.read_text(encoding="utf-8"))["unit"]
-        return _protection(unit, schema)
+        receipt = json.loads(path.read_text(encoding="utf-8"))
+        return _protection(receipt["unit"], dict(receipt.get("public", {}).get("made_up", {})), schema)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, PrivBenchError):
         return None
 
 
-def _protection(unit: dict[str, Any], schema: Schema) -> Protection:
+def _protection(unit: dict[str, Any], made_up: dict[str, int], schema: Schema) -> Protection:
     tables = unit["tables"]
     public = [t.name for t in schema.tables if t.name not in tables or tables[t.name]["role"] == Role.PUBLIC.value]
     return protect(
@@ -81,7 +83,8 @@ def _protection(unit: dict[str, Any], schema: Schema) -> Protection:
             for t, e in tables.items()
             if e["role"] == Role.OWNED.value and e["key"] and not {t, e["owner"]} & set(unit.get("lists", ()))
         },
-        public=public,
+        public=[name for name in public if name not in made_up],
+        made_up=made_up,
         lookups={t: e["owner"] for t, e in tables.items() if e["role"] == Role.LOOKUP.value},
     )
 
@@ -100,7 +103,7 @@ def _by_protection(protection: Protection) -> Ownership:
             owners[table] = Owner(table=key.table, key=key)
         else:
             owners[table] = None
-    return Ownership(schema=protection.schema.published(), owners=owners)
+    return Ownership(schema=protection.schema.published(), owners=owners, made_up=frozenset(protection.made_up))
 
 
 def _by_keys(schema: Schema) -> Ownership:

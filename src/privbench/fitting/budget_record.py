@@ -9,6 +9,7 @@ import errno
 import hashlib
 import hmac
 import json
+import logging
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from pydantic import Field, StrictBool, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from privbench.errors import BudgetError, SpecError, TargetError
 from privbench.fitting.promise import Number, parse_epsilon
@@ -39,14 +40,19 @@ VARIABLE = "PRIVBENCH_BUDGET_RECORD"
 """The variable of the environment that names another file for the record."""
 MOST_BYTES = 2**26
 SALT_BYTES = 32
+ACCEPT = "privbench budget --accept-loss"
+_logger = logging.getLogger(__name__)
 _OWNER_ONLY_FILE, _OWNER_ONLY_FOLDER = 0o600, 0o700
+
+
+Time = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\+00:00$")]
 
 
 class Entry(Release):
     """One line of the record: a release, the source it was made from, and where it went."""
 
     version: Literal[1] = 1
-    time: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\+00:00$")]
+    time: Time
     source: Digest
     tables: Digest
     """The hash of the names and types of the source's tables and columns."""
@@ -54,6 +60,16 @@ class Entry(Release):
     out: str | None
     private: StrictBool
     """Whether the noise came from the operating system; a model with noise from a test promises nothing."""
+
+
+class Acceptance(BaseModel):
+    """A line by which the user goes on without others that cannot be read; these are named by their SHA-256."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    version: Literal[1] = 1
+    time: Time
+    accepted: tuple[Digest, ...]
 
 
 _SCHEMES = {"postgres": "postgresql", "mariadb": "mysql"}
@@ -71,6 +87,11 @@ class Total:
     delta: Fraction
     releases: int
 
+    def __str__(self) -> str:
+        """Say it in words, without the neighbours and the unit."""
+        delta = f" and delta {float(self.delta):g}" if self.delta else ""
+        return f"{self.releases} releases, epsilon {float(self.epsilon):g}{delta} in sum"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceBudget:
@@ -87,11 +108,23 @@ class SourceBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetRecord:
-    """What stands in the record, and the numbers of the lines that cannot be read."""
+    """What stands in the record, the numbers of the lines that cannot be read, and whether all of it is gone."""
 
     path: Path
     sources: tuple[SourceBudget, ...]
     damaged: tuple[int, ...]
+    missing: bool
+    """Whether there is no line, though the salt beside it says that there were some."""
+
+    @property
+    def loss(self) -> str | None:
+        """What was recorded and is in no sum, in words."""
+        if self.missing:
+            return f"{self.path}: the record of earlier releases is gone, though its salt is there."
+        if not self.damaged:
+            return None
+        lines = ", ".join(map(str, self.damaged))
+        return f"{self.path}: line {lines} cannot be read, so that what it recorded is in no sum."
 
 
 def budget(source: Given | None = None) -> BudgetRecord:
@@ -103,16 +136,48 @@ def budget(source: Given | None = None) -> BudgetRecord:
             print(spent.totals())
     """
     path = record_path()
-    entries, damaged = _parse(_content(path))
+    salt, content = _read_salt(path), _content(path)
+    entries, damaged = _parse(content)
     if source is not None:
-        salt = _read_salt(path)
-        wanted = None if salt is None else _location_hash(salt, source)
+        wanted = None if salt is None else _keyed_hash(salt, _location(source))
         entries = [entry for entry in entries if entry.source == wanted]
     names = dict.fromkeys(entry.source for entry in entries)
     sources = (
         SourceBudget(source=name, entries=tuple(entry for entry in entries if entry.source == name)) for name in names
     )
-    return BudgetRecord(path=path, sources=tuple(sources), damaged=tuple(damaged))
+    missing = salt is not None and not content
+    return BudgetRecord(path=path, sources=tuple(sources), damaged=tuple(damaged), missing=missing)
+
+
+def accept_loss() -> str | None:
+    """Go on without what the record has lost, which it says in a line of its own; returns what that is, if anything."""
+    path = record_path()
+    loss = budget().loss
+    if loss is not None:
+        with _locked(path) as handle:
+            content = _content(path)
+            lost = {number: _digest(line) for number, line in _lines(content)}
+            accepted = tuple(lost[number] for number in _parse(content)[1])
+            _append(handle, content, Acceptance(time=_now(), accepted=accepted))
+    return loss
+
+
+def total_with(receipt: Mapping[str, Any]) -> Total | None:
+    """What a recorded release and those of its source before it add up to, for the same unit and neighbours."""
+    digest, entries = release_of(receipt).receipt, _parse(_content(record_path()))[0]
+    at = max((number for number, entry in enumerate(entries) if entry.receipt == digest), default=None)
+    if at is None or not entries[at].private:
+        return None
+    alike = [entry for entry in entries[: at + 1] if entry.source == entries[at].source]
+    return _total(alike, entries[at].neighbours, entries[at].unit)
+
+
+def tell_total(receipt: Mapping[str, Any]) -> None:
+    """Warn of what a recorded release adds up to with others of its source; never fails, for it is spent."""
+    with suppress(TargetError):
+        total = total_with(receipt)
+        if total is not None and total.releases > 1:
+            _logger.warning("This source: %s with this one. `privbench budget` lists them.", total)
 
 
 def parse_limit(limit: Number | None) -> Fraction | None:
@@ -127,11 +192,17 @@ def check_limit(source: Given, *, epsilon: Fraction, neighbours: Neighbours, lim
     """Refuse to spend epsilon on a source if that and its recorded releases add up to more than the limit.
 
     Where releases have different neighbours, those for adding or removing an entity count twice, since replacing
-    an entity is both. Raises BudgetError.
+    an entity is both. What the record has lost cannot be added up: with a limit that is refused, else warned of.
+    Raises BudgetError.
     """
-    if limit is not None:
-        entries = [entry for spent in budget(source).sources for entry in spent.entries]
-        _refuse_excess(entries, epsilon=epsilon, neighbours=neighbours, limit=limit)
+    record = budget(source)
+    if limit is None:
+        if record.loss is not None:
+            _logger.warning("%s Put it back as it was, or go on without it: `%s`.", record.loss, ACCEPT)
+        return
+    _refuse_loss(record.loss)
+    entries = [entry for spent in record.sources for entry in spent.entries]
+    _refuse_excess(entries, epsilon=epsilon, neighbours=neighbours, limit=limit)
 
 
 def check_planned(
@@ -144,47 +215,62 @@ def check_planned(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """A source that is about to be spent on: where that will be recorded, and the limit, if there is one."""
+    """A source that is about to be spent on: where that will be recorded, what names it, and the limit, if any."""
 
     path: Path
-    source: str
-    tables: str
+    location: Any
+    tables: Any
     limit: Fraction | None
 
     def append(self, receipt: Mapping[str, Any], *, out: Path | str | None) -> None:
         """Record the release that a receipt is of. BudgetError if others have used up the limit in the meantime."""
-        entry = Entry(
-            **release_of(receipt).model_dump(),
-            time=datetime.now(UTC).isoformat(timespec="seconds"),
-            source=self.source,
-            tables=self.tables,
-            unit=receipt["unit"]["entity"],
-            out=None if out is None else os.fsencode(os.path.abspath(out)).decode("utf-8", "replace"),
-            private=receipt["noise"] != "test",
-        )
         with _locked(self.path) as handle:
-            content = _content(self.path)
+            salt, content = _salt(self.path), _content(self.path)
+            if salt is not None and not content:
+                content = _append(handle, content, f"The record was gone at {_now()}, though its salt was there.")
+            known = salt or secrets.token_bytes(SALT_BYTES)
+            entry = Entry(
+                **release_of(receipt).model_dump(),
+                time=_now(),
+                source=_keyed_hash(known, self.location),
+                tables=_keyed_hash(known, self.tables),
+                unit=receipt["unit"]["entity"],
+                out=None if out is None else os.fsencode(os.path.abspath(out)).decode("utf-8", "replace"),
+                private=receipt["noise"] != "test",
+            )
             if self.limit is not None:
-                others = [other for other in _parse(content)[0] if other.source == self.source]
+                others, damaged = _parse(content)
+                _refuse_loss(BudgetRecord(path=self.path, sources=(), damaged=tuple(damaged), missing=False).loss)
+                others = [other for other in others if other.source == entry.source]
                 _refuse_excess(others, epsilon=Fraction(entry.epsilon), neighbours=entry.neighbours, limit=self.limit)
-            torn = content and not content.endswith(b"\n")  # by a crash: the new line must stay whole
-            line = json.dumps(entry.model_dump(mode="json"), ensure_ascii=False)
-            _write(handle, (b"\n" if torn else b"") + line.encode() + b"\n")
+            if salt is None:
+                _write_salt(self.path, known)
+            try:
+                _append(handle, content, entry)
+            except OSError:
+                if salt is None:
+                    _salt_path(self.path).unlink(missing_ok=True)
+                raise
 
 
 def open_account(source: Given, schema: Schema, *, limit: Fraction | None = None) -> Account:
     """Name a source as the record does. Raises TargetError if the record could not be written later."""
     path = record_path()
     with _locked(path):
-        salt = _read_salt(path)
-        if salt is None:
-            if _content(path):
-                raise TargetError(
-                    f"{_salt_path(path)}: is missing, so that sources in {path} cannot be told apart. Put it back, or "
-                    f"move the record away to begin a new one."
-                )
-            salt = _make_salt(path)
-    return Account(path=path, source=_location_hash(salt, source), tables=_schema_hash(salt, schema), limit=limit)
+        _salt(path)
+    tables = sorted([table.name, sorted([c.name, c.type.sql] for c in table.columns)] for table in schema.tables)
+    return Account(path=path, location=_location(source), tables=["tables", tables], limit=limit)
+
+
+def _salt(path: Path) -> bytes | None:
+    """The salt; None where there is no record yet."""
+    salt = _read_salt(path)
+    if salt is None and _content(path):
+        raise TargetError(
+            f"{_salt_path(path)}: is missing, so that sources in {path} cannot be told apart. Put it back, or "
+            f"move the record away to begin a new one."
+        )
+    return salt
 
 
 def record_path() -> Path:
@@ -219,16 +305,39 @@ def _refuse_excess(entries: Iterable[Entry], *, epsilon: Fraction, neighbours: N
         )
 
 
+def _refuse_loss(loss: str | None) -> None:
+    if loss is not None:
+        raise BudgetError(
+            f"{loss} No limit can be kept on sums that are not known, so that nothing was released. Put it back as it "
+            f"was, such as from a backup; or go on without it, with a limit that is lower by what it held: `{ACCEPT}`."
+        )
+
+
+def _lines(content: bytes) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not empty, with their numbers."""
+    return ((number, line) for number, line in enumerate(content.split(b"\n"), start=1) if line.strip())
+
+
 def _parse(content: bytes) -> tuple[list[Entry], list[int]]:
-    """The entries, and the numbers of the lines that are none."""
-    entries, damaged = [], []
-    for number, line in enumerate(content.split(b"\n"), start=1):
-        if line.strip():
+    """The entries, and the numbers of the lines that are none and that nobody has accepted as lost."""
+    entries, damaged, accepted = list[Entry](), dict[int, str](), set[str]()
+    for number, line in _lines(content):
+        try:
+            entries.append(Entry.model_validate_json(line))
+        except ValidationError:
             try:
-                entries.append(Entry.model_validate_json(line))
+                accepted.update(Acceptance.model_validate_json(line).accepted)
             except ValidationError:
-                damaged.append(number)
-    return entries, damaged
+                damaged[number] = _digest(line)
+    return entries, [number for number, digest in damaged.items() if digest not in accepted]
+
+
+def _digest(line: bytes) -> str:
+    return hashlib.sha256(line).hexdigest()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _content(path: Path) -> bytes:
@@ -263,6 +372,19 @@ def _locked(path: Path) -> Iterator[int]:
         raise _unusable(path, error) from None
 
 
+def _append(handle: int, content: bytes, line: BaseModel | str) -> bytes:
+    """Append a line to the content of the record, whole or not at all; returns what it holds then. OSError if full."""
+    torn = content and not content.endswith(b"\n")  # by a crash: the new line must stay whole
+    text = line if isinstance(line, str) else json.dumps(line.model_dump(mode="json"), ensure_ascii=False)
+    added = (b"\n" if torn else b"") + text.encode() + b"\n"
+    try:
+        _write(handle, added)
+    except OSError:
+        os.ftruncate(handle, len(content))
+        raise
+    return content + added
+
+
 def _write(handle: int, content: bytes) -> None:
     """Write all of it, to the disk; OSError otherwise."""
     if os.write(handle, content) < len(content):
@@ -293,27 +415,26 @@ def _read_salt(path: Path) -> bytes | None:
     return salt
 
 
-def _make_salt(path: Path) -> bytes:
-    """Make the salt whole or not at all. The record is locked."""
-    salt = secrets.token_bytes(SALT_BYTES)
+def _write_salt(path: Path, salt: bytes) -> None:
+    """Write the salt whole or not at all. The record is locked."""
     temporary = _salt_path(path).with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY_FILE)
     try:
         _write(handle, salt)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
     finally:
         os.close(handle)
     temporary.replace(_salt_path(path))
-    return salt
 
 
-def _location_hash(salt: bytes, source: Given) -> str:
-    """Tables in memory have no place: those with the same names of tables and columns count as one source."""
+def _location(source: Given) -> Any:
+    """What a source is known by. Tables in memory have no place: those with the same names count as one source."""
     located = source_of(source)
     if isinstance(located, Tables):
-        return _keyed_hash(
-            salt, ["memory", sorted([name, sorted(columns)] for name, columns in located.columns().items())]
-        )
-    return _keyed_hash(salt, ["location", _normalised(path_of(located) or "")])
+        return ["memory", sorted([name, sorted(columns)] for name, columns in located.columns().items())]
+    return ["location", _normalised(path_of(located) or "")]
 
 
 def _normalised(location: Path | str) -> str:
@@ -350,11 +471,6 @@ def _host_and_port(place: str) -> tuple[str, str]:
     """
     host, colon, port = place.rpartition(":")
     return (host, port) if colon and not port.endswith("]") else (place, "")
-
-
-def _schema_hash(salt: bytes, schema: Schema) -> str:
-    tables = sorted([table.name, sorted([c.name, c.type.sql] for c in table.columns)] for table in schema.tables)
-    return _keyed_hash(salt, ["tables", tables])
 
 
 def _keyed_hash(salt: bytes, what: Any) -> str:

@@ -54,13 +54,13 @@ def with_found(spec: Spec, protection: Protection, vault: Vault, types: Mapping[
     domains = find_domains(vault, types, modelled=modelled)
     return spec.with_domains(
         {
-            place: (_inside(protection, place, f.domain), Origin.PRIVATE if f.paid else Origin.SCHEMA)
+            place: (inside_rules(protection, place, f.domain), Origin.PRIVATE if f.paid else Origin.SCHEMA)
             for place, f in domains.items()
         }
     )
 
 
-def _inside(protection: Protection, place: Place, found: Domain) -> Domain:
+def inside_rules(protection: Protection, place: Place, found: Domain) -> Domain:
     """A domain that was found, as far as rules leave it, which are public; that of the type where they leave nothing.
 
     Noise may find what no row has. That the rules leave something of the type was checked before anything was spent.

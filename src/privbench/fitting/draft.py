@@ -36,16 +36,18 @@ from privbench.io.open import open_source
 from privbench.methods.method import Progress, in_percent, silent
 from privbench.methods.registry import DEFAULT
 from privbench.model.arguments import check_lists, member_of
+from privbench.model.facts import check_public_sizes
 from privbench.model.model import compile_codecs
 from privbench.model.schedule import Ready, Schedule, can_number, schedule
 from privbench.rules.evaluate import Evaluator
 from privbench.rules.row_rules import why_not
-from privbench.schema.choices import Choices, closest, flag, leave_out
+from privbench.schema.choices import MADE_UP_ROWS, Choices, closest, flag, leave_out
 from privbench.schema.computed import ComputedOrigin
 from privbench.schema.domain import Domain, Origin, Text
 from privbench.schema.expression import ColumnName, Expression
+from privbench.schema.functions import why_refused
 from privbench.schema.inside import with_implied, with_inside
-from privbench.schema.spec import Orphans, Spec
+from privbench.schema.spec import Orphans, Sizes, Spec
 from privbench.schema.table_spec import (
     LONGEST_NAME,
     ColumnSpec,
@@ -74,9 +76,12 @@ def draft(
     schema: str | os.PathLike[str] | None = None,
     null: Collection[str] = (),
     delimiter: str | None = None,
+    ragged: str = "error",
     domains: str = PRIVATE,
     neighbours: Neighbours | str = Neighbours.REPLACE,
+    sizes: Sizes | str = Sizes.MEASURED,
     public: Collection[str] = (),
+    made_up: Mapping[str, int] | Collection[str] = (),
     drop: Collection[str] = (),
     drop_columns: Collection[Place] = (),
     owners: Mapping[str, tuple[str, ...]] | None = None,
@@ -91,37 +96,53 @@ def draft(
     `source` is where a database is, or a dict with its tables by name: DataFrames of pandas or Polars, or Arrow
     tables. For these `schema` has the CREATE TABLE statements, as text or as a path; without it there are no keys.
     `null` lists the texts that mean NULL in CSV files, beside the empty field, `delimiter` is what stands between
-    their columns; the spec keeps both. Names of tables and columns match without regard to case, if only one does.
+    their columns, and `ragged` is "pad" where short rows lack their last values; the spec keeps all
+    three. Names of tables and columns match without regard to case, if only one does.
 
     `domains` says where domains come from that the schema does not give: "private" leaves them to `fit`, which finds
     them with budget; "data" reads them from the data. `public` and `drop` are lists of tables, `drop_columns` columns,
-    each as (table, column). `owners` names the owner key of a table by its columns, `lookups` the table whose rows
-    reference those of a lookup. With domains from the data, the draft also says what else holds there, unless
-    `find` is off: columns that follow from others or lie close to them, rules, numbering, which rows lie together,
-    keys and lists inside the entity. With `find` off, no fit looks for any of this with budget, either. `tell` hears,
-    by table and column, how many rows disagree.
+    each as (table, column). `made_up` says of which tables no row is read: so many are made up from the schema instead
+    (a list of tables: 100 of each). With `sizes="public"` the numbers of rows of private tables count as public, and
+    are exact; else they are measured with noise. `owners` names the owner key of a table by its columns, `lookups` the
+    table whose rows reference those of a lookup. With domains from the data, the draft also says what else holds
+    there, unless `find` is off: columns that follow from others or lie close to them, rules, numbering, which rows lie
+    together, keys and lists inside the entity. With `find` off, no fit looks for any of this with budget, either.
+    `tell` hears, by table and column, how many rows disagree.
 
     Example::
 
         spec = privbench.draft("shop", unit="customer", public=["product"], drop=["audit"])
     """
     check_lists(
-        public=public, drop=drop, **{f"owners of {table}": columns for table, columns in (owners or {}).items()}
+        public=public,
+        made_up=made_up,
+        drop=drop,
+        **{f"owners of {table}": columns for table, columns in (owners or {}).items()},
     )
     neighbours, orphans = member_of(Neighbours, neighbours), member_of(Orphans, orphans)
+    sizes = member_of(Sizes, sizes)
+    if sizes is Sizes.PUBLIC:
+        check_public_sizes(neighbours, "sizes: public")
     if domains not in DOMAINS:
         raise SpecError(f"domains {domains!r}: they can be found with budget (`private`) or read from the `data`.")
-    located = source_of(source, schema=schema, null=null, delimiter=delimiter)
+    located = source_of(source, schema=schema, null=null, delimiter=delimiter, ragged=ragged)
     with open_source(located) as opened:
         stored = opened.schema()
         chosen = Choices(
-            unit=unit, public=public, drop=drop, drop_columns=drop_columns, owners=owners or {}, lookups=lookups or {}
+            unit=unit,
+            public=public,
+            drop=drop,
+            drop_columns=drop_columns,
+            owners=owners or {},
+            lookups=lookups or {},
+            made_up=made_up if isinstance(made_up, Mapping) else dict.fromkeys(made_up, MADE_UP_ROWS),
         ).spelled(stored)
         unit, public, drop, owners, lookups = chosen.unit, chosen.public, chosen.drop, chosen.owners, chosen.lookups
+        _refuse_guessed(stored, chosen.made_up)
         places = {*_named(stored, chosen.drop_columns), *_without_codec(stored, drop)}
         stored = _with_computable(stored, places, public)
         kept = leave_out(stored.tables, columns=places)
-        kept = with_implied(kept, public=[*public, *drop, *lookups], owners=owners)
+        kept = with_implied(kept, public=[*public, *chosen.made_up, *drop, *lookups], owners=owners)
 
         def protected(schema: Schema, owners: Mapping[str, tuple[str, ...]]) -> Protection:
             return protect(
@@ -130,6 +151,7 @@ def draft(
                 neighbours=neighbours,
                 owners=owners,
                 public=public,
+                made_up=chosen.made_up,
                 lookups=lookups,
                 drop=drop,
             )
@@ -177,6 +199,7 @@ def draft(
         unit=protection.entity,
         neighbours=neighbours,
         orphans=orphans,
+        sizes=sizes,
         tables=tables,
         method={} if find else {"name": DEFAULT, "find": False},
         original=stored.original and stored.original.with_nullable(stored),
@@ -228,6 +251,16 @@ def _refuse_guesses(protection: Protection) -> None:
         )
 
 
+def _refuse_guessed(schema: Schema, made_up: Collection[str]) -> None:
+    """Refuse made-up tables whose types depend on values: their rows say nothing."""
+    tables = [table for table in schema.tables if table.name in made_up]
+    if guessed := [table.name for table in tables if any(column.guessed for column in table.columns)]:
+        raise SpecError(
+            f"{', '.join(guessed)}: rows are made up from the schema alone, but the types are guessed from the values "
+            "of real rows. Put a schema.sql with CREATE TABLE statements beside the file (in Python, give `schema`)."
+        )
+
+
 def _with_computable(schema: Schema, dropped: Collection[Place], public: Collection[str]) -> Schema:
     """Learn GENERATED columns like any other where they are in a key, or made of columns or functions not at hand."""
     tables = []
@@ -251,6 +284,8 @@ def _is_known(table: Table, expression: Expression | None) -> bool:
     """Whether an expression can be worked out: a schema may name functions of its own system."""
     if expression is None:
         return True
+    if why_refused(expression.tree) is not None:
+        return False
     types = {ColumnName(None, c.name): c.type.arrow for c in table.columns if c.type.kind is not Kind.OTHER}
     try:
         Evaluator([expression], types, where=table.name).close()
@@ -318,7 +353,8 @@ def _table(
         owned_by=protection.lookups[table.name][0] if role is Role.LOOKUP else None,
         numbered_by=numbered_by,
         clustered_by=clustered_as_stored(protection, kept),
-        public=role is Role.PUBLIC,
+        public=role is Role.PUBLIC and table.name not in protection.made_up,
+        made_up=protection.made_up.get(table.name),
         rules=tuple(_rules(table, kept, protection.schema)),
         quoted=table.quoted,
         columns={c.name: _with_quotes(c, columns[c.name]) for c in table.columns if c.name in columns},

@@ -80,7 +80,7 @@ class ThisMachine(Place):
         """Read all tables into parts."""
         protection = prepared.protection
         with_lists = SourceWithLists(source, protection)
-        check_source(with_lists.schema(), protection.schema.published())
+        check_source(with_lists.schema(), protection.schema.published(), made_up=protection.made_up)
         tell_differing(with_lists, protection)
         in_one_part = not prepared.chosen.method.counts_in_parts
         plan = plan_store(with_lists, protection, codecs, memory=self._memory, in_one_part=in_one_part)
@@ -146,8 +146,8 @@ class SparkCluster(Place):
         if not isinstance(source, SparkSource):
             raise TypeError("Spark reads its own sources")
         published = protection.schema.published()
-        source.look_for(table.name for table in published.tables)
-        check_source(source.schema(), published)
+        source.look_for(table.name for table in published.tables if table.name not in protection.made_up)
+        check_source(source.schema(), published, made_up=protection.made_up)
         read, parts = read_parts(source, protection, codecs, progress=progress, **_words(prepared))
         self._held.callback(parts.close)
         return read
@@ -160,4 +160,5 @@ def _words(prepared: Prepared) -> dict[str, Any]:
         "orphans_as_null": spec.orphans is Orphans.NULL,
         "null_bases": stand_ins(spec, prepared.protection),
         "suggested": set(spec.rules_from_data()),
+        "made_up": spec.made_up_domains(prepared.protection),
     }

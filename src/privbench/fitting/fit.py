@@ -5,14 +5,16 @@ with the data; everything below it sees noisy answers alone: candidate dependenc
 found that the spec leaves to the budget, then the method learns.
 """
 
+import logging
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from privbench import __version__
-from privbench.encode.codec import Codec
+from privbench.encode.codec import Codec, Codecs
 from privbench.errors import SpecError
-from privbench.fitting.budget_record import check_limit, open_account, parse_limit
+from privbench.fitting.budget_record import check_limit, open_account, parse_limit, tell_total
 from privbench.fitting.determined import check_cells, determined_columns, with_maps
 from privbench.fitting.domains import threshold_part, wanted_types, with_found
 from privbench.fitting.engines import Place, place_of
@@ -20,9 +22,11 @@ from privbench.fitting.finding import candidates_to_test, places_of, with_depend
 from privbench.fitting.key_checks import check_room
 from privbench.fitting.lists import with_lists_that_pay
 from privbench.fitting.plan import check_budget
-from privbench.fitting.prepare import prepare
+from privbench.fitting.prepare import Prepared, prepare
 from privbench.fitting.promise import parse_delta, parse_epsilon
+from privbench.fitting.reading import ReadDatabase
 from privbench.fitting.rules import check_rules_can_hold
+from privbench.io.base import Source
 from privbench.io.given import Given, Located, with_options
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import find_source, spec_of
@@ -35,8 +39,14 @@ from privbench.privacy.facts import Facts
 from privbench.privacy.noise import Entropy, OsEntropy
 from privbench.privacy.receipt import PublicFacts, make_receipt, open_ledger
 from privbench.privacy.vault import Vault
+from privbench.schema.people import people_warnings
 from privbench.schema.spec import Spec
 from privbench.schema.unit import Protection
+
+_logger = logging.getLogger(__name__)
+
+Rehearse = Callable[[Prepared, Source, Fraction, Progress], None]
+"""Walks the whole way once on made-up rows, given a spec that can be fitted, the source of public rows and delta."""
 
 
 def fit(
@@ -52,26 +62,12 @@ def fit(
     master: str | None = None,
     out: Path | str | None = None,
     entropy: Entropy | None = None,
+    rehearse: Rehearse | None = None,
     progress: Progress = silent,
 ) -> Model:
-    """Learn a model of the database that a spec or spec file describes, spending epsilon.
+    """Learn a model of the database that a spec or spec file describes, spending epsilon; see `privbench.fit`.
 
-    `source` overrides the spec's: a place, or tables in memory as `draft` takes them. The spec's is tried from the
-    working directory and then from the folder of the spec file. The noise comes from the operating system; a test may
-    pass its own `entropy`, and the model is then stamped "not private". With a `delta` (such as "1e-9") epsilon may
-    fail with that chance, and noise is Gaussian.
-
-    What was spent goes into the budget record of this user (see `budget`), with `out` as the place where the model will
-    be written. With a `budget_limit` nothing is spent if all releases of the source add up to more; BudgetError then.
-
-    `memory` (such as "2GB") is about what the fit may take, by default half of what is free: coded rows that do not fit
-    are kept in files of a private temporary folder, which is removed at the end. With the `engine` "spark" rows are
-    read and counted on a cluster (see docs/spark.md): that of a `master` such as "spark://host:7077", else that of the
-    running session, else all cores of this machine.
-
-    Example::
-
-        model = privbench.fit("spec.yaml", epsilon="3.2")
+    `rehearse` is called when the spec is known to be sound and the source is open, before any private row is read.
     """
     budget, chance, limit = parse_epsilon(epsilon), parse_delta(delta), parse_limit(budget_limit)
     place = place_of(engine, master=master, memory=memory)
@@ -82,51 +78,83 @@ def fit(
             given = _with_lists(given, located, place, epsilon=budget)
         prepared = prepare(given, method=method, delta=chance)
         place.check(prepared)
-        spec, chosen, protection = prepared.spec, prepared.chosen, prepared.protection
-        wanted = wanted_types(spec, protection)
-        candidates = candidates_to_test(spec, protection, chosen)
-        uncoded = {*wanted, *places_of(candidates)}
-        codecs = compile_codecs(spec, protection, without=uncoded)
-        check_rules_can_hold(spec, protection, codecs)
-        check_cells(protection, codecs)
+        for line in people_warnings(prepared.protection):
+            _logger.warning("%s", line)
+        codecs = known_codecs(prepared)
         with place.open(located) as opened:
-            check_limit(located, epsilon=budget, neighbours=protection.neighbours, limit=limit)
+            check_limit(located, epsilon=budget, neighbours=prepared.protection.neighbours, limit=limit)
             account = open_account(located, opened.schema(), limit=limit)
+            if rehearse is not None:
+                rehearse(prepared, opened, chance, progress)
             read = place.read(opened, prepared, codecs, progress)
-        thresholds = threshold_part(chance, spec, protection)
-        ledger = open_ledger(budget, chance, protection.neighbours, thresholds=thresholds)
-        known = known_rows(protection, read.rows, public_sizes=prepared.public_sizes)
-        for table in map(protection.schema.table, protection.order):
-            is_known, rows = table.name in known, read.rows[table.name]
-            check_room(spec, table, codecs[table.name], rows=rows, is_known=is_known)
-        check_budget(spec, protection, chosen, ledger, known)
-        entropy = entropy or OsEntropy()
-        vault = Vault(NumpyEngine(read.parts, entropy=entropy), ledger=ledger, entropy=entropy)
-        if candidates:
-            progress("finding what columns depend on", 0, 1)
-            spec = with_dependencies(spec, protection, candidates, vault, entities=read.rows[protection.entity])
-            protection = spec.protection()
-            wanted = wanted_types(spec, protection)
-        if wanted:
-            progress("finding domains", 0, 1)
-            spec = with_found(spec, protection, vault, wanted)
-        if uncoded:
-            codecs = compile_codecs(spec, protection)
-            vault.encode(codecs)
-        if determined_columns(protection):
-            progress("finding what columns determine", 0, 1)
-            spec = with_maps(spec, protection, codecs, vault)
-            protection, codecs = _compiled(spec)
-        counts = count_bins(protection, read.public, read.entity_keys)
-        facts = public_facts(
-            spec, protection, codecs, read.rows, public_sizes=prepared.public_sizes, public_counts=counts
-        )
-        tables = chosen.method.learn(vault, facts, chosen.settings, progress)
-        receipt = receipt_of(vault, facts, spec, chosen=chosen, epsilon=budget, delta=chance)
-        account.append(receipt, out=out)
-        return Model(
-            spec=spec.published(), tables=tables, public=read.public, entity_keys=read.entity_keys, receipt=receipt
-        )
+        _check_rooms(prepared, read, codecs)
+        model = learn(prepared, read, epsilon=budget, delta=chance, entropy=entropy or OsEntropy(), progress=progress)
+        account.append(model.receipt, out=out)
+        tell_total(model.receipt)
+        return model
+
+
+def known_codecs(prepared: Prepared) -> dict[str, dict[str, Codec]]:
+    """The codecs of columns whose domain is known before anything is spent; raises SpecError where rules leave none."""
+    codecs = compile_codecs(prepared.spec, prepared.protection, without=_uncoded(prepared))
+    check_rules_can_hold(prepared.spec, prepared.protection, codecs)
+    check_cells(prepared.protection, codecs)
+    return codecs
+
+
+def learn(
+    prepared: Prepared,
+    read: ReadDatabase,
+    *,
+    epsilon: Fraction,
+    delta: Fraction,
+    entropy: Entropy,
+    progress: Progress,
+) -> Model:
+    """Spend a budget on the rows that were read. What was spent is in the receipt of the model."""
+    spec, chosen, protection = prepared.spec, prepared.chosen, prepared.protection
+    candidates, wanted = candidates_to_test(spec, protection, chosen), wanted_types(spec, protection)
+    ledger = open_ledger(epsilon, delta, protection.neighbours, thresholds=threshold_part(delta, spec, protection))
+    known = known_rows(protection, read.rows, public_sizes=prepared.public_sizes)
+    check_budget(spec, protection, chosen, ledger, known)
+    vault = Vault(NumpyEngine(read.parts, entropy=entropy), ledger=ledger, entropy=entropy)
+    if candidates:
+        progress("finding what columns depend on", 0, 1)
+        spec = with_dependencies(spec, protection, candidates, vault, entities=read.rows[protection.entity])
+        protection = spec.protection()
+        wanted = wanted_types(spec, protection)
+    if wanted:
+        progress("finding domains", 0, 1)
+        spec = with_found(spec, protection, vault, wanted)
+    codecs = compile_codecs(spec, protection)
+    if _uncoded(prepared):
+        vault.encode(codecs)
+    if determined_columns(protection):
+        progress("finding what columns determine", 0, 1)
+        spec = with_maps(spec, protection, codecs, vault)
+        protection, codecs = _compiled(spec)
+    counts = count_bins(protection, read.public, read.entity_keys)
+    facts = public_facts(spec, protection, codecs, read.rows, public_sizes=prepared.public_sizes, public_counts=counts)
+    tables = chosen.method.learn(vault, facts, chosen.settings, progress)
+    receipt = receipt_of(vault, facts, spec, chosen=chosen, epsilon=epsilon, delta=delta)
+    return Model(
+        spec=spec.published(), tables=tables, public=read.public, entity_keys=read.entity_keys, receipt=receipt
+    )
+
+
+def _uncoded(prepared: Prepared) -> set[tuple[str, str]]:
+    """The columns that are read as values, since it is found with budget how they are coded."""
+    candidates = candidates_to_test(prepared.spec, prepared.protection, prepared.chosen)
+    return {*wanted_types(prepared.spec, prepared.protection), *places_of(candidates)}
+
+
+def _check_rooms(prepared: Prepared, read: ReadDatabase, codecs: Codecs) -> None:
+    """Refuse columns of which there are not enough different values for all rows, as far as public sizes tell."""
+    protection = prepared.protection
+    known = known_rows(protection, read.rows, public_sizes=prepared.public_sizes)
+    for table in map(protection.schema.table, protection.order):
+        is_known, rows = table.name in known, read.rows[table.name]
+        check_room(prepared.spec, table, codecs[table.name], rows=rows, is_known=is_known)
 
 
 def _source(spec: Spec, folder: Path, source: Given | None) -> Located:

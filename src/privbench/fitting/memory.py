@@ -3,13 +3,14 @@
 All of it is worked out before a row is read, from the numbers of rows that the source tells and from the codecs.
 """
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from privbench.encode.codec import Codecs
 from privbench.errors import SpecError
+from privbench.fitting.free_memory import ROOT, free_memory, room_in_container
 from privbench.fitting.gathering import Stripes
 from privbench.io.base import Source
 from privbench.model.order import ids_are_public
@@ -92,17 +93,26 @@ class StorePlan:
 
 
 def plan_store(
-    source: Source, protection: Protection, codecs: Codecs, *, memory: int | None, in_one_part: bool
+    source: Source,
+    protection: Protection,
+    codecs: Codecs,
+    *,
+    memory: int | None,
+    in_one_part: bool,
+    root: Path = ROOT,
 ) -> StorePlan:
-    """Decide where the rows go. Raises SpecError if `memory` is too small, which says what is enough."""
-    rows = {table.name: source.rows(table.name) for table in protection.schema.tables}
+    """Decide where the rows go. Raises SpecError if `memory` is too small, which says what is enough.
+
+    `root` is where the machine tells what is free.
+    """
+    rows = {t.name: protection.made_up.get(t.name) or source.rows(t.name) for t in protection.schema.tables}
     needed = needed_memory(rows, protection, codecs, in_one_part=in_one_part)
-    whole, allowed = _is_whole(protection, in_one_part=in_one_part), allowed_memory(memory)
+    whole, allowed = _is_whole(protection, in_one_part=in_one_part), allowed_memory(memory, root)
     if needed.in_memory <= allowed or (memory is None and whole):
         return StorePlan(rows=rows, stripes=needed.stripes, in_files=False, buffers=0, expected=needed.in_memory)
     if whole or needed.in_files > allowed:
         least = needed.in_memory if whole else min(needed.in_files, needed.in_memory)
-        raise SpecError(_too_small(memory, least, whole=whole))
+        raise SpecError(_too_small(memory, allowed, least, whole=whole))
     spare = (allowed - needed.in_files) // 4
     return StorePlan(
         rows=rows, stripes=needed.stripes, in_files=True, buffers=_BUFFERS + spare, expected=needed.in_files + spare
@@ -124,9 +134,12 @@ def needed_memory(rows: Mapping[str, int], protection: Protection, codecs: Codec
     )
 
 
-def allowed_memory(memory: int | None) -> int:
-    """The bytes that a fit may take: as many as the caller says, or half of what is free."""
-    return memory if memory is not None else _available() // 2
+def allowed_memory(memory: int | None, root: Path = ROOT) -> int:
+    """The bytes that a fit may take: as many as the caller says and its container has left, or half of what is free."""
+    if memory is None:
+        return free_memory(root) // 2
+    room = room_in_container(root)
+    return memory if room is None else min(memory, room)
 
 
 def _is_whole(protection: Protection, *, in_one_part: bool) -> bool:
@@ -134,11 +147,16 @@ def _is_whole(protection: Protection, *, in_one_part: bool) -> bool:
     return in_one_part or bool(protection.lookups)
 
 
-def _too_small(memory: int | None, least: int, *, whole: bool) -> str:
+def _too_small(memory: int | None, allowed: int, least: int, *, whole: bool) -> str:
     needed = _rounded_up(-(-least // 10**6))
     why = " Its method, or a table that is owned by rows that reference it, needs all rows at once." if whole else ""
     if memory is None:
         return f"this database takes about {needed:,} MB of memory, and less than half of that is free.{why}"
+    if allowed < memory:
+        return (
+            f"this database takes at least about {needed:,} MB of memory, and the container that this runs in has "
+            f"{allowed / 10**6:,.4g} MB left. Give it a higher limit.{why}"
+        )
     return (
         f"--memory {memory / 10**6:,.4g} MB: is too small for this database, which takes at least about {needed:,} MB: "
         f"say `--memory {needed}MB`.{why}"
@@ -188,17 +206,3 @@ def _key_bytes(protection: Protection, table: Table) -> int:
     )
     numbered = len(table.primary_key) == 1 and table.column(table.primary_key[0]).type.kind is Kind.INTEGER
     return 3 * _POSITION if numbered and not whole else _TEXT + _HASH + _POSITION
-
-
-def _available() -> int:
-    """The bytes of memory that are free on this machine."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            facts = dict(line.split(":") for line in file)
-        return int(facts["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        pass
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return 2**33

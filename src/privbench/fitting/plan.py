@@ -248,4 +248,5 @@ def _with_assumed(rows: Mapping[str, int], protection: Protection) -> dict[str, 
     """Rows of every table: private ones that the caller does not state are taken to be as many as entities."""
     entities = rows.get(protection.entity, ASSUMED_ENTITIES)
     public = (name for name, role in protection.roles.items() if role is Role.PUBLIC)
-    return dict.fromkeys(protection.order, entities) | dict.fromkeys(public, ASSUMED_PUBLIC) | dict(rows)
+    assumed = dict.fromkeys(protection.order, entities) | dict.fromkeys(public, ASSUMED_PUBLIC)
+    return assumed | dict(protection.made_up) | dict(rows)

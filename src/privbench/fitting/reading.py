@@ -11,7 +11,7 @@ depends on the order of rows is looked at as they come back, in their order.
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -25,6 +25,7 @@ from privbench.encode.codec import Codecs
 from privbench.encode.columns_file import Columns
 from privbench.encode.hashing import Hashes, hash_rows
 from privbench.encode.keys import (
+    AnyIndex,
     IndexBuilder,
     KeyIndex,
     any_null,
@@ -61,7 +62,8 @@ from privbench.model.order import ids_are_public
 from privbench.privacy.part import Part
 from privbench.privacy.part_files import FileParts
 from privbench.privacy.parts import MemoryParts, Parts
-from privbench.schema.tables import Schema, Table
+from privbench.schema.domain import Domain
+from privbench.schema.tables import Place, Schema, Table
 from privbench.schema.unit import Protection
 from privbench.threads import cores, in_order
 
@@ -90,6 +92,7 @@ def read_database(
     orphans_as_null: bool,
     null_bases: NullBases | None = None,
     suggested: Suggested = (),
+    made_up: Mapping[Place, Domain] | None = None,
     plan: StorePlan | None = None,
     folder: Path | None = None,
     progress: Progress,
@@ -97,12 +100,13 @@ def read_database(
     """Read all tables; raises DataError where the data break the schema. Attributes without a codec are kept raw.
 
     `null_bases` are the values that stand for NULL in the bases of relative columns, `suggested` the rules that were
-    taken from the data. `plan` says how rows are held; in files they are in `folder`, which the caller removes.
+    taken from the data, `made_up` the declared domains of tables that are made up. `plan` says how rows are held; in
+    files they are in `folder`, which the caller removes.
     """
     plan = plan or plan_store(source, protection, codecs, memory=None, in_one_part=False)
     check_sizes(plan.rows)
     reader = _Reader(source, protection, plan, folder, suggested=suggested, orphans_as_null=orphans_as_null)
-    reader.read_public(progress)
+    reader.read_public(made_up or {}, progress)
     entity_keys = reader.read_keys(progress)
     reader.check_public_keys()
     for name in protection.order:
@@ -134,7 +138,7 @@ class _Reader:
         self._orphans_as_null = orphans_as_null
         self._empty: dict[str, Columns] = {}
         self._done = 0
-        self.indexes: dict[tuple[str, Key], KeyIndex] = {}
+        self.indexes: dict[tuple[str, Key], AnyIndex] = {}
         self.public = PublicTables(source, protection)
         self._gathered = Gathered(plan.stripes.parts, folder=folder, most_bytes=plan.buffers)
         rows = sum(plan.rows[name] for name in protection.order)
@@ -145,11 +149,12 @@ class _Reader:
 
     # -- public tables -----------------------------------------------------------------------------------------
 
-    def read_public(self, progress: Progress) -> None:
-        """Copy the public tables; their keys are indexed."""
+    def read_public(self, made_up: Mapping[Place, Domain], progress: Progress) -> None:
+        """Copy the public tables, and make others up; their keys are indexed."""
         for table in self.public.named:
             self._tell(f"reading {table.name}", progress)
             self.public.read(table)
+        self.public.make_up(made_up)
         self.indexes |= self.public.indexes
 
     def check_public_keys(self) -> None:
@@ -363,11 +368,11 @@ def _with_columns(table: Table, keys: list[Key]) -> Table:
     return Table(name=table.name, columns=tuple(c for c in table.columns if c.name in wanted))
 
 
-def check_source(source: Schema, wanted: Schema) -> None:
-    """Refuse a source that lacks a table or a column of the spec."""
+def check_source(source: Schema, wanted: Schema, *, made_up: Collection[str] = ()) -> None:
+    """Refuse a source that lacks a table or a column of the spec; none is read of those that are made up."""
     columns = {t.name: Names(c.name for c in t.columns) for t in source.tables}
     names = Names(columns)
-    for table in wanted.tables:
+    for table in (t for t in wanted.tables if t.name not in made_up):
         spelled = names.find(table.name)
         if spelled is None:
             raise SourceError(

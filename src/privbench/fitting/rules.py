@@ -21,7 +21,9 @@ from privbench.model.schedule import Ready, Schedule, schedule
 from privbench.rules.computed import stored
 from privbench.rules.evaluate import Evaluator
 from privbench.rules.row_rules import RowRules, joined, types_in
+from privbench.schema.domain import implied_by_type
 from privbench.schema.expression import ColumnName, Expression
+from privbench.schema.lists import listed_columns
 from privbench.schema.spec import Spec
 from privbench.schema.tables import Column, Place, Table
 from privbench.schema.types import Kind
@@ -62,7 +64,7 @@ def _check_wanted(protection: Protection, table: Table, codecs: Mapping[str, Cod
 def _codec_of_type(table: Table, column: str) -> Codec:
     """A codec for a column whose domain is not known yet: that of its type."""
     where, kind, rules = f"{table.name}.{column}", table.column(column).type, rules_about(table, column)
-    domain = coarse_domain(kind)
+    domain = implied_by_type(kind) or coarse_domain(kind)
     if kind.kind is not Kind.TEXT and narrowed(where, kind, domain, rules) is None:
         domain = widest_domain(kind)
     return ruled_codec(where, kind, nullable=table.column(column).nullable, domain=domain, rules=rules)
@@ -124,8 +126,7 @@ class _Draws:
 
     def knows(self, table: Table, name: ColumnName) -> bool:
         """Whether the values of a column are drawn as they will be: not of a difference, or of what waits for rows."""
-        owner = self._owner(table, name)
-        column = owner.column(name.column)
+        owner, column = self._found(table, name)
         if column.name in owner.surrogate_columns:
             return column.type.kind is Kind.INTEGER
         if column.computed is not None:
@@ -134,11 +135,11 @@ class _Draws:
 
     def values(self, table: Table, name: ColumnName) -> pa.Array:
         """Values of a column; half of the rows have none that is NULL. What is not known has any value of its type."""
-        owner = self._owner(table, name)
-        place = owner.name, name.column
+        owner, column = self._found(table, name)
+        place = owner.name, column.name
         if place not in self._drawn:
-            kind = owner.column(name.column).type.arrow
-            self._drawn[place] = pa.nulls(DRAWS, kind) if place in self._null else self._values(owner, name.column)
+            kind = column.type.arrow
+            self._drawn[place] = pa.nulls(DRAWS, kind) if place in self._null else self._values(owner, column.name)
         return self._drawn[place]
 
     def _is_row(self, column: Column) -> bool:
@@ -164,8 +165,14 @@ class _Draws:
         codes[DRAWS // 2 :] = self._rng.integers(0, codec.size, DRAWS - DRAWS // 2)
         return codec.decode(codes.astype(np.uint16), self._rng, first_row=0)
 
-    def _owner(self, table: Table, name: ColumnName) -> Table:
-        return table if name.table is None else self._protection.schema.table(name.table)
+    def _found(self, table: Table, name: ColumnName) -> tuple[Table, Column]:
+        """The column that a rule of a table names, and its table: of one that a hidden list has, the list's."""
+        schema = self._protection.schema
+        owner = table if name.table is None else schema.table(name.table)
+        listed = listed_columns(self._protection, owner.name).get(name.column)
+        if listed is not None:
+            owner = schema.table(self._protection.owners[owner.name].table)
+        return owner, owner.column(listed or name.column)
 
 
 class RealRows:

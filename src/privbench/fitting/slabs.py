@@ -18,7 +18,7 @@ from privbench.encode.hashing import Hashes, hash_rows
 from privbench.encode.keys import (
     MISSING,
     NULL,
-    KeyIndex,
+    AnyIndex,
     Positions,
     any_null,
     ascend,
@@ -46,7 +46,7 @@ _LONG_RUN = 256
 """Rows that lie by part in runs of about so many are not sorted by part."""
 _CODE, _VALUE, _RULED, _KEY, _MISSING, _ORDER = "code.", "value.", "ruled.", "key.", "missing.", "order."
 _ENTITY, _NUMBER = "entity", "number"
-Indexes = Mapping[tuple[str, Key], KeyIndex]
+Indexes = Mapping[tuple[str, Key], AnyIndex]
 """Of the keys that others reference, by table and columns."""
 
 
@@ -173,7 +173,7 @@ class Batches:
         """What some work gives for each row; a batch at a time stays in the cache."""
         return np.concatenate([work(batch) for batch in self.batches])
 
-    def found(self, index: KeyIndex, names: Sequence[str]) -> Positions:
+    def found(self, index: AnyIndex, names: Sequence[str]) -> Positions:
         """The rows that a key references."""
         return self.worked_out(lambda batch: index.find([batch.column(name) for name in names]))
 

@@ -47,7 +47,8 @@ from privbench.io.spark_source import SparkSource
 from privbench.methods.method import Progress
 from privbench.model.order import ids_are_public
 from privbench.privacy.spark_parts import SQL_PIECES, SparkParts, kept_on_disk
-from privbench.schema.tables import ForeignKey, Table
+from privbench.schema.domain import Domain
+from privbench.schema.tables import ForeignKey, Place, Table
 from privbench.schema.unit import Link, LinkKind, Protection
 from privbench.spark.jobs import map_batches, spark_job
 
@@ -76,6 +77,7 @@ def read_parts(
     orphans_as_null: bool,
     null_bases: NullBases | None = None,
     suggested: Suggested = (),
+    made_up: Mapping[Place, Domain] | None = None,
     progress: Progress,
 ) -> tuple[ReadDatabase, SparkParts]:
     """Read all tables; raises DataError where the data break the schema. Tables are none that Spark refuses."""
@@ -83,6 +85,7 @@ def read_parts(
     public = PublicTables(source, protection)
     for table in public.named:
         public.read(table)
+    public.make_up(made_up or {})
     keys = _Keys(source, protection)
     private = {}
     for at, name in enumerate(protection.order):

@@ -25,7 +25,7 @@ from privbench.io.base import Source
 from privbench.schema.expression import identifier
 from privbench.schema.tables import Column, ForeignKey, Schema, Table
 from privbench.schema.types import Kind, SqlType
-from privbench.schema.unit import LinkKind, Protection
+from privbench.schema.unit import Link, LinkKind, Protection
 
 NUMBERS = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT)
 AMOUNTS = (Kind.DECIMAL, Kind.FLOAT)
@@ -148,12 +148,18 @@ class TablesInSql:
     def above(self, protection: Protection, table: Table, *, public: bool = True) -> tuple[list[Join], list[Seen]]:
         """Joins from rows `r` to the rows above and the public rows they lead to, and the columns seen there.
 
-        Of a table that is reached in two ways no column is seen: its name would not say which row is meant.
+        Made-up rows are not looked at: real keys do not lead to them. Of a table that is reached in two ways no column
+        is seen: its name would not say which row is meant.
         """
         joins: list[Join] = []
         seen: list[Seen] = []
         kinds = _UPWARDS if public else (LinkKind.OWNER,)
-        steps = [("r", link) for link in protection.links_of(table.name) if link.kind in kinds]
+
+        def onwards(name: str) -> list[Link]:
+            links = protection.links_of(name)
+            return [link for link in links if link.kind in kinds and link.target not in protection.made_up]
+
+        steps = [("r", link) for link in onwards(table.name)]
         for left, link in steps:
             alias, target = f"a{len(joins)}", protection.schema.table(link.target)
             by = self.column(link.target, link.key.references[0]), self.column(link.table, link.key.columns[0])
@@ -163,8 +169,7 @@ class TablesInSql:
                 plain = [c for c in target.columns if c.name not in target.surrogate_columns]
                 seen += [self.seen(target, c, alias) for c in plain]
             reached = {table.name, *(step.target for _, step in steps)}
-            onwards = protection.links_of(target.name)
-            steps += [(alias, up) for up in onwards if up.kind in kinds and up.target not in reached]
+            steps += [(alias, up) for up in onwards(target.name) if up.target not in reached]
         return joins, seen
 
     def numbers(self, columns: Sequence[str], table: str, joins: Sequence[Join]) -> NDArray[np.float64]:

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.generation.members import moved_to
 from privbench.methods.method import TableModel
 from privbench.model.model import Model
 from privbench.schema.unit import Link
@@ -119,8 +120,12 @@ class Spools:
         entities: NDArray[np.int64],
         owners: NDArray[np.int64] | None,
         rng: np.random.Generator,
+        able: Mapping[str, NDArray[np.bool_]] | None = None,
     ) -> None:
-        """Append rows of a table: the codes of their features, fanouts drawn already, their entities and owners."""
+        """Append rows of a table: the codes of their features, fanouts drawn already, their entities and owners.
+
+        `able` says of tables which rows can have rows of theirs, where not all can.
+        """
         columns: dict[str, NDArray[np.generic]] = {feature(name): own for name, own in codes.items()}
         columns[ENTITY] = entities
         if owners is not None:
@@ -131,6 +136,8 @@ class Spools:
                 columns[number(key)] = counts[key.name]
             elif link.carries is not None:
                 numbers = link.carries.numbers(network, codes, rng=rng)
+                if able and key.table in able and link.with_owner is not None:
+                    numbers = moved_to(able[key.table], numbers)
                 columns[number(key)] = self._summed(key, numbers) if link.carries.cumulated else numbers
         self.of(table).write(columns, len(entities))
 

@@ -24,6 +24,7 @@ from privbench.generation.carried import Spools
 from privbench.generation.computed import copied_columns, number_columns
 from privbench.generation.draws import Block, Draws
 from privbench.generation.keys import KeyMaker, rows_further_up
+from privbench.generation.members import MemberRules
 from privbench.generation.relative import RelativeColumns, difference
 from privbench.generation.ruled import KeptRules, RuleCounts, without_broken_keys
 from privbench.generation.sizes import Sizes
@@ -73,6 +74,7 @@ class PrivateRows:
         self._keys = keys
         self._spools = spools
         self._carries = spools.carries(name)
+        self._members = MemberRules(model.protection, self._table)
         known = schedule(model.spec, model.protection)
         self._computed = ComputedRows(model.protection, name, known.formulas(name, Ready.DRAWN, Ready.NUMBERED))
         self._public = public_paths(model.protection, name)
@@ -119,7 +121,7 @@ class PrivateRows:
     def _batches(self) -> Iterator[Made]:
         written = 0
         schema = arrow_schema(self._table)
-        with self._computed, self._computed_first, self._ruled_formulas:
+        with self._computed, self._computed_first, self._ruled_formulas, self._members:
             for block in self._draws.blocks():
                 values, owners = self._block(block, written)
                 count = len(next(iter(values.values())))
@@ -163,7 +165,7 @@ class PrivateRows:
                 nulled=self._nulled,
                 again=lambda changed: changed | self._computed_values(block, changed, kept),
             )
-        self._carry(block, kept)
+        self._carry(block, kept, values)
         if self._owner is None:
             return values, None
         owners, unchanged = self._owners(block), len(kept) == block.rows and not self._clusters
@@ -340,15 +342,16 @@ class PrivateRows:
         owners = owners if places is None else owners[places]
         return self._keys.above(self._owner.target, owners, table=table, column=column, further_up=further_up)
 
-    def _carry(self, block: Block, kept: Places) -> None:
+    def _carry(self, block: Block, kept: Places, values: Mapping[str, pa.Array]) -> None:
         if not self._carries:
             return
         codes = block.features(self._spools.features(self._table.name), kept)
         counts = {name: rows[kept] for name, rows in block.counts.items()}
         entities = block.entities()[np.sort(kept)]  # a row that moved is an entity of its own: they ascend still
         owners = None if self._owner is None else block.targets[self._owner.name][kept]
+        able = self._members.able(values, partial(self._above, block, places=kept))
         self._spools.carry(
-            self._table.name, codes=codes, counts=counts, entities=entities, owners=owners, rng=block.rng
+            self._table.name, codes=codes, counts=counts, entities=entities, owners=owners, able=able, rng=block.rng
         )
 
     def _within(self, block: Block, kept: Places, numbers: Places) -> dict[str, pa.Array]:

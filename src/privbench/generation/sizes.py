@@ -7,6 +7,7 @@ follow from the spec.
 from collections.abc import Collection, Mapping, Sequence
 from math import prod
 
+from privbench.encode.interval import IntervalCodec
 from privbench.model.model import Model
 from privbench.model.order import colliding_keys
 from privbench.schema.computed import equal_columns
@@ -98,7 +99,11 @@ def _different(model: Model, name: str, column: str, sizes: Sizes) -> int:
         return declared.type.bounds[1] - equals.rank + 1
     codec = model.codecs[name].get(column)
     listed = isinstance(model.spec.column(name, column).domain, Range | Values)
-    return codec.size - (codec.null_code is not None) if codec is not None and listed else MANY
+    if codec is None or not listed:
+        return MANY
+    return (
+        int(codec.values_in.sum()) if isinstance(codec, IntervalCodec) else codec.size - (codec.null_code is not None)
+    )
 
 
 def _lacks_target(link: Link, written: Sizes) -> bool:

@@ -109,7 +109,7 @@ def _columns(known: _Known, primary_key: tuple[str, ...], checks: Sequence[Expre
     for column in known.raw.columns:
         fact = facts.get(column.name)
         implied = column.implied or (implied_domain(fact, column.type) if fact else None)
-        nullable = column.nullable and column.name not in primary_key
+        nullable = column.nullable and column.name not in primary_key and not (fact and fact.required)
         computed = known.generated(column.name)
         columns.append(
             replace(column, implied=implied, nullable=nullable, computed=computed, generated=computed is not None)

@@ -10,6 +10,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from privbench.errors import DataError, SourceError
 from privbench.io.base import BATCH_ROWS
 from privbench.io.cast import CAST_ERRORS, cast_array
 from privbench.io.csv_bytes import open_bytes
+from privbench.io.csv_padding import padded
 from privbench.schema.csv_options import DELIMITERS, CsvOptions
 from privbench.schema.tables import named_twice
 from privbench.schema.types import Kind, SqlType, parse_type
@@ -92,7 +94,7 @@ def read_text(file: CsvFile, columns: tuple[str, ...]) -> Iterator[pa.RecordBatc
     header, is_all = _head(file)
     if is_all:
         return
-    with open_bytes(file.path) as opened:
+    with _rows_of(file, len(header)) as opened:
         try:
             with _reader(file, opened, header, columns) as reader:
                 for batch in reader:
@@ -100,6 +102,17 @@ def read_text(file: CsvFile, columns: tuple[str, ...]) -> Iterator[pa.RecordBatc
                         yield _with_nulls(batch.slice(start, BATCH_ROWS), file.options)
         except pa.ArrowInvalid as error:
             raise _unreadable(str(error), file, header) from None
+
+
+@contextmanager
+def _rows_of(file: CsvFile, columns: int) -> Iterator[pa.NativeFile]:
+    """Open a file whose rows have at least so many columns, if its options say so."""
+    with open_bytes(file.path) as opened:
+        if file.options.ragged == "error":
+            yield opened
+        else:
+            with padded(opened, separator=file.options.separator, columns=columns) as copy:
+                yield copy
 
 
 def _with_nulls(batch: pa.RecordBatch, options: CsvOptions) -> pa.RecordBatch:
@@ -176,4 +189,11 @@ def _unreadable(message: str, file: CsvFile, header: tuple[str, ...]) -> DataErr
     if "straddl" in message:
         return DataError(f"{table}: a row of {name} is longer than 1 MB. Store the table as Parquet.")
     reason = message.removeprefix("CSV parse error: ")
-    return DataError(f"{table}: a row of {name} does not have the columns of the first line ({reason[:120]}).")
+    counts = re.search(r"Expected (\d+) columns, got (\d+)", reason)
+    short = counts is not None and int(counts[2]) < int(counts[1])
+    remedy = (
+        'If its last values are missing, say `--ragged pad` (in Python `ragged="pad"`): they are NULL then.'
+        if short
+        else "Correct that row, or put values that hold the delimiter in quotes."
+    )
+    return DataError(f"{table}: a row of {name} does not have the columns of the first line ({reason[:120]}). {remedy}")

@@ -44,7 +44,7 @@ class FolderSource(Source):
         self._ddl = folder / "schema.sql"
         self._files = _files_by_table(data or folder, csv or CsvOptions())
         if csv is not None and not any(file.is_csv for file in self._files.values()):
-            raise SourceError(f"{folder}: has no CSV file, and `--null` and `--delimiter` are for these.")
+            raise SourceError(f"{folder}: has no CSV file, and `--null`, `--delimiter` and `--ragged` are for these.")
         self._names = Names(self._files)
         self._schema: Schema | None = None
 

@@ -36,17 +36,20 @@ def source_of(
     schema: str | os.PathLike[str] | None = None,
     null: Collection[str] = (),
     delimiter: str | None = None,
+    ragged: str = "error",
 ) -> Located:
     """Put a source and what is said of it together. Raises SpecError for words that it does not take.
 
-    `schema` is for tables in memory, `null` and `delimiter` for folders with CSV files.
+    `schema` is for tables in memory, `null`, `delimiter` and `ragged` for folders with CSV files.
     """
     if isinstance(null, str):
         raise SpecError(f"null is the text {null!r}, but a list of texts is wanted: null=[{null!r}].")
-    options = _options(null, delimiter)
+    options = _options(null, delimiter, ragged)
     if isinstance(source, Tables | Mapping):
         if options is not None:
-            raise SpecError("null and delimiter are for folders with CSV files, and the source is tables in memory.")
+            raise SpecError(
+                "null, delimiter and ragged are for folders with CSV files, and the source is tables in memory."
+            )
         if isinstance(source, Mapping):
             return Tables(source, schema=schema)
     elif not isinstance(source, str | os.PathLike | CsvFolder):
@@ -92,11 +95,10 @@ def name_of(source: Located) -> str:
     return kept_place(source) or str(source)
 
 
-def _options(null: Collection[str], delimiter: str | None) -> CsvOptions | None:
-    if not null and delimiter is None:
-        return None
+def _options(null: Collection[str], delimiter: str | None, ragged: str) -> CsvOptions | None:
     try:
-        return CsvOptions(null=tuple(null), delimiter=delimiter)
+        options = CsvOptions.model_validate({"null": tuple(null), "delimiter": delimiter, "ragged": ragged})
     except ValidationError as error:
         first = error.errors()[0]
         raise SpecError(f"{first['loc'][0]}: {first['msg'].removeprefix('Value error, ')}.") from None
+    return None if options == CsvOptions() else options

@@ -34,7 +34,9 @@ def open_source(location: Given) -> Source:
 def _open_csv(source: CsvFolder) -> Source:
     if not FOLDER_SOURCE.matches(source.path):
         open_source(source.path).close()  # else it says what is wrong with the place
-        raise SourceError(f"{source}: is no folder, and `--null` and `--delimiter` are for folders with CSV files.")
+        raise SourceError(
+            f"{source}: is no folder, and `--null`, `--delimiter` and `--ragged` are for folders with CSV files."
+        )
     data = Path(source.path, "data") if BUNDLE_SOURCE.matches(source.path) else None
     return FolderSource(Path(source.path), data=data, csv=source.options)
 

@@ -5,11 +5,13 @@ anywhere (`registry.py`).
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar
 
 from privbench.methods.forecast import Forecast, PlanInput
+from privbench.privacy.events import PrivacyMeasure
 from privbench.privacy.facts import Facts
 from privbench.privacy.vault import Vault
 from privbench.spn.link import LinkModel
@@ -17,6 +19,10 @@ from privbench.spn.nodes import Node
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is; none of it private."""
+
+
+DEVIATIONS = 1.645
+"""A range of 90 % goes so many standard deviations up and down."""
 
 
 def silent(_what: str, _done: int, _all: int) -> None:
@@ -55,7 +61,19 @@ class TableModel:
     rows: float
     rows_error: float | None = None
     """The expected relative standard error of `rows`: 0 where the size is public, None where it is not known."""
+    rows_low: float | None = None
+    rows_high: float | None = None
+    """Between these the size is expected with 90 %; None where that is not known."""
     links: Mapping[str, LinkModel] = field(default_factory=dict)
+
+
+def range_of(rows: float, deviation: float) -> tuple[float, float]:
+    """Between which numbers a size is with 90 %, if it is off by noise of that standard deviation.
+
+    >>> [round(number, 1) for number in range_of(100, 10)]
+    [83.6, 116.4]
+    """
+    return max(rows - DEVIATIONS * deviation, 0.0), rows + DEVIATIONS * deviation
 
 
 class Settings(Protocol):
@@ -86,6 +104,35 @@ class Implied:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """An event of a receipt: its query as the receipt describes it, and what it cost."""
+
+    query: Mapping[str, Any]
+    amount: Fraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charges:
+    """All that a receipt charges, by the names of the root's scopes, and what it says there was to spend."""
+
+    measure: PrivacyMeasure
+    budget: Fraction
+    scopes: Mapping[str, Sequence[Charge]]
+
+    def total(self, scope: str) -> Fraction:
+        """What a scope cost."""
+        return sum((charge.amount for charge in self.scopes.get(scope, ())), Fraction(0))
+
+    def agree(self, charged: Fraction, planned: Fraction, *, events: int = 1) -> bool:
+        """Whether a charge is what was planned, up to rounding: a share, and a step of the grid for each event."""
+        return abs(charged - planned) <= planned * ROUNDED + Fraction(events + 1, self.measure.grid)
+
+
+ROUNDED = Fraction(1, 10**9)
+"""Amounts are rounded by less than this share."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Method(Generic[S]):
     """A way to learn all private tables, spending at most the ledger's budget."""
 
@@ -95,6 +142,9 @@ class Method(Generic[S]):
     learn: Callable[[Vault, Facts, S, Progress], dict[str, TableModel]]
     implied: Callable[[Facts, Mapping[str, TableModel], S], Implied]
     """What released tables must have cost: the verifier of models holds it against the receipt."""
+    mischarged: Callable[[Facts, S, Charges], Iterator[str]] | None = None
+    """What a receipt charges otherwise than the method's plan does for its budget, as sentences. None where the method
+    decides while it spends: then an event of which the released tables do not tell can be left out."""
     forecast: Callable[[PlanInput, S], Forecast] | None = None
     """How it is going to divide a budget, and what will come of it; None: it decides while it spends."""
     parallel_composition: bool = False

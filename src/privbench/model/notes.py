@@ -6,12 +6,13 @@ told.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from privbench.methods.domains.budget import STRING_REMEDIES
 from privbench.model.facts import tables_of_known_size
 from privbench.model.model import Model
-from privbench.schema.domain import Domain, Origin, Values
+from privbench.schema.domain import Domain, Origin, Values, implied_by_type
+from privbench.schema.literals import LiteralHolder, literal_holders
 from privbench.schema.spec import Spec
 from privbench.schema.table_spec import ColumnSpec
 from privbench.schema.tables import Table
@@ -25,6 +26,10 @@ MISSED = 0.1
 """A list is worth a warning if a larger share of the strings is not in it."""
 UNSURE = 0.2
 """A size is worth a warning if it is expected to be further off than this share of itself."""
+WIDE = 3.0
+"""A range whose upper end is more than so many times its lower one is told in place of a standard error."""
+NOISE = 10.0
+"""Beyond this factor between its ends a size is not told from noise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,17 +50,21 @@ class ColumnChange:
 
 
 def column_changes(spec: Spec) -> tuple[ColumnChange, ...]:
-    """List the columns whose type has no codec or becomes another, and keys that may be NULL though they may not be."""
+    """List the columns whose type has no codec or becomes another, and keys that may be NULL though they may not be.
+
+    Of private tables also those whose values are made up: public ones are copied, and made-up ones are told as a whole.
+    """
     schema = spec.protection().schema
     changes = []
     for table in schema.tables:
+        private = not spec.tables[table.name].is_public
         nullable = {c.name for c in table.columns if c.nullable}
         for name, column in spec.tables[table.name].columns.items():
             place = {"table": table.name, "column": name}
             if column.source_type is not None:
                 here = None if column.drop else f"{column.type} here"
                 changes.append(ColumnChange(**place, source=column.source_type, here=here))
-            if not column.drop and (made_up := _made_up(column, table, name)) is not None:
+            if private and not column.drop and (made_up := _made_up(column, table, name)) is not None:
                 changes.append(ColumnChange(**place, source=column.type, here=made_up))
             if not column.null and name in nullable:
                 here = "may be NULL here, as keys to missing rows are"
@@ -67,7 +76,8 @@ def _made_up(column: ColumnSpec, table: Table, name: str) -> str | None:
     """What stands for values that are not modelled, of a type that travels as text; None for keys and all others."""
     kind = parse_type(column.type)
     in_key = any(name in columns for columns in (*table.keys, *(key.columns for key in table.foreign_keys)))
-    if kind.syntax is None or in_key or isinstance(column.domain, Values):
+    is_computed = column.computed is not None or column.determined_by is not None
+    if kind.syntax is None or in_key or is_computed or isinstance(column.domain or implied_by_type(kind), Values):
         return None
     shortest = _SHORTEST.get(kind.syntax)
     if kind.syntax == "empty_array":
@@ -85,9 +95,18 @@ def change_lines(spec: Spec) -> list[str]:
 
 
 def unkept_checks(spec: Spec) -> list[str]:
-    """Say which CHECKs of the source are not kept, and why."""
-    rules = [(table, rule) for table, words in spec.tables.items() for rule in words.rules]
-    return [f"{table}: {rule.check} ({rule.left_out})" for table, rule in rules if rule.left_out is not None]
+    """Say which CHECKs of the source generated rows may break, and why; the rows of public tables are copied."""
+    lines = []
+    for table, words in spec.tables.items():
+        kept = {rule.check for rule in words.rules if rule.left_out is None}
+        left_out = [rule for rule in words.rules if rule.left_out is not None and rule.check not in kept]
+        lines += [f"{table}: {rule.check} ({rule.left_out})" for rule in left_out if not words.public]
+    return lines
+
+
+def published_literals(spec: Spec) -> tuple[LiteralHolder, ...]:
+    """List the definitions of the source that hold literals, of those that a model of this spec publishes."""
+    return literal_holders(replace(spec.schema(), original=spec.published().original))
 
 
 def found_lists(model: Model) -> dict[str, int]:
@@ -110,17 +129,36 @@ def list_warnings(model: Model) -> list[str]:
     return [*lines, STRING_REMEDIES] if lines else []
 
 
-def size_words(error: float | None) -> str:
-    """How sure a size is, by its expected relative standard error.
+def size_words(error: float | None, low: float | None = None, high: float | None = None) -> str:
+    """How sure a size is, by its expected relative standard error, or by its range where that is wide.
 
     >>> [size_words(error) for error in (0.0, 0.0004, 0.123, None)]
     ['public', '+- 0.04 %', '+- 12 %', 'not known']
+    >>> size_words(2.4, 60.4, 174_557), size_words(0.4, 500, 2000), size_words(0.4, 500, 1200)
+    ('90 % range 60 to 175,000: not told from noise', '90 % range 500 to 2,000', '+- 40 %')
     """
     if error is None:
         return "not known"
     if error == 0:
         return "public"
-    return f"+- {100 * error:.2g} %" if error < 1 else f"+- {100 * error:.0f} %"
+    if low is None or high is None or not _is_wide(low, high):
+        return f"+- {100 * error:.2g} %" if error < 1 else f"+- {100 * error:.0f} %"
+    noise = ": not told from noise" if high > NOISE * low else ""
+    return f"90 % range {_in_short(low)} to {_in_short(high)}{noise}"
+
+
+def _is_wide(low: float | None, high: float | None) -> bool:
+    """Whether a range is too wide for a standard error to say what it is."""
+    return low is not None and high is not None and high > WIDE * low
+
+
+def _in_short(number: float) -> str:
+    """A number of rows in three digits.
+
+    >>> _in_short(174_557), _in_short(60.4)
+    ('175,000', '60')
+    """
+    return f"{round(float(f'{number:.3g}')):,}"
 
 
 def size_warnings(model: Model) -> list[str]:
@@ -129,12 +167,21 @@ def size_warnings(model: Model) -> list[str]:
     could_be_public = tables_of_known_size(model.protection, public_sizes=True) if allowed else ()
     lines = []
     for name in model.protection.order:
-        rows, error = model.tables[name].rows, model.tables[name].rows_error
-        if error is not None and error > UNSURE:
-            declare = "`sizes: public` in the spec, if the sizes of all tables are public; or "
-            remedies = f"{declare if name in could_be_public else ''}a larger epsilon"
-            size = f"{round(rows):,} rows {size_words(error)} (standard error)"
-            lines.append(f"{name}: its size was learnt with much noise: {size}. What helps: {remedies}.")
+        table = model.tables[name]
+        error, low, high = table.rows_error, table.rows_low, table.rows_high
+        if error is None or not (error > UNSURE or _is_wide(low, high)):
+            continue
+        declare = (
+            "`--sizes public` of draft and synth (`sizes: public` in the spec), if the sizes of all tables are public: "
+            "it would be exact; or "
+        )
+        remedies = f"{declare if name in could_be_public else ''}a larger epsilon"
+        words = size_words(error, low, high)
+        size = f"; {words}" if _is_wide(low, high) else f" {words} (standard error)"
+        lines.append(
+            f"{name}: its size was learnt with much noise: about {_in_short(table.rows)} rows{size}. "
+            f"What helps: {remedies}."
+        )
     return lines
 
 

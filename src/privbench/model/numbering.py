@@ -77,5 +77,5 @@ def _check_table(spec: Spec, protection: Protection, table: Table) -> None:
     if column not in {c.name for c in table.columns}:
         raise SpecError(f"{where}: this column is dropped. Name another one, or take it out.")
     keys = {*table.primary_key, *(c for key in table.foreign_keys for c in key.columns)}
-    if column in keys - listed_columns(protection, table.name):
+    if column in keys - listed_columns(protection, table.name).keys():
         raise SpecError(f"{where}: is a key, and keys have no order before they are numbered. Name another column.")

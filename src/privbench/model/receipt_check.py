@@ -7,22 +7,35 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
-from privbench.errors import PrivBenchError
+from privbench import __version__
+from privbench.encode.made_up import make_up_tables
+from privbench.errors import BudgetError, PrivBenchError
+from privbench.methods.domains.budget import mischarged_domains
+from privbench.methods.method import Charge, Charges
 from privbench.model.chosen import Chosen, method_settings
 from privbench.model.facts import public_facts, sizes_are_public, stated_facts, tables_of_known_size
 from privbench.model.model import Model
 from privbench.model.public_counts import count_bins
+from privbench.privacy.events import PrivacyMeasure
+from privbench.privacy.facts import Facts
 from privbench.privacy.features import magnitude, present, whole_axis
 from privbench.privacy.queries import Counts, FrequentValues, Histogram
 from privbench.privacy.receipt import PublicFacts, claims
 from privbench.schema.domain import Bins, Origin, Values
+from privbench.schema.people import copied_columns
 from privbench.schema.types import Kind, difference_type
-from privbench_verify.receipt import Verdict, verify_receipt
+from privbench.schema.unit import Neighbours
+from privbench_verify.read import shown
+from privbench_verify.receipt import Verdict, verify_receipt, with_people
 
 Query = Mapping[str, Any]
 """A query as the receipt describes it."""
+
+SOFTWARE = f"privbench {__version__}"
+"""What this program calls itself in a receipt."""
 
 
 def verify_model(model: Model) -> Verdict:
@@ -38,17 +51,46 @@ def verify_model(model: Model) -> Verdict:
     except PrivBenchError as error:
         unknown = f"the cost of the model cannot be checked, since its method cannot be used here: {error}"
         return replace(verdict, status="failed", problems=(unknown,))
+    verdict = with_people(verdict, copied_columns(model.protection))
     problems = (
+        *_other_rows(model),
         *_other_claims(model, chosen, public_sizes=public_sizes),
         *_unpaid(model, chosen, public_sizes=public_sizes),
     )
-    return replace(verdict, status="failed", problems=problems) if problems else verdict
+    if problems:
+        return replace(verdict, status="failed", problems=problems)
+    return replace(verdict, assumptions=(*verdict.assumptions, *_not_compared(model, chosen)))
+
+
+def _not_compared(model: Model, chosen: Chosen) -> Iterator[str]:
+    """What was not checked, in words."""
+    if chosen.method.mischarged is not None and model.receipt["software"] != SOFTWARE:
+        yield (
+            f"The receipt says that {shown(model.receipt['software'])} wrote it, not {SOFTWARE}: what events cost is "
+            "not compared with the plan of that version, which would tell if single ones are missing."
+        )
+
+
+def _other_rows(model: Model) -> Iterator[str]:
+    """Tables that are said to be made up, but have other rows than those that follow from the spec."""
+    protection = model.protection
+    if not protection.made_up:
+        return
+    known = {name: model.public_table(name) for name in model.public if name not in protection.made_up}
+    tables = [protection.schema.table(name) for name in protection.made_up]
+    made = make_up_tables(tables, protection.made_up, domains=model.spec.made_up_domains(protection), known=known)
+    for name, rows in made.items():
+        if not rows.equals(model.public_table(name)):
+            yield f"{name}: its rows are not those that are made up from the spec"
 
 
 def _other_claims(model: Model, chosen: Chosen, *, public_sizes: bool) -> Iterator[str]:
     """What the receipt says otherwise than the model's spec."""
     facts = _facts(model, chosen, public_sizes=public_sizes)
-    for name, value in claims(model.protection, facts, model.receipt["ledger"]["nodes"]).items():
+    claimed = claims(model.protection, facts, model.receipt["ledger"]["nodes"])
+    if "people" not in model.receipt["public"]:  # of a version that did not tell
+        claimed["public"].pop("people", None)
+    for name, value in claimed.items():
         stated = model.receipt.get(name)
         if stated != value:
             parts = [k for k in value if stated.get(k) != value[k]] if isinstance(stated, dict) else []
@@ -99,6 +141,7 @@ def _unpaid(model: Model, chosen: Chosen, *, public_sizes: bool) -> Iterator[str
     for name in implied.foreign:
         yield f"{name}: the model contains parts that method {chosen.method.name} never produces"
     events = [node["query"] for node in model.receipt["ledger"]["nodes"] if node["kind"] == "event"]
+    yield from _mischarged(model, chosen, facts)
     yield from _missing((*implied.queries, *_searches(model)), implied.in_any_bins, events)
     yield from _heavy_hitters(model, events)
     nodes = model.receipt["ledger"]["nodes"]
@@ -110,10 +153,39 @@ def _unpaid(model: Model, chosen: Chosen, *, public_sizes: bool) -> Iterator[str
         yield f"{table}: {times} charges are missing in the receipt for: {kind}"
 
 
+def _mischarged(model: Model, chosen: Chosen, facts: Facts) -> Iterator[str]:
+    """What events cost otherwise than such a fit charges: where some are missing, the others do not fit the budget."""
+    if model.receipt["software"] != SOFTWARE:
+        return
+    charges = _charges(model)
+    try:
+        if chosen.method.mischarged is not None:
+            yield from chosen.method.mischarged(facts, chosen.settings, charges)
+    except (BudgetError, ArithmeticError, ValueError):
+        yield f"the budget of the receipt is none that method {chosen.method.name} could have planned with"
+    modelled = sum(len(model.protection.attributes(table)) for table in model.protection.order)
+    maps = sum("map" in column["equals"] and column["origin"] == "found" for column in model.receipt["computed"])
+    yield from mischarged_domains(charges, modelled=modelled + maps)
+
+
+def _charges(model: Model) -> Charges:
+    """What the receipt charges."""
+    receipt, scopes, names = model.receipt, dict[str, list[Charge]](), dict[int, str]()
+    word = receipt["budget"]["measure"]
+    for at, node in enumerate(receipt["ledger"]["nodes"][1:], start=1):
+        names[at] = names[node["parent"]] if node["parent"] else node.get("label", "")
+        if node["kind"] == "event":
+            scopes.setdefault(names[at], []).append(Charge(query=node["query"], amount=Fraction(node[word])))
+    replaces = model.protection.neighbours is Neighbours.REPLACE
+    rho = PrivacyMeasure.RHO_REPLACE if replaces else PrivacyMeasure.RHO
+    measure = PrivacyMeasure.EPSILON if word == PrivacyMeasure.EPSILON.word else rho
+    return Charges(measure=measure, budget=Fraction(receipt["budget"]["amount"]), scopes=scopes)
+
+
 def _missing(queries: Sequence[Query], in_any_bins: Sequence[Query], events: Sequence[Query]) -> Iterator[str]:
     """Queries that no event accounts for; an event accounts for one of them."""
     paid = Counter(_text(_as_implied(query)) for query in events)
-    exactly = Counter(map(_text, queries))
+    exactly = Counter(_text(_as_implied(query)) for query in queries)
     left = Counter(_text(_without_bins(json.loads(query))) for query in (paid - exactly).elements())
     for query, times in (exactly - paid + (Counter(_text(_without_bins(q)) for q in in_any_bins) - left)).items():
         yield f"{times} charges are missing in the receipt for: {query}"

@@ -16,6 +16,7 @@ from privbench.privacy.queries import ENTITY_WEIGHT, CapChoice
 from privbench.privacy.zcdp import largest_rho
 from privbench.schema.computed import ComputedOrigin
 from privbench.schema.domain import Origin, Scalar
+from privbench.schema.people import people_in
 from privbench.schema.release import Release
 from privbench.schema.tables import Place
 from privbench.schema.unit import Link, LinkKind, Neighbours, Protection, Role
@@ -234,12 +235,14 @@ def _public(protection: Protection, facts: PublicFacts) -> dict[str, Any]:
     return {
         "domains": [_domain(facts, place) for place in sorted(facts.domains)],
         "sizes": dict(facts.sizes),
-        "tables": [table for table, role in protection.roles.items() if role is Role.PUBLIC],
+        "tables": [t for t, role in protection.roles.items() if role is Role.PUBLIC and t not in protection.made_up],
         "keys": [{"table": table, "columns": list(columns)} for table, columns in sorted(inbound)],
         "orphans": facts.orphans,
         "orphans_note": ORPHANS if facts.orphans == "null" else None,
         "parameters": {name: _exact(value) for name, value in facts.parameters.items()},
         **({"rules": rules} if rules else {}),
+        **({"made_up": dict(protection.made_up)} if protection.made_up else {}),
+        **({"people": people} if (people := people_in(protection)) else {}),
     }
 
 

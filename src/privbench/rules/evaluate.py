@@ -63,8 +63,14 @@ class Evaluator:
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
     """An empty database that all expressions of this process are worked out in: to open one takes longer than that."""
+    return sealed_database()
+
+
+def sealed_database() -> duckdb.DuckDBPyConnection:
+    """A database that reads no files and counts in UTC, wherever the machine stands."""
     database = duckdb.connect(config={"threads": 1})
     database.execute("SET enable_external_access = false")
+    database.execute("SET GLOBAL TimeZone = 'UTC'")
     return database
 
 

@@ -5,17 +5,16 @@ had the rule as a CHECK would not take the row.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from typing import Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privbench.deferred import duckdb, exp
 from privbench.errors import SpecError
 from privbench.rules.evaluate import Evaluator, Values
-from privbench.schema.expression import DIALECT, ColumnName, Expression
+from privbench.schema.expression import ColumnName, Expression
+from privbench.schema.functions import why_refused
 from privbench.schema.tables import Schema, Table
 
 
@@ -67,8 +66,8 @@ def why_not(rule: Expression, table: Table, schema: Schema) -> str | None:
     columns = {c.name for c in table.columns}
     if unknown := next((n for n in rule.columns if n.table is None and n.column not in columns), None):
         return f"there is no column {unknown}"
-    if changing := next((name for name in _functions(rule) if name in _changing_functions()), None):
-        return f"{changing} has another value each time"
+    if (why := why_refused(rule.tree)) is not None:
+        return why
     try:
         RowRules.of(table, schema, [rule]).close()
     except SpecError as error:
@@ -107,17 +106,3 @@ def joined(rules: Sequence[Expression]) -> Iterator[tuple[list[int], set[str]]]:
 
 def _kept(rule: Expression) -> Expression:
     return Expression(sql=f"CAST(({rule.sql}) AS BOOLEAN) IS DISTINCT FROM FALSE")
-
-
-def _functions(rule: Expression) -> list[str]:
-    """The functions that a rule calls, as DuckDB calls them."""
-    calls = [node for node in rule.tree.find_all(exp.Func) if not isinstance(node, exp.Connector | exp.Cast)]
-    return [call.sql(DIALECT).partition("(")[0].strip().lower() for call in calls]
-
-
-@cache
-def _changing_functions() -> frozenset[str]:
-    """The functions whose value depends on more than their arguments: random numbers, the time of day."""
-    with duckdb.connect() as connection:
-        rows = connection.sql("SELECT function_name FROM duckdb_functions() WHERE stability <> 'CONSISTENT'").fetchall()
-    return frozenset(name for (name,) in rows)

@@ -18,6 +18,7 @@ from privbench.methods.method import Progress
 from privbench.runtime.plan import Plan, duckdb_plan
 from privbench.runtime.session import Clock, FailedQueryError, LoadedVariants, Session, Variant
 from privbench.schema.tables import Schema, Table
+from privbench.workload.table_names import plain_sql
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +52,9 @@ class DuckdbSystem:
                 for connection in connections:
                     connection.close()
 
-    def translate(self, sql: str, schema: Schema) -> str:  # noqa: ARG002  workloads are in DuckDB's words
-        """Give the query as it is."""
-        return sql
+    def translate(self, sql: str, schema: Schema) -> str:
+        """Give the query as it is, with tables called as they are here: workloads are in DuckDB's words."""
+        return plain_sql(sql, schema)
 
 
 class DuckdbSession:

@@ -10,6 +10,7 @@ from sqlglot.errors import SqlglotError
 
 from privbench.io.names import Names
 from privbench.schema.tables import Schema
+from privbench.workload.table_names import plain_sql
 
 
 def postgres_sql(sql: str, schema: Schema) -> str:
@@ -23,7 +24,7 @@ def postgres_sql(sql: str, schema: Schema) -> str:
     """
     names = Names(name for table in schema.tables for name in (table.name, *(c.name for c in table.columns)))
     try:
-        tree = sqlglot.parse_one(sql, read="duckdb")
+        tree = sqlglot.parse_one(plain_sql(sql, schema), read="duckdb")
     except SqlglotError:
         return sql
     for identifier in tree.find_all(exp.Identifier):

@@ -10,6 +10,7 @@ import datetime as dt
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
+from itertools import product
 
 from privbench.deferred import exp
 from privbench.schema.domain import MAX_CELLS, Domain, Range, Scalar, Values
@@ -19,6 +20,8 @@ from privbench.schema.types import Kind, SqlType
 Literal = str | Decimal | bool
 _EXACT = Context(prec=100)
 _EPOCH = dt.date(1970, 1, 1)
+_MOST_CASES = 64
+"""A list whose members may be in capital or in small letters is written out up to so many texts."""
 
 
 @dataclass(slots=True)
@@ -31,6 +34,7 @@ class Facts:
     shortest: int = 0
     longest: int | None = None
     patterns: list[str] = field(default_factory=list)  # of LIKE
+    required: bool = False  # IS NOT NULL
 
 
 def facts_of(checks: Iterable[Expression]) -> dict[str, Facts]:
@@ -86,6 +90,8 @@ def _note(term: exp.Expr, facts: dict[str, Facts]) -> None:
     if listed is not None and listed[1]:
         facts.setdefault(listed[0], Facts()).values = listed[1]
         return
+    if (required := _required(term)) is not None:
+        facts.setdefault(required, Facts()).required = True
     term = _unless_null(term)
     for column, value, below, inclusive in _bounds(term):
         fact = facts.setdefault(column, Facts())
@@ -96,6 +102,14 @@ def _note(term: exp.Expr, facts: dict[str, Facts]) -> None:
         fact.longest = longest if fact.longest is None else min(fact.longest, longest or fact.longest)
     if isinstance(term, exp.Like) and (like := _column(term.this)) and isinstance(_literal(term.expression), str):
         facts.setdefault(like, Facts()).patterns.append(str(_literal(term.expression)))
+
+
+def _required(term: exp.Expr) -> str | None:
+    """The column that a term says is not NULL."""
+    inner = _bare(term.this) if isinstance(term, exp.Not) else term
+    negated = isinstance(term, exp.Not) != bool(inner.args.get("negate"))
+    is_null = isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null)
+    return _column(inner.this) if is_null and negated else None
 
 
 def _unless_null(term: exp.Expr) -> exp.Expr:
@@ -117,25 +131,36 @@ def _listed(term: exp.Expr) -> tuple[str, list[Literal]] | None:
     if isinstance(term, exp.Or):
         left, right = _listed(term.left), _listed(term.right)
         return (left[0], left[1] + right[1]) if left and right and left[0] == right[0] else None
-    column = _column(term.this) if isinstance(term, (exp.In, exp.EQ, exp.Is)) else None
+    if not isinstance(term, (exp.In, exp.EQ, exp.Is)):
+        return None
+    inner = _bare(term.this)
+    column = _column(inner.this if isinstance(inner, (exp.Upper, exp.Lower)) else inner)
     if column is None:
         return None
     if isinstance(term, exp.Is):
         return (column, []) if isinstance(term.expression, exp.Null) else None
-    nodes = _literal_nodes(term)
+    nodes = list(term.expressions) if isinstance(term, exp.In) else [term.expression]
     values = [_literal(n) for n in nodes]
     known = [v for v in values if v is not None]
-    return (column, known) if nodes and len(known) == len(nodes) else None
+    if not nodes or len(known) != len(nodes):
+        return None
+    if isinstance(inner, (exp.Upper, exp.Lower)):
+        cased = _in_any_case(known, upper=isinstance(inner, exp.Upper))
+        return None if cased is None else (column, cased)
+    return column, known
 
 
-def _literal_nodes(term: exp.Expr) -> list[exp.Expr]:
-    if isinstance(term, exp.In):
-        return list(term.expressions)
-    other = _bare(term.expression)
-    if not isinstance(other, exp.Any):
-        return [other]
-    array = _bare(other.this)  # x = ANY (ARRAY['a', 'b'])
-    return list(array.expressions) if isinstance(array, exp.Array) else []
+def _in_any_case(values: list[Literal], *, upper: bool) -> list[Literal] | None:
+    """The texts that are one of these in capital, or in small, letters; None if they are too many to list.
+
+    >>> _in_any_case(["M", "f"], upper=True)
+    ['M', 'm']
+    """
+    texts = [v for v in values if isinstance(v, str) and v == (v.upper() if upper else v.lower())]
+    cases = sum(2 ** sum(c.isalpha() for c in text) for text in texts)
+    if cases > _MOST_CASES or not all(map(str.isascii, texts)):
+        return None
+    return ["".join(cs) for text in texts for cs in product(*(dict.fromkeys((c.upper(), c.lower())) for c in text))]
 
 
 def _lengths(term: exp.Expr) -> list[tuple[str, int, int | None]]:
@@ -143,16 +168,23 @@ def _lengths(term: exp.Expr) -> list[tuple[str, int, int | None]]:
     lengths: list[tuple[str, int, int | None]] = []
     for of, value, below, inclusive in _compared(term):
         number = _literal(value)
-        if not isinstance(of, exp.Length) or not isinstance(number, Decimal) or (column := _column(of.this)) is None:
+        if not isinstance(number, Decimal) or (column := _measured(of)) is None:
             continue
         least = int(number.to_integral_value(ROUND_CEILING if below else ROUND_FLOOR))
         least += 0 if inclusive or least != number else (1 if below else -1)
         lengths.append((column, max(least, 0), None) if below else (column, 0, least))
-    if isinstance(term, exp.EQ) and isinstance(_bare(term.left), exp.Length):
-        number, column = _literal(term.right), _column(_bare(term.left).this)
+    if isinstance(term, exp.EQ):
+        number, column = _literal(term.right), _measured(_bare(term.left))
         if isinstance(number, Decimal) and column is not None and number == int(number):
             lengths.append((column, int(number), int(number)))
     return lengths
+
+
+def _measured(node: exp.Expr) -> str | None:
+    """The column whose length a node is, in letters or in bytes: made-up texts have as many of these as of those."""
+    if isinstance(node, exp.Anonymous) and node.name.upper() == "STRLEN":
+        return _column(node.expressions[0])
+    return _column(node.this) if isinstance(node, exp.Length) else None
 
 
 def _compared(term: exp.Expr) -> list[tuple[exp.Expr, exp.Expr, bool, bool]]:

@@ -1,4 +1,4 @@
-"""The publisher's choices, checked against the schema: which table is the unit, which are public, dropped or lookups.
+"""The publisher's choices, checked against the schema: which table is the unit, which are public, made up or others.
 
 Every message names the flag or the word of the spec that makes the choice, and lists what could be chosen. Dropping a
 table drops the foreign keys into it and the columns of those keys, since an id of a row that is not there says
@@ -15,6 +15,8 @@ from privbench.schema.expression import Expression
 from privbench.schema.tables import ForeignKey, Place, Schema, Table
 
 MOST_LISTED = 50
+MADE_UP_ROWS = 100
+"""So many rows are made up for a table if the publisher does not say how many."""
 
 
 def flag(name: str, value: str) -> str:
@@ -65,6 +67,7 @@ class Choices:
     drop_columns: Collection[Place]
     owners: Mapping[str, tuple[str, ...]]
     lookups: Mapping[str, str]
+    made_up: Mapping[str, int]
 
     def spelled(self, schema: Schema) -> "Choices":
         """Spell all names as the schema does. SpecError where a name is that of several but for case."""
@@ -87,6 +90,7 @@ class Choices:
                 for name, key in self.owners.items()
             },
             lookups={table(name, "--owned-by"): table(of, "--owned-by") for name, of in self.lookups.items()},
+            made_up={table(name, "--made-up"): rows for name, rows in self.made_up.items()},
         )
 
 
@@ -96,13 +100,15 @@ def check_choices(
     entity: str | None,
     owners: Iterable[str],
     public: Iterable[str],
+    made_up: Iterable[str],
     lookups: Iterable[str],
     drop: Iterable[str],
 ) -> None:
     """Refuse names that are no table, and tables that were given two roles."""
     names = [t.name for t in schema.tables]
     roles = {} if entity is None else {entity: "it is the unit"}
-    for option, tables in {"--public": public, "--drop": drop, "--owned-by": lookups, "--owner": owners}.items():
+    given = {"--public": public, "--made-up": made_up, "--drop": drop, "--owned-by": lookups, "--owner": owners}
+    for option, tables in given.items():
         for table in dict.fromkeys(tables):
             if table not in names:
                 raise SpecError(f"{option} {table}: there is no such table. {closest(table, names)}")
@@ -151,7 +157,7 @@ def lookup_key(schema: Schema, table: str, owner: str, public: Collection[str]) 
     option = flag("--owned-by", f"{table}={owner}")
     users = [name for name in referrers(schema, table) if name not in public]
     if owner not in users:
-        reason = "is public" if owner in public else f"has no key into {table}"
+        reason = "is public or made up" if owner in public else f"has no key into {table}"
         raise SpecError(f"{option}: {owner} {reason}. Private tables that have one: {', '.join(users) or 'none'}.")
     keys = [k for k in schema.table(owner).foreign_keys if k.table == table]
     if len(keys) > 1:
@@ -203,7 +209,8 @@ def _cut(table: Table, drop: Collection[str], why: Mapping[Place, str]) -> Table
         if (table.name, column) in why:
             raise SchemaError(
                 f"{table.name}.{column}: {why[table.name, column]}, but it is part of the primary key. "
-                f"Drop {table.name} too ({flag('--drop', table.name)}), keep what the key points at (`--public`), "
+                f"Drop {table.name} too ({flag('--drop', table.name)}), keep what the key points at (`--public` or "
+                f"`--made-up`), "
                 f"or take the key out of `foreign_keys` in the spec, which leaves its columns as plain ones."
             )
     columns = tuple(c for c in table.columns if whole([c.name]))

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidat
 from privbench.deferred import exp
 from privbench.errors import SpecError
 from privbench.schema.expression import DIALECT, ColumnName, Expression, parse_expression
+from privbench.schema.functions import why_refused
 from privbench.schema.tables import Column, Place, Table
 from privbench.schema.types import Kind
 
@@ -37,6 +38,8 @@ class ComputedOrigin(Enum):
 
 def _read(value: object) -> Expression:
     if isinstance(value, Expression):
+        if (why := why_refused(value.tree)) is not None:
+            raise ValueError(f"{why}; or take it out.")
         return value
     if not isinstance(value, str):
         raise ValueError("a SQL expression is wanted, such as price * quantity, COUNT(TABLE.*) or ROW_NUMBER()")
@@ -264,6 +267,9 @@ def check_computed(protection: "Protection") -> None:
     for table in protection.schema.tables:
         for column in (c for c in table.columns if c.computed is not None):
             where = f"tables.{table.name}.columns.{column.name}.computed"
+            if table.name in protection.made_up:
+                _check_made_up(where, table, column)
+                continue
             if table.name not in protection.order:
                 raise SpecError(f"{where}: {table.name} is public and copied as it is. Take this out.")
             _check_keys(where, protection, table, column)
@@ -271,6 +277,18 @@ def check_computed(protection: "Protection") -> None:
             _check_names(where, protection, table.name, column)
     for table_name, name in late_columns(protection):
         _check_late(protection, table_name, name)
+
+
+def _check_made_up(where: str, table: Table, column: Column) -> None:
+    """A row that is made up from the schema is worked out from itself alone."""
+    expression = column.computed
+    assert expression is not None  # noqa: S101  it is computed
+    drawn = {c.name for c in table.columns if c.computed is None}
+    if expression.aggregated or any(name.table is not None or name.column not in drawn for name in expression.columns):
+        raise SpecError(
+            f"{where}: rows of {table.name} are made up, each by itself: only columns of the row can be named that are "
+            "not computed. Take this out."
+        )
 
 
 def _check_late(protection: "Protection", table: str, name: str) -> None:
@@ -303,10 +321,7 @@ def _check_functions(where: str, protection: "Protection", table: str, column: C
             "table. Write ROW_NUMBER() or ROW_NUMBER() - 1 and nothing else, or take this out."
         )
     for node in tree.find_all(exp.AggFunc):
-        if (
-            not isinstance(node, exp.Count | exp.Sum | exp.Min | exp.Max | exp.Avg)
-            or node.find_ancestor(exp.AggFunc) is not None
-        ):
+        if node.find_ancestor(exp.AggFunc) is not None:
             raise SpecError(
                 f"{where}: {node.sql('duckdb')[:80]}: the rows below are asked for COUNT, SUM, MIN, MAX and AVG, none "
                 "inside another."

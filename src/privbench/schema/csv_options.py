@@ -1,10 +1,11 @@
 """How the CSV files of a folder are written, where that is not the usual way: the word `csv` of a spec.
 
 An empty field is always NULL; `null` names other texts that are. Without a `delimiter` it is the comma, and a file that
-seems to have another one is refused.
+seems to have another one is refused. A row that is shorter or longer than the first line is refused; with `ragged: pad`
+a shorter one has NULL for its last values.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
@@ -20,6 +21,7 @@ class CsvOptions(Words):
 
     null: Annotated[tuple[Annotated[str, Field(max_length=LONGEST_NAME)], ...], Field(max_length=100)] = ()
     delimiter: str | None = None
+    ragged: Literal["error", "pad"] = "error"
 
     @field_validator("delimiter")
     @classmethod

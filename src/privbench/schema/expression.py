@@ -14,6 +14,8 @@ from functools import cache, cached_property, lru_cache
 
 from privbench.deferred import exp, sql_errors, sqlglot
 from privbench.errors import SpecError, first_line
+from privbench.schema.functions import why_refused
+from privbench.schema.portable import portable
 
 MAX_TEXT = 10_000
 """No expression is longer; what an untrusted file says is not parsed beyond this."""
@@ -79,8 +81,10 @@ class Expression:
         return self.sql
 
 
-def parse_expression(sql: str, *, where: str) -> Expression:
+def parse_expression(sql: str, *, where: str, checked: bool = True) -> Expression:
     """Read an expression in DuckDB's words; `where` names it in messages. Raises SpecError.
+
+    Unless `checked` is off, for one that is never worked out, it may call functions of a closed list alone.
 
     >>> parse_expression("a + Orders.b", where="rules").columns
     (ColumnName(table=None, column='a'), ColumnName(table='Orders', column='b'))
@@ -91,7 +95,10 @@ def parse_expression(sql: str, *, where: str) -> Expression:
         tree = _parsed(sql)
     except (sql_errors.SqlglotError, RecursionError) as error:
         raise SpecError(f"{where}: cannot be read as a SQL expression: {first_line(error)}") from None
-    return expression_of(tree, where=where)
+    expression = expression_of(tree, where=where)
+    if checked and (why := why_refused(expression.tree)) is not None:
+        raise SpecError(f"{where}: {why}; or take it out.")
+    return expression
 
 
 def expression_of(tree: exp.Expr, *, where: str) -> Expression:
@@ -101,10 +108,10 @@ def expression_of(tree: exp.Expr, *, where: str) -> Expression:
         raise SpecError(f"{where}: {refused.sql(DIALECT)[:80]} is not an expression over the columns of a row.")
     if sum(1 for _ in tree.walk()) > MAX_NODES:
         raise SpecError(f"{where}: has more than {MAX_NODES} parts. Split it into several.")
-    sql = tree.sql(DIALECT)
     try:
+        sql = portable(tree).sql(DIALECT)
         return Expression(sql=_parsed(sql).sql(DIALECT))  # as it reads when it is written and read again
-    except sql_errors.SqlglotError as error:
+    except (sql_errors.SqlglotError, RecursionError) as error:
         raise SpecError(f"{where}: cannot be read as a SQL expression: {first_line(error)}") from None
 
 

@@ -6,6 +6,7 @@ is a table with `list_of`; it is read from the tables that it is a list of, and 
 """
 
 from privbench.errors import SpecError
+from privbench.schema.expression import ColumnName, Expression
 from privbench.schema.tables import Table
 from privbench.schema.unit import LinkKind, Protection, Role
 
@@ -15,15 +16,37 @@ def lists_of(protection: Protection) -> tuple[Table, ...]:
     return tuple(t for name in reversed(protection.order) if (t := protection.schema.table(name)).list_of)
 
 
-def listed_columns(protection: Protection, table: str) -> set[str]:
-    """The columns of a table that have values of their own in its hidden list: those of its key into it but the unit's.
+def listed_columns(protection: Protection, table: str) -> dict[str, str]:
+    """The columns of a table that have values of their own in its hidden list, and what they are called there.
 
-    They are in a key, and yet no row numbers: a year, a day.
+    They are those of its key into the list but the unit's: in a key, and yet no row numbers, as a year or a day is.
     """
     key = protection.owners.get(table)
     if key is None or not (of := protection.schema.table(key.table)).list_of:
-        return set()
-    return {column for column, there in zip(key.columns, key.references, strict=True) if there in of.attributes}
+        return {}
+    return {column: there for column, there in zip(key.columns, key.references, strict=True) if there in of.attributes}
+
+
+def rules_on_lists(protection: Protection, member: str) -> tuple[Expression, ...]:
+    """The rules of a member that its row of the list decides alone, as rules over rows of the list.
+
+    Only list rows that keep them have rows of the member: a table of salaries may begin later than the seasons.
+    """
+    listed = listed_columns(protection, member)
+    if not listed:
+        return ()
+    of = protection.owners[member].table
+
+    def there(name: ColumnName) -> ColumnName:
+        own = name.table is None or name.table == of
+        return ColumnName(None, listed.get(name.column, name.column)) if own else name
+
+    rules = [rule for rule in protection.schema.table(member).checks if rule.columns]
+    return tuple(
+        rule.spelled(there)
+        for rule in rules
+        if all(name.table is not None or name.column in listed for name in rule.columns)
+    )
 
 
 def check_lists(protection: Protection) -> None:

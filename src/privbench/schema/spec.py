@@ -127,25 +127,29 @@ class Spec(Words):
         return page("Spec", ["table", "column", "type", "domain", "from"], rows, notes=notes)
 
     def schema(self) -> Schema:  # type: ignore[override]
-        """Make the schema without dropped tables and columns and the keys into them."""
+        """Make the schema without dropped tables and columns and the keys into them.
+
+        What is code of the source's own DDL is not in it: see `OriginalDdl.without_code`.
+        """
         dropped = [name for name, table in self.tables.items() if table.drop]
         kept = leave_out(
             spelled_rules([table.table(name) for name, table in self.tables.items() if not table.drop]),
             drop=dropped,
             columns=[(t, c) for t, table in self.tables.items() for c, column in table.columns.items() if column.drop],
         )
-        return replace(kept, original=self.original)
+        return replace(kept, original=self.original and self.original.without_code())
 
     def protection(self) -> Protection:
         """Work out who is protected. Raises SpecError also if a column's domain, or what it equals, cannot be."""
-        public = [name for name, table in self.tables.items() if table.public]
+        public = [name for name, table in self.tables.items() if table.is_public]
         schema = self.schema()
         protection = protect(
             _with_nullable_keys(schema, public) if self.orphans is Orphans.NULL else schema,
             entity=self.unit,
             neighbours=self.neighbours,
             owners={name: table.owner for name, table in self.tables.items() if table.owner and not table.drop},
-            public=public,
+            public=[name for name in public if self.tables[name].made_up is None],
+            made_up={name: table.made_up for name, table in self.tables.items() if table.made_up},
             lookups={name: table.owned_by for name, table in self.tables.items() if table.owned_by},
             strict_references=self.strict_references,
         )
@@ -157,6 +161,7 @@ class Spec(Words):
         check_pairs(self.tables, protection)
         self._check_orphans()
         self._check_domains(protection)
+        self._check_made_up(protection)
         return protection
 
     def column(self, table: str, column: str) -> ColumnSpec:
@@ -172,7 +177,7 @@ class Spec(Words):
         """Name the columns of a table that carry a domain: none of a public or dropped one, none that is only a key."""
         if table not in self.tables:
             raise SpecError(f"{table}: the spec has no such table. {closest(table, self.tables)}")
-        if self.tables[table].public or self.tables[table].drop:
+        if self.tables[table].is_public or self.tables[table].drop:
             return ()
         return self.schema().table(table).attributes
 
@@ -305,6 +310,11 @@ class Spec(Words):
         """Make the spec in which these columns are computed from those that determine them, by these maps."""
         return self._with_columns({place: {"map": tuple(m), "map_origin": origin} for place, m in maps.items()})
 
+    def without_maps_to_find(self) -> "Spec":
+        """Make the spec in which columns whose map is yet to be made are determined by nothing."""
+        unmapped = [p for p, column in self._columns() if column.determined_by is not None and column.map is None]
+        return self._with_columns({place: {"determined_by": None} for place in unmapped})
+
     def drafted_lists(self) -> tuple[str, ...]:
         """Name the hidden lists that were taken from the data: the key of a member to the unit is marked so."""
         lists = {name: table.list_of for name, table in self.tables.items() if table.list_of}
@@ -386,7 +396,8 @@ class Spec(Words):
         return None if self.original is None else self.original.published(protection.schema, named=untyped)
 
     def _published_table(self, protection: Protection, table: Table) -> TableSpec:
-        used = set() if protection.roles[table.name] is Role.PUBLIC else {c.name for c in table.columns}
+        copied = protection.roles[table.name] is Role.PUBLIC and table.name not in protection.made_up
+        used = set() if copied else {c.name for c in table.columns}
         plain = {"domain": None, "origin": Origin.DECLARED, "release": None}
         kept = {c.name for c in table.columns}
         columns = {n: c for n, c in self.tables[table.name].columns.items() if n in kept or _has_no_type(c)}
@@ -430,6 +441,22 @@ class Spec(Words):
                 "repair such rows, or take the list out, with the keys into it."
             )
 
+    def made_up_domains(self, protection: Protection) -> dict[Place, Domain]:
+        """The domains that are declared for columns of tables that are made up."""
+        columns = [(t, c.name) for t in protection.made_up for c in protection.schema.table(t).columns]
+        return {place: domain for place in columns if (domain := self.column(*place).domain) is not None}
+
+    def _check_made_up(self, protection: Protection) -> None:
+        """Refuse domains that would be found in rows that are not read."""
+        for table in protection.made_up:
+            for name, column in self.tables[table].columns.items():
+                if column.origin not in (Origin.DECLARED, Origin.SCHEMA) and not column.drop:
+                    raise SpecError(
+                        f"tables.{table}.columns.{name}: rows of {table} are made up and none is read, so that no "
+                        "domain is found there. Declare one, or take `domain` and `from` out: values then follow from "
+                        "the type and the name of the column."
+                    )
+
     def _check_domains(self, protection: Protection) -> None:
         missing, repeating = [], []
         for name in protection.order:
@@ -455,8 +482,8 @@ class Spec(Words):
 
 def _shown_domain(table: TableSpec, column: ColumnSpec) -> tuple[str, str]:
     """The domain of a column and where it is from, for a notebook."""
-    if table.public or column.drop:
-        return "", "public" if table.public else "dropped"
+    if table.is_public or column.drop:
+        return "", "dropped" if column.drop else "public" if table.public else "made up"
     if column.domain is None:
         return "", "to be found with budget" if column.origin is Origin.PRIVATE else ""
     text = inline(domain_json(column.domain))
@@ -579,6 +606,8 @@ def spec_text(spec: Spec, notes: Mapping[Place, str] | None = None) -> str:
 def _lines(spec: Spec, notes: Mapping[Place, str]) -> Iterator[str]:
     yield "# What the database is, who is protected, and what is public. Review it: all that stands here is published."
     head = spec.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"tables", "original"})
+    if spec.csv is not None:
+        head["csv"] = spec.csv.model_dump(mode="json", exclude_defaults=True)
     for key, value in head.items():
         if value not in ({}, []):
             yield from entry(key, value)

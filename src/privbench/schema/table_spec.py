@@ -33,6 +33,7 @@ LONGEST_NAME = 1000
 MOST_IN_KEY = 64
 MOST_KEYS = 1000
 MOST_COLUMNS = 10_000
+MOST_MADE_UP = 1_000_000
 
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 Names = Annotated[tuple[Name, ...], Field(min_length=1, max_length=MOST_IN_KEY)]
@@ -231,7 +232,7 @@ class RuleSpec(Words):
 
     def expression(self, where: str) -> Expression:
         """Parse the rule. Raises SpecError naming `where`."""
-        return parse_expression(self.check, where=where)
+        return parse_expression(self.check, where=where, checked=self.left_out is None)
 
 
 class ClusterSpec(Words):
@@ -264,9 +265,10 @@ class ClusterSpec(Words):
 
 
 class TableSpec(Words):
-    """One table. Without `public`, `drop` and `owned_by` its rows belong to entities through its owner key.
+    """One table. Without `public`, `made_up`, `drop` and `owned_by` its rows belong to entities through its owner key.
 
-    `quoted` is as for columns.
+    `made_up` is how many rows of it are made up from the schema; its real rows are not read. `quoted` is as for
+    columns.
     """
 
     key: Annotated[tuple[Name, ...], Field(max_length=MOST_IN_KEY)] = ()
@@ -282,6 +284,7 @@ class TableSpec(Words):
     pairs: Annotated[tuple[TwoNames, ...], Field(max_length=MOST_KEYS)] = ()
     rules: Annotated[tuple[RuleSpec, ...], Field(max_length=MOST_KEYS)] = ()
     public: StrictBool = False
+    made_up: Annotated[StrictInt, Field(gt=0, le=MOST_MADE_UP)] | None = None
     drop: StrictBool = False
     owned_by: Name | None = None
     list_of: Names | None = None
@@ -290,27 +293,32 @@ class TableSpec(Words):
 
     @model_validator(mode="after")
     def _one_role(self) -> "TableSpec":
-        roles = {"public": self.public, "drop": self.drop, "owned_by": self.owned_by, "owner": self.owner}
-        words = [word for word, value in roles.items() if value]
+        words = [word for word in ("public", "made_up", "drop", "owned_by", "owner") if getattr(self, word)]
+        nobodys = self.is_public or self.drop
         if len(words) > 1:
             raise ValueError(f"{' and '.join(words)} exclude each other: keep one of them")
-        if self.rows_per_entity and (self.public or self.drop):
+        if self.rows_per_entity and nobodys:
             raise ValueError(f"rows_per_entity has no meaning beside {words[0]}: take it out")
-        if self.budget and (self.public or self.drop):
+        if self.budget and nobodys:
             raise ValueError(f"budget has no meaning beside {words[0]}: take it out")
-        if self.order and (self.public or self.drop):
+        if self.order and nobodys:
             raise ValueError(f"order has no meaning beside {words[0]}: take it out")
-        if self.numbered_by and (self.public or self.drop):
+        if self.numbered_by and nobodys:
             raise ValueError(f"numbered_by has no meaning beside {words[0]}: take it out")
-        if self.clustered_by and (self.public or self.drop):
+        if self.clustered_by and nobodys:
             raise ValueError(f"clustered_by has no meaning beside {words[0]}: take it out")
-        if self.pairs and (self.public or self.drop):
+        if self.pairs and nobodys:
             raise ValueError(f"pairs have no meaning beside {words[0]}: take them out")
-        if self.list_of and (self.public or self.drop or self.owned_by):
+        if self.list_of and (nobodys or self.owned_by):
             raise ValueError(f"list_of and {words[0]} exclude each other: keep one of them")
         if not self.columns and not self.drop:
             raise ValueError("a table needs `columns`, at least one (or `drop: true`)")
         return self
+
+    @property
+    def is_public(self) -> bool:
+        """Whether the rows that are published belong to nobody: copied as they are, or made up."""
+        return self.public or self.made_up is not None
 
     def table(self, name: str) -> Table:
         """Make the table as declared. A dropped column keeps its place, but its type is not read."""

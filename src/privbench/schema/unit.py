@@ -11,7 +11,7 @@ say whose a row is that has no owner.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import combinations
 
@@ -113,11 +113,17 @@ class Protection:
     links: tuple[Link, ...]
     """All keys but those that are implied, of which nothing is to be learnt."""
     implied: tuple[Link, ...] = ()
+    made_up: Mapping[str, int] = field(default_factory=dict)
+    """The public tables whose rows are made up from the schema, and how many: their real rows are never read."""
 
     @property
     def keys(self) -> tuple[Link, ...]:
         """All foreign keys."""
         return (*self.links, *self.implied)
+
+    def role_words(self, table: str) -> str:
+        """What a table is, for people and the manifest of a bundle."""
+        return "made up" if table in self.made_up else self.roles[table].value
 
     def links_of(self, table: str) -> tuple[Link, ...]:
         """The keys that a table holds."""
@@ -171,17 +177,20 @@ def protect(
     neighbours: Neighbours = Neighbours.REPLACE,
     owners: Mapping[str, tuple[str, ...]] | None = None,
     public: Collection[str] = (),
+    made_up: Mapping[str, int] | None = None,
     lookups: Mapping[str, str] | None = None,
     drop: Collection[str] = (),
     strict_references: bool = False,
 ) -> Protection:
     """Work out who is protected.
 
-    `owners` maps a table to the columns of its owner key, `lookups` a table to the table whose rows own its rows.
+    `owners` maps a table to the columns of its owner key, `lookups` a table to the table whose rows own its rows,
+    `made_up` a table to the number of rows that are made up for it; it is a public table otherwise.
     Raises SpecError where a choice is missing or wrong, SchemaError where the schema cannot be protected.
     """
-    owners, lookups = owners or {}, lookups or {}
-    check_choices(schema, entity=entity, owners=owners, public=public, lookups=lookups, drop=drop)
+    owners, lookups, made_up = owners or {}, lookups or {}, made_up or {}
+    check_choices(schema, entity=entity, owners=owners, public=public, made_up=made_up, lookups=lookups, drop=drop)
+    public = (*public, *made_up)
     schema = replace(leave_out(schema.tables, drop=drop), original=schema.original)
     entity = choose_entity(schema, entity, public)
     lookup_keys = {t: (owner, lookup_key(schema, t, owner, public)) for t, owner in lookups.items()}
@@ -191,6 +200,7 @@ def protect(
     _check_overlaps(schema, entity, keys, links)
     _check_entity_key(schema.table(entity), links)
     _check_cycles(links)
+    _check_made_up(links, made_up)
     _check_links(links, neighbours, strict_references=strict_references)
     _check_lookup_keys(links, lookup_keys)
     return Protection(
@@ -203,6 +213,7 @@ def protect(
         order=_order(schema, entity, keys, lookup_keys),
         links=tuple(link for link in links if link.kind is not LinkKind.IMPLIED),
         implied=tuple(link for link in links if link.kind is LinkKind.IMPLIED),
+        made_up=made_up,
     )
 
 
@@ -314,6 +325,18 @@ def _check_cycles(links: Iterable[Link]) -> None:
                 f"{link.table}: its key {link.key} has several columns and is part of a cycle of private tables, so "
                 "neither side's values can be made first. Take one key of the cycle out of `foreign_keys` in the "
                 f"spec, or leave out a table: {flag('--drop', link.table)}."
+            )
+
+
+def _check_made_up(links: Iterable[Link], made_up: Collection[str]) -> None:
+    """Refuse keys of made-up rows to private rows: which rows there are is private."""
+    for link in links:
+        if link.table in made_up and link.kind is LinkKind.INBOUND:
+            column = flag("--drop", f"{link.table}.{link.key.columns[0]}")
+            raise SpecError(
+                f"{link.table}: its rows are made up, and cannot reference rows of {link.target}, which are private, "
+                f"by the key {link.key}. Leave the column out ({column}); or, if the key says whose row it is, do not "
+                f"make {link.table} up."
             )
 
 
@@ -438,6 +461,7 @@ def _unreached(schema: Schema, entity: str, lost: list[str]) -> str:
             *map(described, lost),
             "Say for each what it is, by a flag or in the spec:",
             "  --public T           `public: true`     not private: copied as it is",
+            "  --made-up T[=N]      `made_up: N`       not read: N rows are made up from the schema alone",
             "  --owned-by T=OWNER   `owned_by: OWNER`  a row belongs to the row of OWNER that references it",
             "  --drop T             `drop: true`       left out, with the keys into it",
             "If a key does lead there, declare it in schema.sql (in Python `schema`), or in the spec (`foreign_keys`).",

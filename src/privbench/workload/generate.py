@@ -80,6 +80,7 @@ def generate_workload(
     schema: str | os.PathLike[str] | None = None,
     null: Collection[str] = (),
     delimiter: str | None = None,
+    ragged: str = "error",
 ) -> Workload:
     """Make n queries from a model, a bundle or a database; the same source and seed make the same queries.
 
@@ -94,8 +95,9 @@ def generate_workload(
     style = _style(style)
     if n < 1 or seed < 0:
         raise SpecError(f"{n} queries with seed {seed}: ask for at least one, and a seed that is not negative.")
+    where = _located(source, schema=schema, null=null, delimiter=delimiter, ragged=ragged)
     with (
-        _rows_of(_located(source, schema=schema, null=null, delimiter=delimiter), seed=seed) as (located, literals),
+        _rows_of(where, seed=seed) as (located, literals),
         open_source(located) as opened,
         JoinSizes(opened, _steps(opened.schema())) as sizes,
     ):

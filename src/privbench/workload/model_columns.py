@@ -31,7 +31,7 @@ from privbench.workload.model_values import (
     listed_column,
     made_up_column,
 )
-from privbench.workload.statement import OutsideError
+from privbench.workload.table_names import OutsideError
 from privbench.workload.trace import Base
 
 _DECLARED = (Origin.DECLARED, Origin.SCHEMA)

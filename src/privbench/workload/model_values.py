@@ -1,9 +1,10 @@
 """What a model draws for a column, and literals drawn from it in place of those of a query.
 
 A column is a row of cells, each with a probability and a number of different values. Of an original literal only its
-cell is looked at, and of that only how selective the condition is under the model: `=` becomes a value of like
-frequency, `<` and its kin a quantile of like selectivity, a range another range of like selectivity anywhere in the
-column, and LIKE a piece of another value. The same literal becomes the same value throughout a workload.
+cell is looked at, and of that only the class of selectivities that the condition is in under the model: `=` becomes a
+value of the same class, `<` and its kin a quantile, a range another range anywhere in the column, and LIKE a piece of a
+value. Classes follow from the model alone, so that many draws for one literal tell no more than its class. The same
+literal becomes the same value among conditions that AND joins, and nowhere else.
 """
 
 from bisect import bisect_left
@@ -23,23 +24,22 @@ from privbench.encode.scalar import number_of
 from privbench.schema.domain import Scalar
 from privbench.schema.types import Kind, SqlType
 from privbench.workload.literal import Affix, Usage, read_number, scalar_of_value
-from privbench.workload.statement import OutsideError
+from privbench.workload.table_names import OutsideError
 
 LIKE_FACTOR = 1.5
-"""Selectivities are like each other if they differ by no more than this factor."""
+"""Selectivities are in one class if they are in one band, whose ends differ by this factor."""
 MOST_CANDIDATES = 8
-"""How many of the nearest cells are drawn from where fewer are alike; in a small column a quarter, at least two."""
-MANY_VALUES = 64
-"""A cell of at least this many values never gives back a literal of the workload: it is not noticed to be missing."""
+"""Bands of fewer cells than this are joined to one class; in a small column than a quarter of them, at least two."""
+LOW, HIGH = 2 / 3, 1 / 3
+"""Where in their cells, from above, the ends of a range are taken to be: about a third of a cell apart in one."""
 MOST_STRINGS = 1024
 """Of how many values of a text column the pieces are looked at that a LIKE may ask for."""
+HALF = 0.5
 _PIECE_LENGTHS = range(1, 7)
 _TRIES = 32
 _LEAST = 1e-12
 Comparable = Fraction | str
 """A value by which others of its column are before or after it."""
-Cell = tuple[int, float]
-"""A cell, and where in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -180,13 +180,14 @@ def made_up_column(where: str, kind: SqlType, rows: int, make: Callable[[NDArray
 
 @dataclass(slots=True, kw_only=True)
 class Drawn:
-    """Literals drawn from one column of the model for a workload; `originals` are those of the workload, comparable."""
+    """Literals drawn from one column of the model, anew in each scope: in some conditions of a statement."""
 
     column: ModelColumn
-    originals: frozenset[Comparable]
     rng: Random
+    scope: object = None
     _made: dict[object, tuple[Scalar, ...]] = field(default_factory=dict)
-    _used: set[Comparable] = field(default_factory=set)
+    _used: dict[object, set[Comparable]] = field(default_factory=dict)
+    _pieces: dict[Affix, dict[str, float]] = field(default_factory=dict)
 
     def equal(self, literal: Scalar) -> Scalar:
         """Draw a value of like frequency; another one for each literal, as far as there are enough."""
@@ -194,8 +195,13 @@ class Drawn:
         def others() -> tuple[Scalar, ...]:
             frequencies = self.column.shares / self.column.values_in
             cells = _alike(frequencies, frequencies[self.column.cell_of(literal, Usage.EQUAL)]).tolist()
-            value = self._another(literal, lambda: self._value(self.rng.choice(cells)), taken=self._used)
-            self._used.add(self._order(value))
+            used = self._used.setdefault(self.scope, set())
+            value = self._value(self.rng.choice(cells))
+            for _ in range(_TRIES):
+                if self._order(value) not in used:
+                    break
+                value = self._value(self.rng.choice(cells))
+            used.add(self._order(value))
             return (value,)
 
         return self._once((self._order(literal),), others)[0]
@@ -208,37 +214,24 @@ class Drawn:
         cell = self.column.cell_of(literal, usage)
         if self.column.values_in.max() == 1:
             selectivities = self._selectivities(usage)
-            cells = _alike(selectivities, selectivities[cell]).tolist()
-            return self._another(literal, lambda: self._value(self.rng.choice(cells)))
-        end, share, from_below = self.column.ends[cell], self.column.shares[cell], usage in (Usage.AT_MOST, Usage.BELOW)
-
-        def draw() -> tuple[Scalar, Cell]:
-            within = end - self.rng.random() * share
-            alike = self._like(within if from_below else 1 - within)
-            return self._quantile(alike if from_below else 1 - alike)
-
-        return self._another(literal, draw)
+            return self._value(self.rng.choice(_alike(selectivities, selectivities[cell]).tolist()))
+        from_below = usage in (Usage.AT_MOST, Usage.BELOW)
+        middle = float(self.column.ends[cell] - self.column.shares[cell] / 2)
+        alike = self._like(middle if from_below else 1 - middle)
+        return self._quantile(alike if from_below else 1 - alike)
 
     def bounds(self, low: Scalar, high: Scalar) -> tuple[Scalar, Scalar]:
         """Draw both ends of a range: of like selectivity, anywhere in the column."""
 
-        def draw() -> tuple[tuple[Scalar, Cell], tuple[Scalar, Cell]]:
+        def others() -> tuple[Scalar, ...]:
             ends, shares = self.column.ends, self.column.shares
             one_by_one = self.column.values_in.max() == 1
             cells = sorted((self.column.cell_of(low, Usage.AT_LEAST), self.column.cell_of(high, Usage.AT_MOST)))
-            within = (1.0, 0.0) if one_by_one else (self.rng.random(), self.rng.random())
+            within = (1.0, 0.0) if one_by_one else (LOW, HIGH)
             begin, end = sorted(float(ends[c] - r * shares[c]) for c, r in zip(cells, within, strict=True))
             share = self._like(end - begin)
             start = self.rng.random() * (1 - share)
             return self._quantile(start), self._quantile(start + share * (1 - _LEAST))
-
-        def others() -> tuple[Scalar, ...]:
-            pair = draw()
-            for _ in range(_TRIES):
-                if not any(self._comes_back(a, b, c) for a, (b, (c, _)) in zip((low, high), pair, strict=True)):
-                    break
-                pair = draw()
-            return pair[0][0], pair[1][0]
 
         drawn = self._once((self._order(low), self._order(high)), others)
         return drawn[0], drawn[1]
@@ -247,60 +240,42 @@ class Drawn:
         """Draw the piece of a text that a LIKE asks for."""
 
         def draw() -> tuple[Scalar, ...]:
-            strings, weights = self._strings()
-            shares: dict[str, float] = {}
-            for value, weight in zip(strings, weights, strict=True):
-                for piece in set(affix.pieces(value, _PIECE_LENGTHS)):
-                    shares[piece] = shares.get(piece, 0.0) + weight
+            shares = self._shares_of_pieces(affix)
+            if not shares:
+                raise OutsideError(f"has a LIKE on {self.column.where}, of which the model has no text")
+            pieces, (strings, weights) = list(shares), self._strings()
             wanted = sum(weight for value, weight in zip(strings, weights, strict=True) if affix.holds(value, text))
-            pieces = [piece for piece in shares if piece != text]
-            if not pieces:
-                raise OutsideError(f"has a LIKE on {self.column.where}, of which the model has no other text")
             if self.column.values_in.max() > 1:  # made-up text: how a real one compares with it says nothing
                 wanted = shares[self.rng.choice(pieces)]
-            places = _alike(np.array([shares[piece] for piece in pieces]), wanted)
+            places = _alike(np.array(list(shares.values())), wanted)
             return (pieces[self.rng.choice(places.tolist())],)
 
         return str(self._once((text, affix), draw)[0])
 
+    def _shares_of_pieces(self, affix: Affix) -> dict[str, float]:
+        if affix not in self._pieces:
+            shares = self._pieces[affix] = {}
+            for value, weight in zip(*self._strings(), strict=True):
+                for piece in set(affix.pieces(value, _PIECE_LENGTHS)):
+                    shares[piece] = shares.get(piece, 0.0) + weight
+        return self._pieces[affix]
+
     def _once(self, key: object, draw: Callable[[], tuple[Scalar, ...]]) -> tuple[Scalar, ...]:
-        if key not in self._made:
-            self._made[key] = draw()
-        return self._made[key]
-
-    def _another(
-        self, literal: Scalar, draw: Callable[[], tuple[Scalar, Cell]], *, taken: Collection[Comparable] = ()
-    ) -> Scalar:
-        """Draw until the value is none that must not come back, nor one that is taken; the last draw if all are."""
-        value, (cell, _) = draw()
-        for _ in range(_TRIES):
-            if self._order(value) not in taken and not self._comes_back(literal, value, cell):
-                break
-            value, (cell, _) = draw()
-        return value
-
-    def _comes_back(self, literal: Scalar, value: Scalar, cell: int) -> bool:
-        """Whether a drawn value is a literal of the workload, where there are enough others.
-
-        A column of few values may give back a literal by chance: never to do so would tell which one it was.
-        """
-        if self.column.values_in[cell] >= MANY_VALUES:
-            return self._order(value) in self.originals
-        return len(self.column.shares) > MOST_CANDIDATES and self._order(value) == self._order(literal)
+        if (self.scope, key) not in self._made:
+            self._made[self.scope, key] = draw()
+        return self._made[self.scope, key]
 
     def _order(self, value: Scalar) -> Comparable:
         return comparable(self.column.where, self.column.type, value)
 
-    def _value(self, cell: int) -> tuple[Scalar, Cell]:
-        share = self.rng.random()
-        return self.column.at(cell, share), (cell, share)
+    def _value(self, cell: int) -> Scalar:
+        return self.column.at(cell, self.rng.random())
 
-    def _quantile(self, share: float) -> tuple[Scalar, Cell]:
+    def _quantile(self, share: float) -> Scalar:
         ends, shares = self.column.ends, self.column.shares
         cell = min(int(np.searchsorted(ends, share, side="right")), len(ends) - 1)
         within = (share - (ends[cell] - shares[cell])) / shares[cell] if shares[cell] else 0.0
-        within = min(max(within, 0.0), 1 - _LEAST)
-        return self.column.at(cell, within), (cell, within)
+        return self.column.at(cell, min(max(within, 0.0), 1 - _LEAST))
 
     def _selectivities(self, usage: Usage) -> NDArray[np.float64]:
         """How selective a comparison with each single value is."""
@@ -315,8 +290,7 @@ class Drawn:
 
     def _like(self, share: float) -> float:
         """Draw a share from the band of like ones: all that is left of how selective a condition was."""
-        band = floor(-log(min(max(share, _LEAST), 1.0)) / log(LIKE_FACTOR))
-        return float(LIKE_FACTOR ** -(band + self.rng.random()))
+        return float(LIKE_FACTOR ** -(float(_bands(np.array([share]))[0]) + self.rng.random()))
 
     def _strings(self) -> tuple[list[str], list[float]]:
         column = self.column
@@ -334,15 +308,29 @@ def comparable(where: str, kind: SqlType, value: Scalar) -> Comparable:
     return str(value) if kind.kind is Kind.TEXT else number_of(where, kind, value)
 
 
-def _alike(shares: NDArray[np.float64], wanted: float) -> NDArray[np.int64]:
-    """The places whose shares are like the wanted one, or the nearest few where hardly any are.
+def _bands(shares: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The band of each share: 0 for all rows, and higher the fewer they are."""
+    logs = -np.log(np.clip(shares, _LEAST, 1.0)) / log(LIKE_FACTOR)
+    return np.asarray(np.floor(logs), np.int64)
 
-    A value that at least half of all rows have may be the only candidate: it reveals nothing about a single row.
+
+def _alike(shares: NDArray[np.float64], wanted: float) -> NDArray[np.int64]:
+    """The places of the class that a share is in: those of its band, and of further ones where these are few.
+
+    What no row has is drawn for nothing. A value that at least half of all rows have may be the only one of its class:
+    it reveals nothing about a single row.
     """
-    distances = np.abs(np.log(np.maximum(shares, _LEAST)) - log(max(wanted, _LEAST)))
-    near = np.flatnonzero(distances <= log(LIKE_FACTOR))
-    fewest = 1 if wanted >= 0.5 else min(max(ceil(len(shares) / 4), 2), MOST_CANDIDATES, len(shares))
-    return near if len(near) >= fewest else np.argsort(distances, kind="stable")[:fewest]
+    held = np.flatnonzero(shares > _LEAST) if shares.max() > _LEAST else np.arange(len(shares))
+    fewest = min(max(ceil(len(held) / 4), 2), MOST_CANDIDATES, len(held))
+    order = held[np.argsort(-shares[held], kind="stable")]
+    classes: list[NDArray[np.int64]] = []
+    for band in np.split(order, np.flatnonzero(np.diff(_bands(shares[order]))) + 1):
+        is_few = bool(classes) and len(classes[-1]) < fewest and shares[classes[-1]].min() < HALF
+        classes.append(np.append(classes.pop(), band) if is_few else band)
+    if len(classes) > 1 and len(classes[-1]) < fewest:
+        classes[-2:] = [np.append(*classes[-2:])]
+    nearest = np.abs(np.log(np.maximum(shares[order], _LEAST)) - log(max(wanted, _LEAST))).argmin()
+    return next(places for places in classes if order[nearest] in places)
 
 
 def _normal(weights: NDArray[np.float64] | Sequence[float] | Iterable[float]) -> NDArray[np.float64]:

@@ -22,13 +22,14 @@ from privbench.schema.choices import closest
 from privbench.schema.tables import Schema
 from privbench.workload.literal import QueryDialect
 from privbench.workload.query import Literals, Query, Statement, Workload
-from privbench.workload.statement import OutsideError, query_of, read_statement
+from privbench.workload.statement import query_of, read_statement
+from privbench.workload.table_names import OutsideError
 
 _MARK = re.compile(r"-- privbench: literals=(real|model|translated)(?: sha256=([0-9a-f]{64}))?")
 _EXPLAINED = {
     Literals.REAL: (
         "PRIVATE: the literals, and which of them stand together, come from real rows. Do not publish this file.",
-        "`privbench workload translate` draws others from a model.",
+        "`privbench workload generate MODEL` makes one that can be published.",
     ),
     Literals.MODEL: ("The literals were drawn from a model or from its synthetic data; no private row was read.",),
     Literals.TRANSLATED: (),

@@ -27,6 +27,7 @@ from privbench.workload.literal import (
     scalar_of_literal,
 )
 from privbench.workload.query import ColumnRef, Filter, Join, Query, TableRef
+from privbench.workload.table_names import OutsideError, plain_tables, qualified_tables
 
 _CLAUSES = {
     "with": "has a WITH clause",
@@ -51,10 +52,6 @@ _NAMES: Mapping[type[exp.Expr], str] = {
 }
 
 
-class OutsideError(Exception):
-    """A statement is outside the class; its text says why."""
-
-
 def read_statement(sql: str, dialect: QueryDialect) -> exp.Expr:
     """Parse one statement; OutsideError if it is not SQL of the dialect."""
     try:
@@ -68,7 +65,7 @@ def read_statement(sql: str, dialect: QueryDialect) -> exp.Expr:
 
 
 def table_names(sql: str, dialect: QueryDialect) -> tuple[str, ...]:
-    """The tables that a statement names, each once; none if it cannot be read.
+    """The tables that a statement names, each once, with their schemas; none if it cannot be read.
 
     >>> table_names("SELECT 1 FROM a JOIN b ON a.x = b.x WHERE EXISTS (SELECT 1 FROM a)", QueryDialect.DUCKDB)
     ('a', 'b')
@@ -78,11 +75,13 @@ def table_names(sql: str, dialect: QueryDialect) -> tuple[str, ...]:
     except OutsideError:
         return ()
     shared = {cte.alias for cte in tree.find_all(exp.CTE)}
-    return tuple(dict.fromkeys(table.name for table in tree.find_all(exp.Table) if table.name not in shared))
+    named = [table for table in tree.find_all(exp.Table) if table.name not in shared]
+    return tuple(dict.fromkeys(f"{table.db}.{table.name}" if table.db else table.name for table in named))
 
 
 def query_of(tree: exp.Expr, dialect: QueryDialect, schema: Schema | None) -> Query:
     """Read a syntax tree as a query. `schema` finds the table of a column that is not qualified."""
+    plain_tables(tree, schema)
     if not isinstance(tree, exp.Select):
         raise OutsideError(f"is not a plain SELECT but {tree.key.upper()}")
     for name, value in tree.args.items():
@@ -125,7 +124,7 @@ def _tables(tree: exp.Select) -> Iterator[TableRef]:
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
             raise OutsideError("selects from something that is not a table")
         if any(v for k, v in node.args.items() if k not in ("this", "alias")):
-            raise OutsideError(f"names a schema, a sample or a join inside {node.name}")
+            raise OutsideError(f"names a sample or a join inside {node.name}")
         yield TableRef(table=node.name, alias=node.alias or node.name)
 
 
@@ -252,7 +251,7 @@ def render(query: Query, dialect: QueryDialect = QueryDialect.DUCKDB) -> str:
     tests += [test for f in query.filters for test in _tests(f)]
     if tests:
         select.set("where", exp.Where(this=reduce(lambda a, b: exp.And(this=a, expression=b), tests)))
-    return select.sql(dialect=dialect.value)
+    return qualified_tables(select, dialect).sql(dialect=dialect.value)
 
 
 def _table(table: TableRef) -> exp.Table:

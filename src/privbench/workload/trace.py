@@ -18,7 +18,7 @@ from privbench.io.names import find_name
 from privbench.schema.domain import Scalar
 from privbench.schema.tables import Schema
 from privbench.workload.literal import OPERATORS, Usage, scalar_of_literal
-from privbench.workload.statement import OutsideError
+from privbench.workload.table_names import OutsideError
 
 Base = tuple[str, str]
 """A table of the schema and a column of it."""
@@ -206,17 +206,6 @@ def _compared(node: exp.Expr, parent: exp.Expr | None) -> tuple[exp.Expr | None,
         return None, None
     on_right, on_left = OPERATORS[type(parent)]
     return (parent.this, on_right) if node.arg_key == "expression" else (parent.expression, on_left)
-
-
-def drop_qualifiers(tree: exp.Expr) -> None:
-    """Drop the database and the catalog before tables and columns."""
-    shared = {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
-    for node in tree.find_all(exp.Table, exp.Column):
-        qualified = node.args.get("db") or node.args.get("catalog")
-        if qualified and isinstance(node, exp.Table) and node.name.casefold() in shared:
-            raise OutsideError("has a WITH query of the same name as a table")
-        node.set("db", None)
-        node.set("catalog", None)
 
 
 def check_form(tree: exp.Expr) -> None:

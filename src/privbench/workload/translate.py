@@ -1,9 +1,10 @@
 """A publisher's own queries with other literals, drawn from the model, so that the queries can be published.
 
 Works on the syntax tree. Each literal is traced to the column that it is compared with, and one of like selectivity is
-drawn from the model in its place (`model_values`). A literal stays only if the publisher said that those of the file
-are public and it is a value of a declared domain, or if the file was written by us from a model. A query with a literal
-that cannot be traced, or of a form that could carry other words, is left out.
+drawn from the model in its place (`model_values`), anew for every statement: which literals stand together in the file
+is not told. A literal stays only if the publisher said that those of the file are public and it is a value of a
+declared domain, or if the file was written by us from a model. A query with a literal that cannot be traced, or of a
+form that could carry other words, is left out. A file of queries from real rows is refused.
 """
 
 import random
@@ -21,17 +22,17 @@ from privbench.model.arguments import model_of
 from privbench.model.model import Model
 from privbench.workload.literal import QueryDialect, Usage, affix_of, like, literal_of, pattern_parts
 from privbench.workload.model_columns import ModelColumns
-from privbench.workload.model_values import Comparable, Drawn, ModelColumn, comparable
+from privbench.workload.model_values import Drawn, ModelColumn, comparable
 from privbench.workload.query import Literals, Statement, Workload
 from privbench.workload.sql import dialect_of, workload_of
-from privbench.workload.statement import OutsideError, query_of, read_statement
+from privbench.workload.statement import query_of, read_statement
+from privbench.workload.table_names import OutsideError, plain_tables, qualified_tables
 from privbench.workload.trace import (
     Base,
     Compared,
     Derived,
     Resolver,
     check_form,
-    drop_qualifiers,
     literals_of,
     rename,
     round_limits,
@@ -73,12 +74,28 @@ class Translation:
     changes: tuple[Change, ...]
     numbers: tuple[int, ...]
     """The number that each published statement had in the original file."""
+    structure: "Structure"
 
     @property
     def counts(self) -> dict[str, int]:
         """How many literals were kept and translated, and how many statements were left out."""
         counted = Counter(change.outcome for change in self.changes)
         return {outcome.value: counted[outcome] for outcome in Outcome}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Structure:
+    """What of the original queries is published as it is: everything but literals."""
+
+    forms: tuple[tuple[int, ...], ...]
+    """The numbers of published statements, those together that are the same but for their literals."""
+    conditions: int
+    joins: int
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        statements = sum(map(len, self.forms))
+        return f"{statements} statements of {len(self.forms)} forms, {self.conditions} conditions, {self.joins} joins"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,41 +142,58 @@ def translate(
 
     With `literals_are_public` those stay that are values of a declared domain. Stated cardinalities and comments are
     left out: they are facts of the private data. Draws come from the operating system unless there is a seed; who
-    knows the seed can test guesses of the original literals. SpecError if every statement is left out, or if a file
-    whose literals are real is said to be public.
+    knows the seed can test guesses of the original literals. SpecError if every statement is left out, or if the
+    literals come from real rows.
     """
-    if literals_are_public and workload.literals is Literals.REAL:
+    if workload.literals is Literals.REAL:
         raise SpecError(
-            "the workload says that its literals come from real rows (literals=real), so they are not public, "
-            "whatever their domains are. Leave out `--literals-are-public`."
+            "the workload says that its literals come from real rows (literals=real): how many queries there are of "
+            "which form follows from these rows, so that no other literals make it publishable. Make one from the "
+            "model: `privbench workload generate MODEL`."
         )
     traced: list[_Traced] = []
     changes: list[Change] = []
     drawing = _Drawing(model, workload.literals, is_public=literals_are_public, seed=seed, dialect=dialect)
+    published: list[Statement] = []
     for statement in workload.statements:
         try:
             item = _trace(statement, model, dialect)
-            drawing.admit(item.literals)
-            traced.append(item)
-        except (OutsideError, SpecError) as error:
-            changes.append(_left_out(statement, error))
-    published: list[Statement] = []
-    for item in traced:
-        try:
             made = list(drawing.apply(item))
             published.append(_rewritten(item, model, dialect))
-            changes += made
         except (OutsideError, SpecError) as error:
-            changes.append(_left_out(item.statement, error))
-    changes.sort(key=lambda change: change.statement)
+            made = [_left_out(statement, error)]
+        else:
+            traced.append(item)
+        changes += made
     if not published:
         raise SpecError(_nothing_left(changes))
     statements = tuple(replace(s, number=number) for number, s in enumerate(published, 1))
+    structure = _structure(traced)
+    notes = _notes(workload, changes, structure)
     return Translation(
-        workload=Workload(statements=statements, literals=Literals.TRANSLATED, notes=_notes(workload, changes)),
+        workload=Workload(statements=statements, literals=Literals.TRANSLATED, notes=notes),
         changes=tuple(changes),
         numbers=tuple(s.number for s in published),
+        structure=structure,
     )
+
+
+def _structure(traced: Sequence[_Traced]) -> Structure:
+    """What statements have besides literals."""
+    forms: dict[str, list[int]] = {}
+    conditions = joins = 0
+    for number, item in enumerate(traced, 1):
+        bare = item.tree.transform(lambda node: exp.Placeholder() if isinstance(node, exp.Literal) else node)
+        forms.setdefault(bare.sql(), []).append(number)
+        tests = list(item.tree.find_all(exp.Predicate))
+        between = sum(isinstance(t, exp.EQ) and _is_join(t) for t in tests)
+        conditions, joins = conditions + len(tests) - between, joins + between
+    return Structure(forms=tuple(map(tuple, forms.values())), conditions=conditions, joins=joins)
+
+
+def _is_join(test: exp.EQ) -> bool:
+    sides = (test.this, test.expression)
+    return all(isinstance(side, exp.Column) for side in sides) and sides[0].table != sides[1].table
 
 
 def _left_out(statement: Statement, error: Exception) -> Change:
@@ -171,7 +205,7 @@ def _nothing_left(changes: Sequence[Change]) -> str:
     return f"no query is left to publish: {len(changes)} left out ({reasons}{'; ..' if len(changes) > _SHOWN else ''})."
 
 
-def _notes(workload: Workload, changes: Sequence[Change]) -> tuple[str, ...]:
+def _notes(workload: Workload, changes: Sequence[Change], structure: Structure) -> tuple[str, ...]:
     """What the header of the published file says was done: numbers alone, no word of the original."""
     why = "declared public" if workload.literals is None else "drawn from a model before"
     counted = Counter(change.outcome for change in changes if change.column is not None)
@@ -182,14 +216,14 @@ def _notes(workload: Workload, changes: Sequence[Change]) -> tuple[str, ...]:
         f"Literals: {counted[Outcome.TRANSLATED]} translated (drawn from the model, of like selectivity), "
         f"{counted[Outcome.KEPT]} kept ({why}). LIMIT rounded or OFFSET dropped: {limits}.",
         f"Queries left out: {len(left_out)}{listed}.",
-        "Tables, columns, operators and about how selective each condition is are those of the original queries: "
-        "no epsilon covers them.",
+        f"As in the original queries: {structure}; tables, columns, operators, their order, and about how selective "
+        "each condition is: no epsilon covers them. Literals were drawn anew for every statement.",
     )
 
 
 def _trace(statement: Statement, model: Model, dialect: QueryDialect) -> _Traced:
     tree = read_statement(statement.sql, dialect)
-    drop_qualifiers(tree)
+    plain_tables(tree, model.protection.schema)
     resolver = Resolver(tree, model.protection.schema)
     for node in tree.find_all(exp.Column):
         if not node.is_star:
@@ -207,7 +241,7 @@ def _trace(statement: Statement, model: Model, dialect: QueryDialect) -> _Traced
 
 
 def _rewritten(item: _Traced, model: Model, dialect: QueryDialect) -> Statement:
-    sql = item.tree.sql(dialect=dialect.value, comments=False)
+    sql = qualified_tables(item.tree, dialect).sql(dialect=dialect.value, comments=False)
     try:
         query, reason = query_of(read_statement(sql, dialect), dialect, model.protection.schema), None
     except OutsideError as error:
@@ -216,7 +250,7 @@ def _rewritten(item: _Traced, model: Model, dialect: QueryDialect) -> Statement:
 
 
 class _Drawing:
-    """Draws literals for one workload: what a literal becomes is remembered by column."""
+    """Draws literals: what one becomes is remembered by column, among conditions of one statement that AND joins."""
 
     def __init__(
         self, model: Model, literals: Literals | None, *, is_public: bool, seed: int | None, dialect: QueryDialect
@@ -226,23 +260,20 @@ class _Drawing:
         self._from_model = literals in (Literals.MODEL, Literals.TRANSLATED)
         self._is_public = is_public
         self._rng = random.SystemRandom() if seed is None else random.Random(seed)  # noqa: S311
-        self._originals: dict[Base, set[Comparable]] = {}
         self._drawn: dict[Base, Drawn] = {}
 
-    def admit(self, literals: Sequence[tuple[Compared, Base]]) -> None:
-        """Take in the literals of one statement, all or none: SpecError if one does not fit its column."""
-        values = [(self._columns.origin(*base), c.value) for c, base in literals if c.usage is not Usage.PATTERN]
-        originals = [(base, comparable(".".join(base), self._columns.type_of(*base), value)) for base, value in values]
-        for base, original in originals:
-            self._originals.setdefault(base, set()).add(original)
-
     def apply(self, item: _Traced) -> Iterator[Change]:
-        """Replace the literals of a statement in its tree."""
+        """Replace the literals of a statement in its tree; SpecError if one does not fit its column."""
         number = item.statement.number
+        for compared, base in item.literals:
+            if compared.usage is not Usage.PATTERN:
+                comparable(".".join(base), self._columns.type_of(*self._columns.origin(*base)), compared.value)
         for old, new in item.limits:
             yield Change(statement=number, outcome=Outcome.TRANSLATED, before=old, after=new)
-        for group in _ranges(item.literals):
+        groups = [(group, group[0][0].conjunction[0]) for group in _ranges(item.literals)]  # before the tree changes
+        for group, conjunction in groups:
             drawn = self._of(self._columns.origin(*group[0][1]))
+            drawn.scope = (number, conjunction)
             before = [self._sql(compared.node) for compared, _ in group]
             if all(self._stays(compared, drawn.column) for compared, _ in group):
                 after, outcome = before, Outcome.KEPT
@@ -304,8 +335,7 @@ class _Drawing:
 
     def _of(self, base: Base) -> Drawn:
         if base not in self._drawn:
-            originals = frozenset(self._originals.get(base, ()))
-            self._drawn[base] = Drawn(column=self._columns.column(*base), originals=originals, rng=self._rng)
+            self._drawn[base] = Drawn(column=self._columns.column(*base), rng=self._rng)
         return self._drawn[base]
 
     def _sql(self, node: exp.Expr) -> str:

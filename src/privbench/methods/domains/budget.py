@@ -5,13 +5,16 @@ part of it per column; what columns do not need is shared by those that turn out
 leave out much. Amounts depend on public numbers and on released answers alone. What is not spent is left to the method.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
-from privbench.methods.domains.columns import SearchedColumns, tail_share
+from privbench.methods.domains.columns import SCOPE, SearchedColumns, tail_share
+from privbench.methods.method import Charges
 from privbench.privacy.calibrate import drawable, noise_of, threshold_of
 from privbench.privacy.events import PrivacyMeasure
+from privbench.privacy.features import Magnitude, Present
 from privbench.privacy.ledger import Ledger
 from privbench.privacy.noise import LARGEST_SCALE
 from privbench.privacy.queries import ENTITY_WEIGHT
@@ -51,6 +54,20 @@ STRING_REMEDIES = (
 def even_part(budget: Fraction, measure: PrivacyMeasure, modelled: int) -> Fraction:
     """What the domain of one of `modelled` columns may cost, before others leave something over."""
     return budget * SHARES[measure] / modelled
+
+
+def mischarged_domains(charges: Charges, *, modelled: int) -> Iterator[str]:
+    """Columns of which no first look cost what it does of the budget that a receipt states, as sentences."""
+    parts = {Magnitude.kind: MAGNITUDES, Present.kind: HOLDERS}
+    looks: dict[Place, list[bool]] = {}
+    for charge in charges.scopes.get(SCOPE, ()):
+        feature: dict[str, Any] = charge.query["axes"][0]["feature"] if charge.query.get("axes") else {"kind": None}
+        if feature["kind"] in parts:
+            part = even_part(charges.budget, charges.measure, modelled) * parts[feature["kind"]]
+            looks.setdefault((charge.query["table"], feature["column"]), []).append(charges.agree(charge.amount, part))
+    for place, agreeing in looks.items():
+        if not any(agreeing):
+            yield f"{'.'.join(place)}: no first look for its domain costs what it does of this budget"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

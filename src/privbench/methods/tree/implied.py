@@ -15,6 +15,7 @@ from privbench.methods.tree.columns import first_features, given_features, own_f
 from privbench.methods.tree.entities import unowned_queries
 from privbench.methods.tree.hub import is_reference
 from privbench.methods.tree.network import MOST_CONTEXTS
+from privbench.methods.tree.plan import may_lack_owner
 from privbench.methods.tree.settings import TreeSettings
 from privbench.methods.tree.weighed import key_holders
 from privbench.methods.tree.zeros import possible_places, says_only_zeros
@@ -24,7 +25,6 @@ from privbench.privacy.queries import Counts, Histogram, PairChoice, histogram_j
 from privbench.schema.unit import Neighbours
 from privbench.spn.clique import CliqueTree, number_of_bins
 from privbench.spn.count_links import DegreeLink, SlotLink
-from privbench.spn.fanout_link import FanoutLink
 from privbench.spn.fanouts import size_edges
 from privbench.spn.feature_names import ACTIVITY, COMPONENT, STRATUM
 from privbench.spn.nodes import Leaf, Node, Sum, given_columns, walk
@@ -101,10 +101,9 @@ def _table_queries(
             yield histogram_json(name, Counts.WEIGHTS, [(len(node.counts), described[node.column])])
         if isinstance(node, CliqueTree):
             yield from _clique_queries(name, node, described, references)
-    for link in facts.links_of(name):
-        released = table.links[link.name]
-        if isinstance(released, FanoutLink) and released.unowned:
-            yield from (Histogram(table=name, axes=axes).to_json() for axes in unowned_queries(facts, link))
+    link = facts.owner_link(name)
+    if link is not None and may_lack_owner(facts, name):
+        yield from (Histogram(table=name, axes=axes).to_json() for axes in unowned_queries(facts, link))
 
 
 def _clique_queries(

@@ -244,11 +244,12 @@ def total_amounts(facts: Facts, *, budget: Fraction) -> dict[str, Fraction]:
 
 def unowned_alone(facts: Facts, *, entities: float, budget: Fraction) -> dict[str, Fraction]:
     """What counts the rows without owner of tables that have no column to be planned for: keys alone."""
-    tables = [t for t in facts.tables if _may_lack_owner(facts, t) and not own_features(facts, t)]
+    tables = [t for t in facts.tables if may_lack_owner(facts, t) and not own_features(facts, t)]
     return {table: min(budget * UNOWNED_SHARE / len(facts.tables), _unowned_enough(entities)) for table in tables}
 
 
-def _may_lack_owner(facts: Facts, table: str) -> bool:
+def may_lack_owner(facts: Facts, table: str) -> bool:
+    """Whether a table may have rows without owner, which are counted then."""
     link = facts.owner_link(table)
     return link is not None and (link.nullable or facts.orphans)
 
@@ -308,7 +309,7 @@ def _planned(
     measure: PrivacyMeasure,
     settings: TreeSettings,
 ) -> PlannedTable:
-    unowned = min(amount * UNOWNED_SHARE, _unowned_enough(entities)) if _may_lack_owner(facts, table) else Fraction(0)
+    unowned = min(amount * UNOWNED_SHARE, _unowned_enough(entities)) if may_lack_owner(facts, table) else Fraction(0)
     amount -= unowned
     columns, given = own[table], given_features(facts, table, own)
     firsts = first_features(facts, table, columns) if settings.siblings else ()

@@ -13,7 +13,18 @@ from privbench.methods.tree.fanout import ROWS_WEIGHT, fanout_shares
 from privbench.methods.tree.plan import divided
 from privbench.methods.tree.weighed import WeighedTable
 from privbench.privacy.calibrate import Noise
-from privbench.privacy.features import Activity, Axis, Fanout, Feature, InDegree, OwnKey, whole_axis
+from privbench.privacy.features import (
+    Activity,
+    Axis,
+    Fanout,
+    Feature,
+    InDegree,
+    KeyBlock,
+    NullKey,
+    Own,
+    OwnKey,
+    whole_axis,
+)
 
 Floats = NDArray[np.float64]
 
@@ -31,7 +42,9 @@ DENSE_ROWS_WEIGHT = 0.5
 DENSE = 0.7
 """Most rows have a number if at most this share has none."""
 CLEAR_OWN = 3.0
-"""Keys to the row above are taken as none below this many noise scales: where none do, one that does looks odd."""
+"""Keys to the row above, and NULLs, are taken as none below this many noise scales: where none are, one looks odd."""
+MOST_UNCLEAR = 0.1
+"""Where so many noise scales are more than this share of all, a count of NULLs says nothing, and is denoised."""
 LEAST_STRATUM = 0.5
 
 
@@ -143,12 +156,21 @@ def _denoised(feature: Feature, noisy: Floats, noise: Noise, total: float) -> Fl
     """Counts of a column; NULL, which is no neighbour of any value, on its own."""
     if isinstance(feature.source, OwnKey) and noisy[1] <= CLEAR_OWN * noise.scale:
         return np.insert(denoise(np.delete(noisy, 1), noise, total, smooth=False), 1, 0.0)
+    if _has_no_nulls(feature, noisy, noise, total):
+        return np.append(denoise(noisy[:-1], noise, total, smooth=feature.ordered), 0.0)
     smooth = feature.ordered
     if not (smooth and feature.apart and feature.size > 2):
         return denoise(noisy, noise, total, smooth=smooth)
     null = float(noisy[-1] + (total - noisy.sum()) / feature.size)  # what is missing is shared by all codes alike
     null = float(denoise(np.array([total - null, null]), noise, total, smooth=False)[1])
     return np.append(denoise(noisy[:-1], noise, total - null, smooth=True), null)
+
+
+def _has_no_nulls(feature: Feature, noisy: Floats, noise: Noise, total: float) -> bool:
+    """Whether the NULLs of a column or a key do not stand out of the noise, though many would."""
+    nullable = isinstance(feature.source, NullKey) or (feature.apart and isinstance(feature.source, Own | KeyBlock))
+    unclear = CLEAR_OWN * noise.scale
+    return nullable and feature.size > 1 and unclear <= MOST_UNCLEAR * total and noisy[-1] <= unclear
 
 
 def _importance(feature: Feature, *, hub: bool) -> float:
