@@ -90,5 +90,8 @@ def test_choices_by_the_words_of_the_command_line(shop: Path) -> None:
     words = {"unit": "customer", "domains": "data", "public": ["product"], "drop": ["log"]}
     spec = privbench.draft(shop, neighbours="add-remove", orphans="null", **words)  # type: ignore[arg-type]
     assert (spec.neighbours, spec.orphans) == (privbench.Neighbours.ADD_REMOVE, privbench.Orphans.NULL)
+    assert privbench.draft(shop, sizes="public", **words).sizes is privbench.Sizes.PUBLIC  # type: ignore[arg-type]
+    with pytest.raises(privbench.PrivBenchError, match=r"`sizes: public` publishes the number of entities"):
+        privbench.draft(shop, sizes="public", neighbours="add-remove", **words)  # type: ignore[arg-type]
     with pytest.raises(privbench.PrivBenchError, match=r"orphans 'nul'.*Did you mean null\?"):
         privbench.draft(shop, orphans="nul", **words)  # type: ignore[arg-type]

@@ -252,7 +252,9 @@ def _fitted(prepared: Prepared, rows: Mapping[str, pa.Table], delta: Fraction) -
             try:
                 read = place.read(source, prepared, known_codecs(prepared), silent)
             except DataError as error:
-                raise RehearsalError(f"rows that are made by this spec would break it. {error}") from error
+                raise RehearsalError(
+                    f"only the spec can be changed, as rows that are made by it would break it: {error}"
+                ) from error
         return learn(prepared, read, epsilon=EPSILON, delta=delta, entropy=TestEntropy(SEED), progress=silent)
 
 

@@ -15,7 +15,7 @@ from privbench.fitting.fit import Rehearse
 from privbench.fitting.fit import fit as learn_model
 from privbench.fitting.memory import parse_memory
 from privbench.fitting.promise import parse_delta, parse_epsilon
-from privbench.generation.generate import check_request
+from privbench.generation.generate import check_request, original_use
 from privbench.generation.generate import generate as write_bundle
 from privbench.io.base import Format
 from privbench.io.given import Given, source_of
@@ -25,7 +25,7 @@ from privbench.model.arguments import format_of, model_of
 from privbench.model.file import save_model
 from privbench.model.model import Model
 from privbench.privacy.noise import Entropy
-from privbench.schema.spec import Orphans, Spec
+from privbench.schema.spec import Orphans, Sizes, Spec
 from privbench.schema.tables import Place
 from privbench.schema.unit import Neighbours
 
@@ -107,6 +107,8 @@ def generate(
     resume: bool = False,
     engine: str = "local",
     master: str | None = None,
+    original: bool = True,
+    original_code: bool = False,
     progress: Progress = silent,
 ) -> Bundle:
     """Write a bundle from a model or a model file; returns it with the rows of each table. Costs no privacy.
@@ -119,6 +121,9 @@ def generate(
     some of them, numbered from 0, and leaves the bundle to be completed by a call without it; `resume` goes on with
     what is there. With the `engine` "spark" they are made on the cluster of a `master`, in a folder that all of its
     machines see (docs/spark.md).
+
+    The scripts of the bundle run the source's own DDL but for its code: without `original` none of it, with
+    `original_code` all of it (docs/sinks.md).
 
     Example::
 
@@ -138,6 +143,8 @@ def generate(
         resume=resume,
         engine=engine,
         master=master,
+        original=original,
+        original_code=original_code,
         progress=progress,
         keep_model=False,
     )
@@ -168,6 +175,7 @@ def synth(
     domains: str = PRIVATE,
     method: str | None = None,
     neighbours: Neighbours | str = Neighbours.REPLACE,
+    sizes: Sizes | str = Sizes.MEASURED,
     public: Collection[str] = (),
     made_up: Mapping[str, int] | Collection[str] = (),
     drop: Collection[str] = (),
@@ -184,6 +192,8 @@ def synth(
     budget_limit: Fraction | float | str | None = None,
     memory: str | int | None = None,
     rehearse: bool = True,
+    original: bool = True,
+    original_code: bool = False,
     progress: Progress = silent,
 ) -> Bundle:
     """Make a bundle from a database; returns it with its model and the rows of each table.
@@ -202,6 +212,7 @@ def synth(
     budget, chance, most_memory = parse_epsilon(epsilon), parse_delta(delta), parse_memory(memory)
     format = format_of(format)  # noqa: A001
     check_request(scale, seed)
+    original_use(original=original, original_code=original_code)
     kept = _model_path(out, model)
     if out is not None:
         check_target(Path(out), force=force)
@@ -213,6 +224,7 @@ def synth(
         unit=unit,
         domains=domains,
         neighbours=neighbours,
+        sizes=sizes,
         public=public,
         made_up=made_up,
         drop=drop,
@@ -239,7 +251,7 @@ def synth(
         keep_model(fitted, kept, force=force)
     request = {"scale": scale, "seed": seed, "format": format, "force": force, "progress": progress}
     try:
-        return _written(fitted, out, keep_model=True, **request)
+        return _written(fitted, out, keep_model=True, original=original, original_code=original_code, **request)
     except Exception as error:
         error.add_note(_rescued(fitted) if kept is None else _PAID.format(kept))
         raise

@@ -6,12 +6,12 @@ The rows of CSV files are counted here. Other formats need a library: whoever ha
 import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import cast
 
-from privbench_verify.checksums import RECEIPT, is_plain_file, sha256, wrong_checksums
+from privbench_verify.checksums import CHECKSUMS, RECEIPT, is_plain_file, sha256, wrong_checksums
 from privbench_verify.facts import Facts, read_facts
 from privbench_verify.read import (
     MAX_RATIONAL,
@@ -39,6 +39,17 @@ MANIFEST = "manifest.json"
 DATA_FOLDER = "data"
 COMPANIONS = ("schema.sql", "README.md", MANIFEST)
 """What must stand in a bundle beside its receipt, its checksums and its data."""
+SCRIPTS = (
+    "schema.sql",
+    "schema.duckdb.sql",
+    "pre-data.sql",
+    "post-data.sql",
+    "load/mysql-rest.sql",
+    *(f"load/{system}.{suffix}" for system in ("duckdb", "mysql", "postgres", "sqlite") for suffix in ("sh", "sql")),
+)
+"""What a system runs. Which of them a bundle has depends on its format."""
+_FILES = (*COMPANIONS, *SCRIPTS, "schema.json", RECEIPT, CHECKSUMS)
+_DEFINITIONS = ("run", "code", "held", "literals")
 _ROLES = ("entity", "owned", "lookup", "public", "made up")
 _SCALE = re.compile(r"[0-9]{1,100}(?:\.[0-9]{1,100})?(?:e[+-]?[0-9]{1,2})?")
 _LONGEST_FIELD = 2**31 - 1
@@ -76,17 +87,29 @@ class Manifest:
     tables: Mapping[str, ManifestTable]
     model: str
     receipt: str
+    software: str = ""
+    definitions: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: {key: {} for key in _DEFINITIONS})
+    """Of the source's own definitions how many run, are code, are held back as code, and hold literals, by kind."""
 
 
 DataCheck = Callable[[Path, Manifest], Iterable[str]]
 """Compares the data of a bundle with its manifest, rows and columns of every table, and says what differs."""
 
 
-def verify_bundle(folder: Path | str, data_checks: Mapping[str, DataCheck] | None = None) -> Verdict:
+ScriptCheck = Callable[[Path, Manifest], tuple[str, ...]]
+"""Makes the scripts of a bundle again from its schema, and says what differs."""
+
+
+def verify_bundle(
+    folder: Path | str,
+    data_checks: Mapping[str, DataCheck] | None = None,
+    script_check: ScriptCheck | None = None,
+) -> Verdict:
     """Check a bundle. Whatever is in the folder, the answer is a verdict, not an exception.
 
     `data_checks` are by format, for those that this package cannot read; without one, the verdict says among its
-    assumptions that rows were not counted.
+    assumptions that rows were not counted. Nor can it write scripts: without a `script_check` the verdict says that
+    they were not compared.
     """
     folder = Path(folder)
     receipt, unreadable = _read(folder / RECEIPT)
@@ -101,15 +124,46 @@ def verify_bundle(folder: Path | str, data_checks: Mapping[str, DataCheck] | Non
         problems += _ties(folder, manifest, cast(Json, receipt))
         check = {"csv": csv_problems, **(data_checks or {})}.get(manifest.format)
         problems += check(folder, manifest) if check and not problems else ()
+        problems += script_check(folder, manifest) if script_check and not problems else ()
     except (ReceiptError, OSError) as error:
         return _failed(verdict, [*problems, str(error)])
     copied = {name: table.columns for name, table in manifest.tables.items() if table.role == "public"}
     verdict = with_people(verdict, {name: {c.name: c.type for c in columns} for name, columns in copied.items()})
+    told = (*definition_lines(manifest.definitions), *([] if script_check else [_UNCOMPARED]), _UNREAD)
+    verdict = replace(verdict, assumptions=(*verdict.assumptions, *told))
     if check is None:
         there = "files" if any(table.files for table in manifest.tables.values()) else "database, not in this folder,"
         uncounted = f"The rows in the {manifest.format} {there} are those that {MANIFEST} says: they were not counted."
         verdict = replace(verdict, assumptions=(*verdict.assumptions, uncounted))
     return _failed(verdict, problems)
+
+
+_UNCOMPARED = (
+    "The scripts (schema.sql, pre-data.sql, post-data.sql, load/) are those that the schema gives: they were not "
+    "compared. `privbench verify` makes them again. Do not run them before."
+)
+_UNREAD = "README.md is for people: nothing in it was checked."
+
+
+def definition_lines(definitions: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """What to know of the source's own definitions, which a bundle or a model holds word by word."""
+    lines = []
+    if run := definitions["run"]:
+        lines.append(f"{sum(run.values())} statements of the source's own DDL run with it: {_counts(run)}.")
+    if code := definitions["code"]:
+        lines.append(f"CODE of the source is among what runs: {_counts(code)}. Read it before you load anything.")
+    if held := definitions["held"]:
+        lines.append(f"Code of the source is held back: {_counts(held)}.")
+    if literals := definitions["literals"]:
+        lines.append(
+            f"{sum(literals.values())} definitions of the source hold literals and are published word by word, outside "
+            f"the promise: {_counts(literals)}. They are taken to tell nothing of anyone."
+        )
+    return lines
+
+
+def _counts(kinds: Mapping[str, int]) -> str:
+    return ", ".join(f"{shown(kind)} {count}" for kind, count in kinds.items())
 
 
 def verify_file(path: Path | str) -> Verdict:
@@ -126,11 +180,10 @@ def read_manifest(folder: Path | str) -> Manifest:
         raise ReceiptError(unreadable)
     check_values(value)
     names = ("version", "software", "scale", "seed", "format", "tables", "model", "receipt")
-    manifest = fields_of(value, MANIFEST, names, optional=("left_out", "partitions"))
+    manifest = fields_of(value, MANIFEST, names, optional=("left_out", "partitions", "definitions"))
     names_of(manifest.get("left_out", []), f"{MANIFEST}: left_out")
     if type(manifest["version"]) is not int or manifest["version"] != 1:
         raise ReceiptError(f"{MANIFEST}: version is {brief(manifest['version'])}, not 1")
-    text_of(manifest["software"], f"{MANIFEST}: software")
     integer_of(manifest["seed"], f"{MANIFEST}: seed", least=-(2**64))
     integer_of(manifest.get("partitions", 1), f"{MANIFEST}: partitions", least=1)
     return Manifest(
@@ -139,7 +192,15 @@ def read_manifest(folder: Path | str) -> Manifest:
         tables=object_of(manifest["tables"], f"{MANIFEST}: tables", _table),
         model=digest_of(manifest["model"], f"{MANIFEST}: model"),
         receipt=digest_of(manifest["receipt"], f"{MANIFEST}: receipt"),
+        software=text_of(manifest["software"], f"{MANIFEST}: software"),
+        definitions=_definitions(manifest.get("definitions", {key: {} for key in _DEFINITIONS})),
     )
+
+
+def _definitions(value: object) -> Mapping[str, Mapping[str, int]]:
+    where = f"{MANIFEST}: definitions"
+    kinds = fields_of(value, where, _DEFINITIONS)
+    return {name: object_of(kinds[name], f"{where}.{name}", integer_of) for name in _DEFINITIONS}
 
 
 def csv_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
@@ -215,6 +276,9 @@ def _ties(folder: Path, manifest: Manifest, receipt: Json) -> Iterator[str]:
     """What of a bundle does not belong to the rest; the receipt is one that was verified."""
     facts = read_facts(receipt)
     yield from (f"{name}: is missing" for name in COMPANIONS if not is_plain_file(folder / name))
+    present = (p.relative_to(folder).as_posix() for p in sorted(folder.rglob("*")) if p.is_symlink() or not p.is_dir())
+    others = [name for name in present if not name.startswith(f"{DATA_FOLDER}/") and name not in _FILES]
+    yield from (f"{shown(name)}: is no file of a bundle" for name in others)
     if manifest.receipt != sha256(folder / RECEIPT):
         yield f"{MANIFEST} belongs to another receipt"
     roles = {

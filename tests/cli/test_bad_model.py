@@ -126,6 +126,10 @@ SPOILT: dict[str, Callable[[dict[str, bytes]], None]] = {
     "size error infinite": _set("tables", "visit", "rows_error", to=float("inf")),
     "size error NaN": _set("tables", "visit", "rows_error", to=float("nan")),
     "size error a word": _set("tables", "visit", "rows_error", to="much"),
+    "size range negative": _set("tables", "visit", "rows_low", to=-1.0),
+    "size range NaN": _set("tables", "visit", "rows_high", to=float("nan")),
+    "size above its range": _set("tables", "visit", "rows_high", to=0.0),
+    "half a size range": _set("tables", "visit", "rows_low", to=None),
     "no links": _set("tables", "visit", "links", to={}),
     "array outside": _set("tables", "visit", "links", "visit.person_id", "array", to="../../etc/passwd"),
     "no receipt": _set("receipt", to={}),
@@ -145,9 +149,9 @@ def test_a_model_from_a_stranger(how: str, model: Path, refused: Refused, tmp_pa
         assert "is damaged" in message
 
 
-def test_odd_names_in_the_zip_are_not_unpacked(model: Path, run: Run, tmp_path: Path) -> None:
+def test_odd_names_in_the_zip_are_refused(model: Path, refused: Refused, tmp_path: Path) -> None:
     changed = _rewritten(model, lambda entries: entries.update({"../evil": b"x", "/etc/evil": b"x"}))
-    assert run("generate", changed, "-o", tmp_path / "b").code == 0
+    assert "which no model does" in refused("generate", changed, "-o", tmp_path / "b")
     assert not list(tmp_path.parent.glob("evil"))
 
 

@@ -228,7 +228,7 @@ def test_synth_keeps_the_model(shop: Path, run: Run, refused: Refused, tmp_path:
     assert made["model"] == str(tmp_path / "out.model")
     assert run("generate", made["model"], "-o", tmp_path / "again", "--seed", "1").code == 0
     names = [p.relative_to(tmp_path / "out") for p in (tmp_path / "out").rglob("*") if p.is_file()]
-    assert len(names) == 12
+    assert len(names) == 13
     for name in names:
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
     assert run(*common, "-o", tmp_path / "b", "--model", tmp_path / "kept").code == 0

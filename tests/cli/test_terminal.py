@@ -13,7 +13,7 @@ from privbench.cli.model import NODES
 from privbench.cli.output import print_table, program
 from privbench.io.base import loaded
 from privbench.io.sinks import SINKS
-from privbench.schema.spec import Orphans
+from privbench.schema.spec import Orphans, Sizes
 from privbench.schema.unit import Neighbours
 
 from .conftest import DDL, DRAFT, Run
@@ -37,6 +37,7 @@ def test_flags_offer_what_there_is() -> None:
     assert to.metavar == f"[{'|'.join(kind.name for kind in loaded(SINKS))}]"
     assert choices["orphans"] == [o.value for o in Orphans]
     assert choices["neighbours"] == [n.value for n in Neighbours]
+    assert choices["sizes"] == [s.value for s in Sizes]
 
 
 TABLES = [

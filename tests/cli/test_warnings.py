@@ -11,8 +11,8 @@ from privbench.cli.output import shortened
 from privbench.fitting.warnings import fit_warnings
 from privbench.generation.sizes import lost_rows
 from privbench.privacy.noise import TestEntropy as FixedEntropy
-from privbench.schema.original import OriginalDdl, Phase, SourceDialect, Statement
-from privbench.schema.spec import read_spec
+from privbench.schema.original import OriginalDdl, Phase, SourceDialect, Statement, TableDefinition
+from privbench.schema.spec import Sizes, read_spec
 
 from .conftest import DRAFT, Refused, Run
 
@@ -62,17 +62,24 @@ def test_how_sure_sizes_are(spec: Path, run: Run, tmp_path: Path) -> None:
     """In the table of fit and show, in their JSON, in the README of a bundle, and as a warning with what helps."""
     fitted = run("fit", spec, "--epsilon", "0.5", "-o", tmp_path / "m")
     assert re.search(r"person +entity +60 +public", fitted.out)
-    assert re.search(r"visit +owned +[\d,]+ +\+- \d+ %", fitted.out)
+    assert re.search(r"visit +owned +[\d,]+ +90 % range \d+ to [\d,]+", fitted.out)
     (said,) = (line for line in fitted.err.splitlines() if "its size was learnt with much noise" in line)
     assert said.startswith("warning: visit: ")
-    assert "`sizes: public` in the spec, if the sizes of all tables are public; or a larger epsilon" in said
+    assert "`--sizes public` of draft and synth (`sizes: public` in the spec), if the sizes of all" in said
+    assert "it would be exact; or a larger epsilon" in said
     tables = json.loads(run("show", tmp_path / "m", "--json").out)["tables"]
     assert tables[0]["rows_error"] == 0
-    assert f"+- {100 * tables[1]['rows_error']:.0f} %" in said
+    assert (tables[0]["rows_low"], tables[0]["rows_high"]) == (60, 60)
+    assert tables[1]["rows_low"] < tables[1]["rows"] < tables[1]["rows_high"]
+    assert re.search(r"about [\d,]+ rows; 90 % range [\d,]+ to [\d,]+(: not told from noise)?\. What", said)
+    assert "+-" not in said
+    assert json.loads(run("fit", spec, "--epsilon", "0.5", "-o", tmp_path / "m2", "--json").out)["tables"][1][
+        "rows_high"
+    ]
     run("generate", tmp_path / "m", "-o", tmp_path / "b", "--seed", "1")
     readme = (tmp_path / "b" / "README.md").read_text()
     assert "| person | entity | 60 | public |" in readme
-    assert re.search(r"\| visit \| owned \| \d+ \| \\?\+- \d+ % \|", readme)
+    assert re.search(r"\| visit \| owned \| \d+ \| 90 % range [\d,]+ to [\d,]+(: not told from noise)? \|", readme)
 
 
 def test_public_sizes_are_met_and_said_to_be(spec: Path, run: Run, tmp_path: Path) -> None:
@@ -84,6 +91,14 @@ def test_public_sizes_are_met_and_said_to_be(spec: Path, run: Run, tmp_path: Pat
     readme = (tmp_path / "b" / "README.md").read_text()
     assert "| visit | owned | 150 | public |" in readme
     assert "learnt with noise" not in readme
+
+
+def test_the_flag_that_warnings_advise(shop: Path, run: Run, tmp_path: Path) -> None:
+    made = run("synth", shop, *DRAFT, "--sizes", "public", "--epsilon", "0.5", "-o", tmp_path / "b")
+    assert "its size was learnt" not in made.err
+    assert "| visit | owned | 150 | public |" in (tmp_path / "b" / "README.md").read_text()
+    run("draft", shop, *DRAFT, "--sizes", "public", "-o", tmp_path / "s.yaml")
+    assert read_spec(tmp_path / "s.yaml").sizes is Sizes.PUBLIC
 
 
 def test_where_sizes_cannot_be_public_that_is_no_remedy(spec: Path, run: Run, tmp_path: Path) -> None:
@@ -175,9 +190,11 @@ def test_problems_come_first(bundle: Path, run: Run) -> None:
 def test_words_of_the_source_that_are_published(spec: Path) -> None:
     comment = Statement(kind="comment", name="table person", sql="COMMENT ON TABLE person IS 'x'", phase=Phase.AFTER)
     plain = read_spec(spec)
-    spoken = plain.model_copy(update={"original": OriginalDdl(dialect=SourceDialect.POSTGRES, statements=(comment,))})
+    tables = {"person": TableDefinition(name="person", columns={})}
+    original = OriginalDdl(dialect=SourceDialect.POSTGRES, tables=tables, statements=(comment,))
+    spoken = plain.model_copy(update={"original": original})
     found = [
-        [line for line in fit_warnings(privbench.fit(one, epsilon=9)) if "word by word: comments" in line]
+        [line for line in fit_warnings(privbench.fit(one, epsilon=9)) if "word by word: comment 1" in line]
         for one in (plain, spoken)
     ]
     assert list(map(len, found)) == [0, 1]

@@ -14,7 +14,7 @@ from privbench.io.mysql.address import read_address
 from privbench.io.mysql.ddl import write_script
 from privbench.io.mysql.show_create import PartKind, cut_check, names_in, read_table, view_query, without_nulls
 from privbench.io.open import open_source
-from privbench.schema.original import OriginalDdl, Phase, SourceDialect, Statement
+from privbench.schema.original import OriginalDdl, Phase, SourceDialect, Statement, TableDefinition
 
 CREATE = """CREATE TABLE `t,(` (
   `a``b` int(11) NOT NULL DEFAULT 7 COMMENT 'x, KEY `z` (`q`) it''s \\' NOT NULL',
@@ -196,6 +196,8 @@ def test_what_only_another_system_has_is_listed() -> None:
         Statement(kind="view", name="v", sql="CREATE VIEW v AS SELECT 1", phase=Phase.AFTER),
         Statement(kind="check", name="p.c", sql="ALTER TABLE p ADD CHECK (kind IN ('a', 'b'))", phase=Phase.AFTER),
     ]
-    script = write_script(replace(schema, original=OriginalDdl(dialect=SourceDialect.POSTGRES, statements=tuple(own))))
+    tables = {"p": TableDefinition(name="p", columns={})}
+    original = OriginalDdl(dialect=SourceDialect.POSTGRES, tables=tables, statements=tuple(own))
+    script = write_script(replace(schema, original=original))
     assert [str(each) for each in script.left_out] == ["view v: only the system of the source has it"]
     assert [s.kind for s in script.after] == ["check"]

@@ -30,8 +30,17 @@ SCHEMA = parse_ddl(
 )
 
 
+_SQL = {
+    "index": "CREATE INDEX {} ON s.a (word)",
+    "view": "CREATE VIEW {} AS SELECT 1 AS x",
+    "foreign key": 'ALTER TABLE b ADD CONSTRAINT "{}" FOREIGN KEY (a) REFERENCES s.a(id)',
+    "comment": "COMMENT ON {} IS 'x'",
+}
+
+
 def _after(kind: str, name: str, **words: object) -> Statement:
-    return Statement.model_validate({"kind": kind, "name": name, "sql": f"CREATE {name}", "phase": "after", **words})
+    sql = _SQL[kind].format(name)
+    return Statement.model_validate({"kind": kind, "name": name, "sql": sql, "phase": "after", **words})
 
 
 def _original(*statements: Statement) -> OriginalDdl:
@@ -94,12 +103,12 @@ def test_nothing_that_was_dropped_is_published() -> None:
 
 
 def test_what_is_worked_out_from_a_dropped_column_is_declared_by_its_type() -> None:
-    columns = {"id": "integer", "word": "text GENERATED ALWAYS AS (`secret` || '!') STORED", "secret": "integer"}
+    columns = {"id": "int", "word": "text GENERATED ALWAYS AS (`secret` || '!') STORED", "secret": "int"}
     table = TableDefinition(name="a", columns=columns, generated=("word",))
     original = OriginalDdl(dialect=SourceDialect.MYSQL, tables={"a": table})
     cut = replace(SCHEMA.table("a"), columns=SCHEMA.table("a").columns[:2], uniques=())
     published = original.published(replace(SCHEMA, tables=(cut,))).tables["a"]
-    assert published.columns == {"id": "integer"}
+    assert published.columns == {"id": "int"}
     assert published.generated == ()
 
 
@@ -125,7 +134,7 @@ def _spec(original: OriginalDdl) -> Spec:
 
 
 def test_the_spec_file_gives_it_back_and_tells_to_review_it(tmp_path: Path) -> None:
-    view = VIEW.model_copy(update={"sql": 'CREATE VIEW seen AS\n SELECT "a".word\n\n   FROM a;--\t"x"'})
+    view = VIEW.model_copy(update={"sql": 'CREATE VIEW seen AS\n SELECT "a".word\n\n   FROM a\t"x;--"'})
     spec = _spec(_original(TYPE, PARTIAL, view, TO_A))
     write_spec(spec, tmp_path / "spec.yaml")
     assert read_spec(tmp_path / "spec.yaml") == spec
@@ -165,8 +174,8 @@ SERVING = (
     _serving("type", "mood", "CREATE TYPE mood AS ENUM ('a')"),
     _serving("sequence", "vault.b_id_seq", "CREATE SEQUENCE vault.b_id_seq"),
     _serving("sequence", "a_id_seq", "CREATE SEQUENCE a_id_seq"),
-    _serving("function", "peek(integer)", "CREATE FUNCTION peek(integer) AS $$ SELECT secret FROM a $$"),
-    _serving("function", "plain(integer)", "CREATE FUNCTION plain(integer) AS $$ SELECT 1 $$"),
+    _serving("function", "peek(integer)", "CREATE FUNCTION peek(integer) RETURNS int AS $$ SELECT secret FROM a $$"),
+    _serving("function", "plain(integer)", "CREATE FUNCTION plain(integer) RETURNS int AS $$ SELECT 1 $$"),
 )
 
 
@@ -181,7 +190,14 @@ def test_what_served_only_what_was_dropped_is_not_published() -> None:
     }
     about = _after("comment", "type illness", needs=("type illness",))
     on_schema = _after("comment", "schema vault")
-    index = _after("index", "a.by_peek", tables=("a",), columns=(("a", "word"),), needs=("function peek(integer)",))
+    index = _after(
+        "index",
+        "a.by_peek",
+        sql="CREATE INDEX by_peek ON a (peek(word))",
+        tables=("a",),
+        columns=(("a", "word"),),
+        needs=("function peek(integer)",),
+    )
     left_out = (
         LeftOut(kind="trigger", name="vault.b.audit", reason="is not made"),
         LeftOut(kind="trigger", name="a.stamp", reason="is not made"),

@@ -28,6 +28,7 @@ from privbench.cli.flags import (
     json_flag,
     memory_flag,
     method_flag,
+    original_flags,
     out_flag,
     rehearsal_flag,
     rows_flag,
@@ -35,7 +36,7 @@ from privbench.cli.flags import (
     seed_flag,
     to_flag,
 )
-from privbench.cli.model import show_bundle, show_model
+from privbench.cli.model import show_bundle, show_literals, show_model
 from privbench.cli.output import (
     echo,
     listed,
@@ -173,6 +174,7 @@ def fit(
 @scale_flag
 @seed_flag
 @to_flag
+@original_flags
 @force_flag
 @json_flag
 def synth(
@@ -185,6 +187,7 @@ def synth(
     """
     names = ("unit", "domains", "delta", "method", "budget_limit", "memory", "rehearse", "scale", "seed")
     options = {name: flags.pop(name) for name in names}
+    options |= {"original": not flags.pop("no_original"), "original_code": flags.pop("original_code")}
     with _if_stopped(_what_is_left(out, model)):
         from privbench.bundle import model_beside
         from privbench.cli.progress import progress_line
@@ -229,13 +232,16 @@ def _if_stopped(note: str) -> Iterator[None]:
 
 def _show_draft(spec: "Spec", source: str, out: Path, *, as_json: bool) -> None:
     """Print what a drafted spec holds, what was left out and why, and what to review."""
-    from privbench.model.notes import change_lines, column_changes, unkept_checks
+    from privbench.model.notes import change_lines, column_changes, published_literals, unkept_checks
     from privbench.schema.domain import Origin
+    from privbench.schema.original import UNREADABLE
     from privbench.schema.people import people_warnings
 
     from_data, left_out, with_tables = _of_origin(spec, Origin.DATA), _left_out(spec), _lost_keys(spec, source)
     to_find, to_declare = _wanted(spec)
     redrawn, unkept = _redrawn(spec), unkept_checks(spec)
+    original = spec.original.left_out if spec.original is not None else ()
+    unreadable = [str(each) for each in original if each.reason.startswith(UNREADABLE)]
     people = people_warnings(spec.protection())
     if as_json:
         domains = {"domains_from_data": from_data, "domains_to_find": to_find, "domains_to_declare": to_declare}
@@ -245,6 +251,8 @@ def _show_draft(spec: "Spec", source: str, out: Path, *, as_json: bool) -> None:
             "changed": [asdict(change) for change in column_changes(spec)],
             "public_keys_drawn_again": redrawn,
             "checks_not_kept": unkept,
+            "literals": [asdict(each) for each in published_literals(spec)],
+            "original_left_out": unreadable,
             "made_up": {name: table.made_up for name, table in spec.tables.items() if table.made_up},
             "warnings": people,
         }
@@ -262,6 +270,9 @@ def _show_draft(spec: "Spec", source: str, out: Path, *, as_json: bool) -> None:
         echo(f"A CHECK of the source that generated rows may break: {listed([line])}.")
     if made_up := [f"{name} ({table.made_up} rows)" for name, table in spec.tables.items() if table.made_up]:
         echo(f"Not read, but made up from the schema: {listed(made_up)}.")
+    for line in unreadable:
+        echo(f"Left out of the source's own DDL: {listed([line])}.")
+    show_literals(spec)
     warn(people)
     if redrawn:
         echo(f"Public tables are copied, but for these keys, which are drawn again: {listed(redrawn)}.")

@@ -72,6 +72,23 @@ to_server_flag = click.option(
 )
 
 
+def original_flags(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What of the source's own DDL is run."""
+    for flag in (
+        click.option(
+            "--original-code",
+            is_flag=True,
+            help="Run also the code in the source's own DDL: functions, extensions, and what calls functions that are "
+            "in no closed list. Only if you trust whoever made the model as you trust a program.",
+        ),
+        click.option(
+            "--no-original", is_flag=True, help="Run nothing of the source's own DDL: tables, keys and indexes alone."
+        ),
+    ):
+        command = flag(command)
+    return command
+
+
 ENGINES = ("local", "spark")
 """The members of `EngineName`, for help texts."""
 
@@ -173,6 +190,14 @@ def draft_flags(command: Command) -> Command:
             help="What epsilon compares: one entity replaced, or one more or less.",
         ),
         click.option(
+            "--sizes",
+            type=click.Choice(["measured", "public"]),
+            default="measured",
+            show_default=True,
+            help="Whether the numbers of rows of private tables are measured with noise, or public: then they are "
+            "exact, and the promise holds given that they are no secret. With --neighbours replace alone.",
+        ),
+        click.option(
             "--owned-by",
             "lookups",
             multiple=True,
@@ -232,6 +257,7 @@ def draft_choices(
     owners: Iterable[str],
     lookups: Iterable[str],
     neighbours: str,
+    sizes: str,
     orphans: str,
     no_find: bool,
     null: tuple[str, ...],
@@ -239,7 +265,7 @@ def draft_choices(
     ragged: str,
 ) -> dict[str, Any]:
     """The values of `draft_flags` as the API takes them. Several tables may be given to a flag, with commas."""
-    from privbench.schema.spec import Orphans
+    from privbench.schema.spec import Orphans, Sizes
     from privbench.schema.unit import Neighbours
 
     public, drop, owners = tuple(public), tuple(drop), tuple(owners)
@@ -259,6 +285,7 @@ def draft_choices(
         "owners": dict(_owner_key(text, names) for text in owners),
         "lookups": dict(_lookup(text) for text in lookups),
         "neighbours": Neighbours(neighbours),
+        "sizes": Sizes(sizes),
         "orphans": Orphans(orphans),
         "find": not no_find,
         "null": null,

@@ -12,7 +12,16 @@ import click
 
 import privbench
 from privbench.cli.budget import source_budget
-from privbench.cli.flags import engine_flags, force_flag, json_flag, out_flag, scale_flag, seed_flag, to_server_flag
+from privbench.cli.flags import (
+    engine_flags,
+    force_flag,
+    json_flag,
+    original_flags,
+    out_flag,
+    scale_flag,
+    seed_flag,
+    to_server_flag,
+)
 from privbench.cli.output import (
     REPLACING,
     decimal,
@@ -30,6 +39,7 @@ from privbench.io.staging import check_target
 if TYPE_CHECKING:
     from privbench.generation.generate import LoadedDatabase
     from privbench.model.model import Model
+    from privbench.schema.spec import Spec
     from privbench_verify.receipt import Verdict
 
 NODES = ("sums", "leaves", "in_cliques")
@@ -59,6 +69,7 @@ NODES = ("sums", "leaves", "in_cliques")
     "completes the bundle.",
 )
 @click.option("--resume", is_flag=True, help="Go on with the partitions that are there, and complete the bundle.")
+@original_flags
 @engine_flags
 @force_flag
 @json_flag
@@ -72,6 +83,8 @@ def generate(
     partitions: int | None,
     only: tuple[str, ...],
     resume: bool,
+    no_original: bool,
+    original_code: bool,
     engine: str,
     master: str | None,
     force: bool,
@@ -80,6 +93,8 @@ def generate(
     """Write a synthetic database from MODEL; costs no privacy.
 
     With a URL it is loaded into a server in one transaction, with keys, indexes, views and what else the source has.
+    How much of the source's own DDL will run is told first. A model may come from anyone: what is code in it is left
+    out, unless you ask for it.
 
     \b
     Example: privbench generate shop.model -o bundle --scale 10 --seed 7 --to duckdb
@@ -96,6 +111,8 @@ def generate(
     if out is not None and partitions is None:
         check_target(out, force=force)
     loaded = privbench.load_model(model)
+    own = {"original": not no_original, "original_code": original_code}
+    definitions = _tell_original(loaded, **own, quiet=as_json)
     if scheme_of(format_) is not None:
         if partitions is not None or engine != "local":
             raise click.UsageError("`--partitions` and `--engine` are for files, not for databases on a server.")
@@ -103,9 +120,11 @@ def generate(
 
         with progress_line(quiet=as_json) as progress:
             database = load_database(
-                loaded, format_, out, scale=scale, seed=seed, force=force, replace=replace, progress=progress
+                loaded, format_, out, scale=scale, seed=seed, force=force, replace=replace, progress=progress, **own
             )
-        _show_database(database, loaded, scale=scale, model_path=model, out=out, as_json=as_json)
+        _show_database(
+            database, loaded, scale=scale, model_path=model, out=out, definitions=definitions, as_json=as_json
+        )
         return
     if out is None or replace:
         raise click.UsageError(
@@ -127,11 +146,31 @@ def generate(
             engine=engine,
             master=master,
             progress=progress,
+            **own,
         )
     if partitions is not None and numbers is not None:
         _show_partitions(out, loaded, numbers, scale=scale, count=partitions, as_json=as_json)
         return
-    show_bundle(out, loaded, rows or {}, scale=scale, as_json=as_json)
+    show_bundle(out, loaded, rows or {}, scale=scale, definitions=definitions, as_json=as_json)
+
+
+def _tell_original(model: "Model", *, original: bool, original_code: bool, quiet: bool) -> dict[str, dict[str, int]]:
+    """Say what of the source's own DDL will run, before it does; returns the counts."""
+    from privbench.generation.bundle import published_schema
+    from privbench.generation.generate import original_use
+    from privbench.io.load_scripts import definition_counts, own_ddl
+
+    schema = published_schema(model, original_use(original=original, original_code=original_code))
+    own = own_ddl(schema)
+    if not quiet and (own.runs or own.held):
+        echo(f"{listed([own.line()])}.")
+        if own.runs:
+            echo("`--no-original` leaves it out.")
+        if own.held:
+            echo(
+                "`--original-code` runs the code too: only if you trust whoever made the model as you trust a program."
+            )
+    return definition_counts(schema)
 
 
 def partition_numbers(texts: Sequence[str]) -> list[int] | None:
@@ -215,7 +254,14 @@ def verify(path: Path, as_json: bool) -> None:
 
 
 def _show_database(
-    database: "LoadedDatabase", model: "Model", *, scale: float, model_path: Path, out: Path | None, as_json: bool
+    database: "LoadedDatabase",
+    model: "Model",
+    *,
+    scale: float,
+    model_path: Path,
+    out: Path | None,
+    definitions: Mapping[str, Mapping[str, int]],
+    as_json: bool,
 ) -> None:
     """Print what was loaded into a server, what it goes without, and where its receipt is."""
     from dataclasses import asdict
@@ -239,6 +285,7 @@ def _show_database(
                 "model": database.model,
                 "replaced": list(database.loaded.replaced),
                 "left_out": left_out,
+                "definitions": definitions,
                 "public_keys_drawn_again": list(redrawn),
                 "rules": rules,
                 "warnings": warnings,
@@ -267,6 +314,7 @@ def show_bundle(
     rows: Mapping[str, int],
     *,
     scale: float,
+    definitions: Mapping[str, Mapping[str, int]] | None = None,
     model_path: Path | None = None,
     as_json: bool,
 ) -> None:
@@ -279,14 +327,16 @@ def show_bundle(
 
     from privbench.generation.bundle import read_rule_counts, redrawn_keys, rule_lines
     from privbench.generation.sizes import lost_rows, planned_rows
-    from privbench.model.notes import change_lines, column_changes, unkept_checks
+    from privbench.model.notes import change_lines, column_changes, published_literals, unkept_checks
 
     fitted, rules = model_path is not None, read_rule_counts(out)
     left_out = {name: counts["left_out"] for name, counts in rules.items()}
     warnings = [*(_of_fit(model) if fitted else ()), *lost_rows(model, planned_rows(model, scale), rows, left_out)]
     redrawn = redrawn_keys(model, scale)
     if as_json:
-        kept = {"model": str(model_path), **source_budget(model.receipt)} if fitted else {}
+        kept: dict[str, Any] = {"model": str(model_path), **source_budget(model.receipt)} if fitted else {}
+        kept |= {"literals": [asdict(each) for each in published_literals(model.spec)]} if fitted else {}
+        kept |= {"definitions": definitions} if definitions is not None else {}
         changes = {
             "changed": [asdict(change) for change in column_changes(model.spec)],
             "public_keys_drawn_again": list(redrawn),
@@ -301,6 +351,7 @@ def show_bundle(
     for line in rule_lines(rules):
         echo(f"Rules of {listed([line])}.")
     if fitted:
+        show_literals(model.spec)
         for line in change_lines(model.spec):
             echo(f"Not as in the source: {listed([line])}.")
         for line in unkept_checks(model.spec):
@@ -319,10 +370,12 @@ def _of_fit(model: "Model") -> list[str]:
 
 def show_model(model: "Model", *, spent: Mapping[str, Any] | None = None, as_json: bool) -> None:
     """Print the tables of a model, what it promises, and warnings; right after a fit also the sum of its source."""
+    from dataclasses import asdict
+
     from privbench.fitting.computed import computed_columns
     from privbench.fitting.warnings import fit_warnings
     from privbench.generation.bundle import redrawn_keys
-    from privbench.model.notes import found_lists
+    from privbench.model.notes import found_lists, published_literals
     from privbench.schema.people import people_in
 
     promise = {key: model.receipt[key] for key in ("epsilon", "delta", "neighbours", "condition", "stamp")}
@@ -336,6 +389,7 @@ def show_model(model: "Model", *, spent: Mapping[str, Any] | None = None, as_jso
         words = {"unit": model.protection.entity, "tables": tables, "public": copied, "lists_found": lists}
         words |= {"made_up": dict(model.protection.made_up), "people": people}
         words |= {"computed": list(computed), "public_keys_drawn_again": list(redrawn)}
+        words |= {"literals": [asdict(each) for each in published_literals(model.spec)]}
         print_json({**promise, **words, **(spent or {}), "warnings": warnings})
         return
     what = f"{REPLACING[promise['neighbours']]} one entity of {listed([model.protection.entity])}"
@@ -363,7 +417,25 @@ def show_model(model: "Model", *, spent: Mapping[str, Any] | None = None, as_jso
     if lists:
         shown = listed(f"{column} ({count})" for column, count in lists.items())
         echo(f"strings found with budget, published as they are: {shown}")
+    show_literals(model.spec)
     warn(warnings)
+
+
+def show_literals(spec: "Spec") -> None:
+    """Print which definitions of the source hold literals, by kind, with the first names."""
+    from privbench.model.notes import published_literals
+    from privbench.schema.literals import MOST_NAMED, by_kind
+
+    kinds = by_kind(published_literals(spec))
+    if not kinds:
+        return
+    echo("Definitions of the source that hold literals; all of them are published word by word:")
+    rows = []
+    for kind, holders in kinds.items():
+        more = ["..."] if len(holders) > MOST_NAMED else []
+        names = listed([*(holder.name for holder in holders[:MOST_NAMED]), *more])
+        rows.append((kind, len(holders), sum(holder.literals for holder in holders), names))
+    print_table(("kind", "definitions", "literals", "such as"), rows)
 
 
 def _show_spec(model: "Model", *, as_json: bool) -> None:
@@ -475,8 +547,15 @@ def _cells(summary: Mapping[str, Any], nodes: Sequence[str]) -> tuple[object, ..
     from privbench.model.notes import size_words
 
     limit = "any" if summary["per_entity"] is None else summary["per_entity"]
-    start = *(summary[name] for name in ("table", "role", "rows")), size_words(summary["rows_error"])
+    start = (
+        *(summary[name] for name in ("table", "role", "rows")),
+        size_words(summary["rows_error"], summary["rows_low"], summary["rows_high"]),
+    )
     return (*start, limit, *(summary[name] for name in ("columns", "keys", *nodes)))
+
+
+def _rounded(rows: float | None) -> int | None:
+    return None if rows is None else round(rows)
 
 
 def _summary(model: "Model", name: str) -> dict[str, Any]:
@@ -490,6 +569,8 @@ def _summary(model: "Model", name: str) -> dict[str, Any]:
         "role": unit["role"],
         "rows": round(model.tables[name].rows),
         "rows_error": model.tables[name].rows_error,
+        "rows_low": _rounded(model.tables[name].rows_low),
+        "rows_high": _rounded(model.tables[name].rows_high),
         "per_entity": unit["rows_per_entity"],
         "columns": len(model.codecs[name]),
         "sums": sum(isinstance(n, Sum) for n in nodes),

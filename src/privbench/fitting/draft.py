@@ -36,6 +36,7 @@ from privbench.io.open import open_source
 from privbench.methods.method import Progress, in_percent, silent
 from privbench.methods.registry import DEFAULT
 from privbench.model.arguments import check_lists, member_of
+from privbench.model.facts import check_public_sizes
 from privbench.model.model import compile_codecs
 from privbench.model.schedule import Ready, Schedule, can_number, schedule
 from privbench.rules.evaluate import Evaluator
@@ -46,7 +47,7 @@ from privbench.schema.domain import Domain, Origin, Text
 from privbench.schema.expression import ColumnName, Expression
 from privbench.schema.functions import why_refused
 from privbench.schema.inside import with_implied, with_inside
-from privbench.schema.spec import Orphans, Spec
+from privbench.schema.spec import Orphans, Sizes, Spec
 from privbench.schema.table_spec import (
     LONGEST_NAME,
     ColumnSpec,
@@ -78,6 +79,7 @@ def draft(
     ragged: str = "error",
     domains: str = PRIVATE,
     neighbours: Neighbours | str = Neighbours.REPLACE,
+    sizes: Sizes | str = Sizes.MEASURED,
     public: Collection[str] = (),
     made_up: Mapping[str, int] | Collection[str] = (),
     drop: Collection[str] = (),
@@ -100,11 +102,12 @@ def draft(
     `domains` says where domains come from that the schema does not give: "private" leaves them to `fit`, which finds
     them with budget; "data" reads them from the data. `public` and `drop` are lists of tables, `drop_columns` columns,
     each as (table, column). `made_up` says of which tables no row is read: so many are made up from the schema instead
-    (a list of tables: 100 of each). `owners` names the owner key of a table by its columns, `lookups` the table whose
-    rows reference those of a lookup. With domains from the data, the draft also says what else holds there, unless
-    `find` is off: columns that follow from others or lie close to them, rules, numbering, which rows lie together,
-    keys and lists inside the entity. With `find` off, no fit looks for any of this with budget, either. `tell` hears,
-    by table and column, how many rows disagree.
+    (a list of tables: 100 of each). With `sizes="public"` the numbers of rows of private tables count as public, and
+    are exact; else they are measured with noise. `owners` names the owner key of a table by its columns, `lookups` the
+    table whose rows reference those of a lookup. With domains from the data, the draft also says what else holds
+    there, unless `find` is off: columns that follow from others or lie close to them, rules, numbering, which rows lie
+    together, keys and lists inside the entity. With `find` off, no fit looks for any of this with budget, either.
+    `tell` hears, by table and column, how many rows disagree.
 
     Example::
 
@@ -117,6 +120,9 @@ def draft(
         **{f"owners of {table}": columns for table, columns in (owners or {}).items()},
     )
     neighbours, orphans = member_of(Neighbours, neighbours), member_of(Orphans, orphans)
+    sizes = member_of(Sizes, sizes)
+    if sizes is Sizes.PUBLIC:
+        check_public_sizes(neighbours, "sizes: public")
     if domains not in DOMAINS:
         raise SpecError(f"domains {domains!r}: they can be found with budget (`private`) or read from the `data`.")
     located = source_of(source, schema=schema, null=null, delimiter=delimiter, ragged=ragged)
@@ -193,6 +199,7 @@ def draft(
         unit=protection.entity,
         neighbours=neighbours,
         orphans=orphans,
+        sizes=sizes,
         tables=tables,
         method={} if find else {"name": DEFAULT, "find": False},
         original=stored.original and stored.original.with_nullable(stored),

@@ -14,10 +14,11 @@ from privbench.fitting.plan import forecast_of
 from privbench.methods.domains.budget import POOR, SEEN, poor_domains_line
 from privbench.methods.forecast import remedies_line
 from privbench.model.model import Model
-from privbench.model.notes import list_warnings, size_warnings
+from privbench.model.notes import list_warnings, published_literals, size_warnings
 from privbench.privacy.features import Fanout, InDegree, KeySlot, Magnitude, NullKey, Own
 from privbench.privacy.queries import Counts
 from privbench.privacy.receipt import display_name, link_json
+from privbench.schema.literals import by_kind
 from privbench.schema.unit import Link, LinkKind
 
 NOISY = 0.5
@@ -25,8 +26,6 @@ NOISY = 0.5
 MOST_EPSILON = 20
 MEAN_NOISE = {"discrete-laplace": 1.0, "discrete-gaussian": 0.8}
 """The size of the noise on a count, without its sign, in scales of its law."""
-_WORDS = ("comment", "check", "function", "materialized view", "view")
-"""Kinds of objects of the source that hold what people wrote."""
 SMALL_SHARE = 0.01
 """An uncertainty of the share of NULL keys that is not worth a warning."""
 
@@ -59,15 +58,14 @@ def fit_warnings(model: Model) -> list[str]:
 
 
 def _of_words(model: Model) -> list[str]:
-    """Say that what people wrote in the source's schema is published: `synth` shows no spec to review."""
-    original = model.spec.original
-    kinds = {s.kind for s in original.statements if s.kind in _WORDS} if original is not None else set()
+    """Say that literals in the source's definitions are published: `synth` shows no spec to review."""
+    kinds = by_kind(published_literals(model.spec))
     if not kinds:
         return []
-    listed = ", ".join(f"{kind}s" for kind in sorted(kinds))
+    counted = ", ".join(f"{kind} {len(holders)}" for kind, holders in kinds.items())
     return [
-        f"these objects of the source are published word by word: {listed}. Read them (`original` in the spec; "
-        "pre-data.sql and post-data.sql of a bundle) and take out of the spec what says more than it should."
+        f"definitions of the source that hold literals are published word by word: {counted}. Read them (`original` in "
+        "the spec; pre-data.sql and post-data.sql of a bundle) and take out of the spec what says more than it should."
     ]
 
 

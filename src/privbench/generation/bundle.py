@@ -6,7 +6,7 @@ the README, so that they can end no comment and add no markup.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,17 +14,18 @@ from typing import Any
 from privbench import __version__
 from privbench.generation.keys import keeps_entity_keys
 from privbench.generation.ruled import RuleCounts
-from privbench.io.load_scripts import POST_DATA, PRE_DATA, load_files, readme_lines
+from privbench.io.load_scripts import POST_DATA, PRE_DATA, definition_counts, own_ddl, readme_lines, script_files
 from privbench.io.load_scripts import left_out as scripts_left_out
-from privbench.io.names import file_stems, markdown, sql_comment
-from privbench.io.render import Dialect, computed_notes, omitted_keys, render_ddl
+from privbench.io.names import file_stems, markdown
+from privbench.io.render import Dialect, omitted_keys
 from privbench.io.sinks import server_of, sink_kind
 from privbench.io.staging import is_bundle
 from privbench.model.file import model_digest
 from privbench.model.model import Model
 from privbench.model.notes import change_lines, found_lists, size_words, unkept_checks
 from privbench.model.order import redrawn_links
-from privbench.schema.original import LeftOut, left_out_lines
+from privbench.schema.original import LeftOut, OriginalUse, OwnDdl, left_out_lines
+from privbench.schema.schema_file import SCHEMA_FILE, BundleSchema, schema_text
 from privbench.schema.tables import Schema
 from privbench.schema.unit import LinkKind
 from privbench_verify.checksums import CHECKSUMS, RECEIPT, sha256, wrong_checksums
@@ -32,6 +33,14 @@ from privbench_verify.checksums import CHECKSUMS, RECEIPT, sha256, wrong_checksu
 MANIFEST = "manifest.json"
 PARTITIONS = "partitions"
 """The folder of partitions in a bundle to be; it goes when they are put together."""
+
+
+def published_schema(model: Model, use: OriginalUse = OriginalUse.CHECKED) -> Schema:
+    """The schema of a database made from a model, with as much of the source's own DDL as is asked for."""
+    schema = model.protection.schema.published()
+    if use is OriginalUse.CHECKED:
+        return schema
+    return replace(schema, original=model.spec.original if use is OriginalUse.CODE else None)
 
 
 def write_companions(
@@ -47,6 +56,7 @@ def write_companions(
     left_out: Sequence[LeftOut] | None = None,
     partitions: int | None = None,
     checksums: Mapping[str, str] | None = None,
+    original: OriginalUse = OriginalUse.CHECKED,
 ) -> None:
     """Write everything of a bundle but the data. `lost` is what to say of tables smaller than planned.
 
@@ -54,26 +64,35 @@ def write_companions(
     without; then `form` is its system, and there are no files of data. With `partitions`, each table is a folder of so
     many files, or of one. `checksums` are those of files that are known already.
     """
-    schema = model.protection.schema.published()
+    schema = published_schema(model, original)
     stems = file_stems(t.name for t in schema.tables)
     files = {name: _files(folder, stem) for name, stem in stems.items()}
-    scripts = load_files(schema, form, files)
+    scripts = script_files(schema, form, files)
     if left_out is None:
         left_out = scripts_left_out(schema)
-    _write(folder / "schema.sql", "\n".join([*_notes(schema), render_ddl(schema, Dialect.ANSI)]) + "\n")
-    _write(folder / "schema.duckdb.sql", _duckdb_script(schema) + "\n")
+    code = original is OriginalUse.CODE
+    _write(folder / SCHEMA_FILE, schema_text(BundleSchema(schema=schema, original_code=code)))
     for name, text in scripts.items():
         (folder / name).parent.mkdir(exist_ok=True)
         _write(folder / name, text)
     write_receipt(folder / RECEIPT, model.receipt)
     manifest = _manifest(folder, model, rows=rows, rules=rules, form=form, scale=scale, seed=seed, files=files)
     manifest |= {"partitions": partitions} if partitions is not None else {}
+    manifest |= {"definitions": definition_counts(schema)}
     manifest |= {"left_out": left_out_lines(left_out)} if left_out else {}
     _write(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
     first = stems[next(iter(rows))]
     loading = list(_loading(scripts, form, stem=first if partitions is None else f"{first}/*"))
     readme = _readme(
-        model, rows=rows, rules=rules, loading=loading, lost=lost, left_out=left_out, scale=scale, seed=seed
+        model,
+        rows=rows,
+        rules=rules,
+        loading=loading,
+        lost=lost,
+        left_out=left_out,
+        scale=scale,
+        seed=seed,
+        own=own_ddl(schema),
     )
     _write(folder / "README.md", "\n".join(readme))
     _write_checksums(folder, checksums or {})
@@ -163,17 +182,6 @@ def _files(folder: Path, stem: str) -> list[str]:
     return [f"data/{name}" for name in names if name.partition(".")[0] == stem] or [f"data/{name}" for name in names]
 
 
-def _notes(schema: Schema) -> list[str]:
-    notes = computed_notes(schema)
-    return [sql_comment("These columns follow from others, and hold the values:"), *notes, ""] if notes else []
-
-
-def _duckdb_script(schema: Schema) -> str:
-    left_out = [sql_comment(f"left out: {table} {key}") for table, key in omitted_keys(schema, Dialect.DUCKDB)]
-    note = [sql_comment("DuckDB cannot hold foreign keys in cycles or to the same table:"), *left_out, ""]
-    return "\n".join([*_notes(schema), *(note if left_out else ()), render_ddl(schema, Dialect.DUCKDB)])
-
-
 # -- README.md ---------------------------------------------------------------------------------------------------------
 
 
@@ -187,6 +195,7 @@ def _readme(
     left_out: Sequence[LeftOut],
     scale: float,
     seed: int,
+    own: OwnDdl,
 ) -> Iterator[str]:
     """The lines of the README. Whatever holds a name goes through `markdown`."""
     protection = model.protection
@@ -203,18 +212,22 @@ def _readme(
         yield f"The ids of {entity} are those of the source: public tables reference them, so they count as public."
         yield ""
     yield from ("## Load it", "", *loading, "")
+    if own.runs or own.held:
+        yield from (f"{markdown(own.line())}. Read `{PRE_DATA}` and `{POST_DATA}` before you run them.", "")
     if omitted := [markdown(f"{t} {k}") for t, k in omitted_keys(protection.schema.published(), Dialect.DUCKDB)]:
         yield from (f"DuckDB goes without these keys, which it cannot hold: {'; '.join(omitted)}.", "")
     yield from (f"## Tables (scale factor {scale:g}, seed {seed})", "")
     yield from ("| table | role | rows | size in the source |", "|---|---|---|---|")
     for name, count in rows.items():
         copied = "not read" if name in protection.made_up else "copied"
-        sure = size_words(model.tables[name].rows_error) if name in model.tables else copied
+        table = model.tables.get(name)
+        sure = size_words(table.rows_error, table.rows_low, table.rows_high) if table else copied
         yield f"| {markdown(name)} | {protection.role_words(name)} | {count} | {sure} |"
     yield ""
     if any(table.rows_error for table in model.tables.values()):
         yield "Private sizes are learnt with noise. `+-` is how far the rows, divided by the scale factor, are expected"
-        yield "to be from the size of the table in the source (standard error)."
+        yield "to be from the size of the table in the source (standard error). Where that says too little there is"
+        yield "the range that the source's size is in with 90 %."
         yield ""
     if made_up := ", ".join(map(markdown, protection.made_up)):
         yield f"No row of these tables was read; their rows are made up from the schema alone: {made_up}."

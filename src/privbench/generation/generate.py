@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from privbench.errors import SpecError
-from privbench.generation.bundle import write_companions
+from privbench.generation.bundle import published_schema, write_companions
 from privbench.generation.partitions import Workers, generate_partitions
 from privbench.generation.ruled import RuleCounts
 from privbench.generation.run import Run, lost_lines
@@ -22,6 +22,7 @@ from privbench.methods.method import Progress, silent
 from privbench.model.arguments import EngineName, format_of, member_of, model_of
 from privbench.model.file import model_digest
 from privbench.model.model import Model
+from privbench.schema.original import OriginalUse
 
 SCALES = (0.01, 1000.0)
 """Smallest and largest scale factor."""
@@ -40,15 +41,19 @@ def generate(
     resume: bool = False,
     engine: str = "local",
     master: str | None = None,
+    original: bool = True,
+    original_code: bool = False,
     progress: Progress = silent,
 ) -> dict[str, int] | None:
     """Write a bundle from a model or a model file; returns the rows of each table. Costs no privacy.
 
     `scale` multiplies the rows of private tables; public tables do not scale. Without a seed one is chosen. For
     partitions see `partitions`: with `only`, no bundle is completed, and None returned. With the `engine` "spark" they
-    are made on the cluster of a `master`, in a folder that all of its machines see.
+    are made on the cluster of a `master`, in a folder that all of its machines see. The scripts of the bundle run the
+    source's own DDL but for its code: without `original` none of it, with `original_code` all of it.
     """
     check_request(scale, seed)
+    use = original_use(original=original, original_code=original_code)
     workers = _workers(engine, master, partitions)
     if partitions is not None:
         if force:
@@ -63,6 +68,7 @@ def generate(
             seed=seed,
             form=format_of(format),
             workers=workers,
+            original=use,
             progress=progress,
         )
     if only is not None or resume:
@@ -86,6 +92,7 @@ def generate(
             rules=run.rule_counts,
             scale=scale,
             seed=seed,
+            original=use,
         )
         return rows
 
@@ -115,6 +122,8 @@ def load_database(
     seed: int | None = None,
     force: bool = False,
     replace: bool = False,
+    original: bool = True,
+    original_code: bool = False,
     progress: Progress = silent,
 ) -> LoadedDatabase:
     """Load the tables of a model on a server, with keys, indexes and what else the source has. Costs no privacy.
@@ -122,11 +131,15 @@ def load_database(
     Rows are those that the same model, scale and seed give in files. With `out`, what stands beside the data in a
     bundle is written there. All or nothing: whatever fails, the target is left as it was.
 
+    The source's own DDL is run but for its code (functions, extensions, and what calls functions that are in no closed
+    list): without `original` none of it, with `original_code` all of it. A model from someone else may say anything.
+
     Example::
 
         loaded = privbench.load_database("shop.model", "postgresql://ann@localhost/shop", replace=True)
     """
     check_request(scale, seed)
+    use = original_use(original=original, original_code=original_code)
     kind = server_kind(url)
     if kind is None:
         raise SpecError(f"{url}: is no URL of a database.")
@@ -134,7 +147,7 @@ def load_database(
         check_target(Path(out), force=force)
     model = model_of(model)
     seed = secrets.randbits(32) if seed is None else seed
-    published = model.protection.schema.published()
+    published = published_schema(model, use)
     with ExitStack() as stack:
         folder = None if out is None else stack.enter_context(staged(Path(out), force=force))
         spool = stack.enter_context(private_folder())
@@ -157,6 +170,7 @@ def load_database(
                 scale=scale,
                 seed=seed,
                 left_out=loaded.left_out,
+                original=use,
             )
         return LoadedDatabase(
             location=sink.location,
@@ -179,6 +193,15 @@ def _workers(engine: str, master: str | None, partitions: int | None) -> Workers
     from privbench.generation.on_spark import on_spark  # noqa: PLC0415  with PySpark, which is optional
 
     return on_spark(master)
+
+
+def original_use(*, original: bool, original_code: bool) -> OriginalUse:
+    """What of the source's own DDL to use; SpecError if none and all of it are asked for."""
+    if original_code and not original:
+        raise SpecError("--no-original and --original-code exclude each other. Choose one of them.")
+    if original_code:
+        return OriginalUse.CODE
+    return OriginalUse.CHECKED if original else OriginalUse.NONE
 
 
 def check_request(scale: float, seed: int | None) -> None:

@@ -38,6 +38,7 @@ from privbench.methods.method import Progress, silent
 from privbench.model.arguments import format_of
 from privbench.model.file import model_digest
 from privbench.model.model import Model
+from privbench.schema.original import OriginalUse
 from privbench.threads import cores, pool_of
 from privbench_verify.checksums import CHECKSUMS, sha256, wrong_checksums
 
@@ -106,6 +107,7 @@ def generate_partitions(
     seed: int | None,
     form: str,
     workers: Workers | None = None,
+    original: OriginalUse = OriginalUse.CHECKED,
     progress: Progress,
 ) -> dict[str, int] | None:
     """Make the partitions that are not there yet, all or some; with all there, returns the rows of the bundle.
@@ -133,7 +135,7 @@ def generate_partitions(
     there = job.records()
     wanted = range(partitions) if only is None else sorted(set(only))
     job.make([number for number in wanted if number not in there], progress)
-    return job.complete(progress) if only is None else None
+    return job.complete(progress, original) if only is None else None
 
 
 class PartitionJob:
@@ -283,7 +285,7 @@ class PartitionJob:
         record = _read_record(self._path(number))
         return record is not None and record.request == self._request and self._is_whole(self._path(number), record)
 
-    def complete(self, progress: Progress) -> dict[str, int]:
+    def complete(self, progress: Progress, original: OriginalUse = OriginalUse.CHECKED) -> dict[str, int]:
         """Make a bundle of the partitions, which are all there."""
         there = self.records()
         records = [there[number] for number in range(self._count)]
@@ -309,6 +311,7 @@ class PartitionJob:
             seed=self._seed,
             partitions=self._count,
             checksums=known,
+            original=original,
         )
         remove(self._out / PARTITIONS)
         return rows

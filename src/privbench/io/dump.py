@@ -52,7 +52,7 @@ def original_of_dump(text: str, schema: Schema) -> OriginalDdl | None:
     dump = _Dump(schema)
     for tokens, statement in cut(text, SourceDialect.POSTGRES.value):
         dump.take(tokens, statement, text)
-    return OriginalDdl(
+    return OriginalDdl.of_source(
         dialect=SourceDialect.POSTGRES,
         tables={name: dump.definition(name) for name in dump.found},
         statements=tuple(dump.ordered()),

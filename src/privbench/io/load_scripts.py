@@ -5,26 +5,42 @@ What `load/` has depends on the data: CSV is read by psql, mysql, sqlite3 and du
 file takes what its client takes, and runs the `.sql` file beside it from the folder of the bundle.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from privbench.errors import SchemaError
 from privbench.io.base import Format
 from privbench.io.mysql.connection import quote_name
 from privbench.io.mysql.ddl import NewColumn
 from privbench.io.mysql.ddl import write_script as mysql_script
-from privbench.io.names import file_stems, quote_sql, quote_text, sql_comment
+from privbench.io.names import file_stems, quote_sql, quote_text, sql_comment, terminal
 from privbench.io.postgres.ddl import DatabaseNames, past_largest, script_text
 from privbench.io.postgres.ddl import write_script as postgres_script
-from privbench.io.render import Dialect, create_indexes, create_tables, plan, written_column
+from privbench.io.render import (
+    Dialect,
+    computed_notes,
+    create_indexes,
+    create_tables,
+    omitted_keys,
+    plan,
+    render_ddl,
+    written_column,
+)
 from privbench.io.stored import is_array, is_bytes
-from privbench.schema.original import LeftOut, SourceDialect, left_out_lines
+from privbench.schema.literals import by_kind, literal_holders
+from privbench.schema.original import LeftOut, OwnDdl, SourceDialect, left_out_lines
 from privbench.schema.tables import Column, Schema, Table
 from privbench.schema.types import Kind
 
 Files = Mapping[str, Sequence[str]]
 """The paths in a bundle of the files of each table."""
 PRE_DATA, POST_DATA = "pre-data.sql", "post-data.sql"
+_PATH = re.compile(r"data/[A-Za-z0-9_.%/ -]+")
+_PSQL = 'PGCLIENTENCODING=UTF8 psql -X -q -v ON_ERROR_STOP=1 "$@" -f load/postgres.sql'
 _POSTGRES_HEAD = """\\set ON_ERROR_STOP on
+\\encoding UTF8
 BEGIN;
+SET LOCAL standard_conforming_strings = on;
 SET LOCAL check_function_bodies = off;
 SET LOCAL TimeZone = 'UTC';
 SET LOCAL DateStyle = 'ISO, YMD';
@@ -43,14 +59,17 @@ def load_files(schema: Schema, form: str, data: Files | None = None) -> dict[str
     `data` are the files of each table, if not one each.
     """
     data = data or {name: [f"data/{stem}.{form}"] for name, stem in file_stems(t.name for t in schema.tables).items()}
+    _check_paths(data)
     before, after = _own_words(schema)
     missing = [sql_comment(f"left out: {line}") for line in left_out_lines(left_out(schema))]
-    files = {PRE_DATA: "".join(f"{line}\n" for line in missing) + before, POST_DATA: after}
+    files = {PRE_DATA: "".join(f"{line}\n" for line in (*_told(schema), *missing)) + before, POST_DATA: after}
     if form in (Format.CSV, Format.PARQUET):
         files |= _pair("duckdb", _duckdb(schema, form, data), 'duckdb "$@" < load/duckdb.sql', "new.duckdb")
     if form == Format.CSV:
-        files |= _pair("postgres", _postgres(schema, data), 'psql -X -q "$@" -f load/postgres.sql', '-d "$URL"')
-        files |= _pair("mysql", _mysql(schema, data), _MYSQL_COMMANDS, "--host=HOST --user=USER DATABASE")
+        own = [] if _is_mysql(schema) else _shell_told(schema)
+        files |= _pair("postgres", _postgres(schema, data), _PSQL, '-d "$URL"', own)
+        own = _shell_told(schema) if _is_mysql(schema) else []
+        files |= _pair("mysql", _mysql(schema, data), _MYSQL_COMMANDS, "--host=HOST --user=USER DATABASE", own)
         files["load/mysql-rest.sql"] = _statements(s.sql for s in mysql_script(schema).after if not s.key)
         files |= _pair("sqlite", _sqlite(schema, data), 'sqlite3 -bail "$@" < load/sqlite.sql', "new.sqlite")
     return files
@@ -59,6 +78,59 @@ def load_files(schema: Schema, form: str, data: Files | None = None) -> dict[str
 def left_out(schema: Schema) -> tuple[LeftOut, ...]:
     """What of the source the scripts go without."""
     return mysql_script(schema).left_out if _is_mysql(schema) else postgres_script(schema).left_out
+
+
+def script_files(schema: Schema, form: str, data: Files | None = None) -> dict[str, str]:
+    """The texts of all files of a bundle that a system runs: `load_files`, and the schema for DuckDB and in general."""
+    return {
+        "schema.sql": "\n".join([*_notes(schema), render_ddl(schema, Dialect.ANSI)]) + "\n",
+        "schema.duckdb.sql": _duckdb_schema(schema) + "\n",
+        **load_files(schema, form, data),
+    }
+
+
+def _notes(schema: Schema) -> list[str]:
+    notes = computed_notes(schema)
+    return [sql_comment("These columns follow from others, and hold the values:"), *notes, ""] if notes else []
+
+
+def _duckdb_schema(schema: Schema) -> str:
+    missing = [sql_comment(f"left out: {table} {key}") for table, key in omitted_keys(schema, Dialect.DUCKDB)]
+    note = [sql_comment("DuckDB cannot hold foreign keys in cycles or to the same table:"), *missing, ""]
+    return "\n".join([*_notes(schema), *(note if missing else ()), render_ddl(schema, Dialect.DUCKDB)])
+
+
+def _check_paths(data: Files) -> None:
+    """Refuse paths that no bundle has: they stand in scripts, some of which have no quotes that hold everything."""
+    for name, path in ((name, path) for name, paths in data.items() for path in paths):
+        if not _PATH.fullmatch(path) or ".." in path:
+            raise SchemaError(f"{name}: {path[:100]!r} is no path of a file in a bundle.")
+
+
+def own_ddl(schema: Schema) -> OwnDdl:
+    """What of the source's own DDL the scripts run."""
+    return schema.original.runs(schema) if schema.original is not None else OwnDdl()
+
+
+def definition_counts(schema: Schema) -> dict[str, dict[str, int]]:
+    """What a manifest says of the source's definitions: which run, which are code, and which hold literals, by kind."""
+    own = own_ddl(schema)
+    literals = {kind: len(holders) for kind, holders in by_kind(literal_holders(schema)).items()}
+    return {"run": dict(own.runs), "code": dict(own.code), "held": dict(own.held), "literals": literals}
+
+
+def _told(schema: Schema) -> list[str]:
+    """What the scripts say that they run."""
+    own = own_ddl(schema)
+    return [sql_comment(own.line())] if own.runs or own.held else []
+
+
+def _shell_told(schema: Schema) -> list[str]:
+    """The same for a shell; where code is among it, on the screen. Kinds are plain words."""
+    own = own_ddl(schema)
+    lines = [f"# {terminal(own.line())}."] if own.runs else []
+    told = f'echo "This runs CODE of the source: {sum(own.code.values())} definitions." >&2'
+    return [*lines, told] if own.code else lines
 
 
 def _is_mysql(schema: Schema) -> bool:
@@ -79,10 +151,11 @@ def _statements(texts: Iterable[str]) -> str:
     return "".join(f"{text};\n" for text in texts)
 
 
-def _pair(name: str, sql: Iterator[str], command: str, example: str) -> dict[str, str]:
+def _pair(name: str, sql: Iterator[str], command: str, example: str, told: Sequence[str] = ()) -> dict[str, str]:
     shell = (
         "#!/bin/sh",
         f"# Load this bundle: load/{name}.sh {example}",
+        *told,
         "set -eu",
         'cd "$(dirname "$0")/.."',
         command,

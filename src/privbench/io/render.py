@@ -11,6 +11,7 @@ from privbench.deferred import sql_errors
 from privbench.errors import SchemaError
 from privbench.io.names import quote_sql, sql_comment
 from privbench.io.stored import is_array
+from privbench.schema.ddl_tokens import FILE, POSTGRES, check_statement, is_one_text
 from privbench.schema.expression import ColumnName, Expression
 from privbench.schema.portable import spoken
 from privbench.schema.tables import Column, ForeignKey, Schema, Table
@@ -30,6 +31,8 @@ class Dialect(Enum):
 
 _SQLGLOT = {Dialect.DUCKDB: "duckdb", Dialect.SQLITE: "sqlite", Dialect.ANSI: "postgres"}
 """How sqlglot calls the systems."""
+_QUOTES = {Dialect.DUCKDB: FILE, Dialect.SQLITE: FILE, Dialect.ANSI: POSTGRES}
+"""How strings and names are told from the rest."""
 _WORDS = {
     Dialect.DUCKDB: {
         "JSONB": "JSON",
@@ -181,7 +184,9 @@ def _create(table: Table, schema: Schema, dialect: Dialect, elsewhere: set[Table
     keys = [k for k in table.foreign_keys if (table.name, k) not in elsewhere]
     lines += [_foreign_key(_in_key_order(k, schema) if dialect is Dialect.DUCKDB else k) for k in keys]
     lines += [f"CHECK ({text})" for check in table.own_checks if (text := check_text(check, dialect)) is not None]
-    return f"CREATE TABLE {quote_sql(table.name)} (\n  " + ",\n  ".join(lines) + "\n);"
+    sql = f"CREATE TABLE {quote_sql(table.name)} (\n  " + ",\n  ".join(lines) + "\n)"
+    check_statement(sql, _QUOTES[dialect], what=f"table {table.name}")
+    return f"{sql};"
 
 
 def check_text(
@@ -190,9 +195,11 @@ def check_text(
     """A rule as a CHECK of a system, its columns spelled as there; None where its words have no translation there."""
     tree = check.renamed(spelled)
     try:
-        return spoken(tree, _SQLGLOT[dialect]).sql(_SQLGLOT[dialect], unsupported_level=sql_errors.ErrorLevel.RAISE)
+        words = spoken(tree, _SQLGLOT[dialect])
+        text = words.sql(_SQLGLOT[dialect], unsupported_level=sql_errors.ErrorLevel.RAISE)
     except sql_errors.SqlglotError:
         return None
+    return text if is_one_text(text, _QUOTES[dialect]) else None
 
 
 def _column(column: Column, dialect: Dialect, *, generated: bool) -> str:

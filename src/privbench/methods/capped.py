@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.methods.method import Implied, Progress, TableModel
+from privbench.methods.method import Implied, Progress, TableModel, range_of
 from privbench.privacy import features
 from privbench.privacy.blocks import Block
 from privbench.privacy.calibrate import Noise, choice_noise
@@ -213,11 +213,11 @@ def link_all(
             share = budget * vault.cap(table) / total
             targets = learnt[link.target].size.rows if link.target in learnt else 0.0
             links[link.name] = learn_link(vault, facts, link, table_learnt, targets=targets, scope=scope, amount=share)
+        rows, known = max(table_learnt.size.rows, 0.0), facts.tables[table].rows is not None
+        error = 0.0 if known else table_learnt.size.error
+        low, high = range_of(rows, 0.0 if known else math.sqrt(table_learnt.size.variance))
         models[table] = TableModel(
-            network=table_learnt.network,
-            rows=max(table_learnt.size.rows, 0.0),
-            rows_error=0.0 if facts.tables[table].rows is not None else table_learnt.size.error,
-            links=links,
+            network=table_learnt.network, rows=rows, rows_error=error, rows_low=low, rows_high=high, links=links
         )
     return models
 

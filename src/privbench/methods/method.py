@@ -21,6 +21,10 @@ Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is; none of it private."""
 
 
+DEVIATIONS = 1.645
+"""A range of 90 % goes so many standard deviations up and down."""
+
+
 def silent(_what: str, _done: int, _all: int) -> None:
     """Report no progress."""
 
@@ -57,7 +61,19 @@ class TableModel:
     rows: float
     rows_error: float | None = None
     """The expected relative standard error of `rows`: 0 where the size is public, None where it is not known."""
+    rows_low: float | None = None
+    rows_high: float | None = None
+    """Between these the size is expected with 90 %; None where that is not known."""
     links: Mapping[str, LinkModel] = field(default_factory=dict)
+
+
+def range_of(rows: float, deviation: float) -> tuple[float, float]:
+    """Between which numbers a size is with 90 %, if it is off by noise of that standard deviation.
+
+    >>> [round(number, 1) for number in range_of(100, 10)]
+    [83.6, 116.4]
+    """
+    return max(rows - DEVIATIONS * deviation, 0.0), rows + DEVIATIONS * deviation
 
 
 class Settings(Protocol):

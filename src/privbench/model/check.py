@@ -54,6 +54,9 @@ def _check_table(model: Model, name: str) -> None:
         raise ModelError(f"{name}: has an impossible number of rows.")
     if table.rows_error is not None and not 0 <= table.rows_error < math.inf:  # written so that NaN fails
         raise ModelError(f"{name}: has an impossible error of its number of rows.")
+    low, high = (math.nan if end is None else end for end in (table.rows_low, table.rows_high))
+    if (table.rows_low or table.rows_high) is not None and not 0 <= low <= table.rows <= high < math.inf:
+        raise ModelError(f"{name}: has an impossible range of its number of rows.")
     _check_links(model, name)
     _check_counted(model, name)
     if sizes != {column: codec.size for column, codec in model.codecs[name].items()} | _feature_sizes(model, name):

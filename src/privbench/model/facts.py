@@ -32,13 +32,18 @@ def sizes_are_public(spec: Spec, settings: Settings) -> bool:
     Raises SpecError where entities may come and go: no two neighbours have the same sizes then.
     """
     public = spec.sizes is Sizes.PUBLIC or settings.as_published
-    if public and spec.neighbours is Neighbours.ADD_REMOVE:
-        setting = "method.as_published" if settings.as_published else "sizes: public"
+    if public:
+        check_public_sizes(spec.neighbours, "method.as_published" if settings.as_published else "sizes: public")
+    return public
+
+
+def check_public_sizes(neighbours: Neighbours, setting: str) -> None:
+    """Refuse a setting that makes sizes public where entities may come and go."""
+    if neighbours is Neighbours.ADD_REMOVE:
         raise SpecError(
             f"`{setting}` publishes the number of entities, which `neighbours: add-remove` protects. "
             "Set `neighbours: replace`, or take it out."
         )
-    return public
 
 
 def known_rows(protection: Protection, rows: Mapping[str, int], *, public_sizes: bool) -> dict[str, int]:

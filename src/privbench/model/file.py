@@ -11,7 +11,7 @@ import math
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -35,12 +35,14 @@ from privbench.spn.links import pack_link, read_link
 from privbench.spn.store import pack, unpack
 from privbench_verify.strict_json import read_json
 
-FORMAT, VERSION = "privbench-model", 3
+FORMAT, VERSION = "privbench-model", 4
 MAX_HEADER = 2**28
 MAX_CONTENT = 2**35
 FREE_CONTENT, MAX_RATIO = 2**26, 100
 """A file may unpack to FREE_CONTENT bytes and MAX_RATIO times its size; models stay far below."""
 MAX_ARRAY_HEADER = 10_000
+MAX_EXTRA = 32
+"""Bytes that the format itself needs beside an entry, for one above 4 GB."""
 DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -59,6 +61,9 @@ DAMAGE = (
 """What the standard library and Arrow raise on a file that is not what it says."""
 HEADER = "model.json"
 _ENTITY_KEYS = "entity_keys.parquet"
+_HEADER_WORDS = ("format", "version", "spec", "tables", "public", "entity_keys", "receipt")
+_SIZE_WORDS = ("rows_error", "rows_low", "rows_high")
+_TABLE_WORDS = ("network", "arrays", "rows", *_SIZE_WORDS, "links")
 _digests: WeakKeyDictionary[Model, str] = WeakKeyDictionary()
 """The digests of models that were read or written, as their files have them."""
 _WAYS = {SPEC: " Run `privbench fit` on this spec first.", BUNDLE: " `privbench verify` takes a bundle, too."}
@@ -153,6 +158,14 @@ class _Entries:
         self._file = file
         self.lines: dict[str, str] = {}
 
+    def check_all_read(self) -> None:
+        """Refuse what no model holds: nothing in the file is without a use, and so without a check."""
+        if unknown := sorted(set(self._file.namelist()) - set(self.lines)):
+            raise ModelError(f"it holds {unknown[0][:100]!r}, which no model does.")
+        entries = self._file.infolist()
+        if self._file.comment or any(entry.comment or len(entry.extra) > MAX_EXTRA for entry in entries):
+            raise ModelError("it holds a comment, which no model does.")
+
     def size(self, name: str) -> int:
         """How many bytes an entry says it has."""
         return self._file.getinfo(name).file_size
@@ -212,7 +225,15 @@ def _header(entries: _Entries) -> dict[str, Any]:
         )
     if header["version"] != VERSION:
         raise ModelError(f"it has version {str(header['version'])[:20]}; this PrivBench reads version {VERSION}.")
+    _check_words(header, _HEADER_WORDS)
+    for table in header["tables"].values():
+        _check_words(table, _TABLE_WORDS)
     return header
+
+
+def _check_words(words: dict[str, Any], known: Collection[str]) -> None:
+    if unknown := sorted(set(words) - set(known)):
+        raise ModelError(f"its header says {unknown[0][:100]!r}, which no model does.")
 
 
 def _read(entries: _Entries) -> Model:
@@ -228,6 +249,7 @@ def _read(entries: _Entries) -> Model:
         entity_keys=_read_entity_keys(entries, spec) if header["entity_keys"] else None,
         receipt=header["receipt"],
     )
+    entries.check_all_read()
     check_model(model, public_rows=header["public"])
     _digests[model] = _digest(entries.lines)
     return model
@@ -248,6 +270,8 @@ def _table_header(prefix: str, table: TableModel, arrays: dict[str, NDArray[Any]
         "arrays": {name: f"{prefix}.{name}" for name in parts},
         "rows": table.rows,
         "rows_error": table.rows_error,
+        "rows_low": table.rows_low,
+        "rows_high": table.rows_high,
         "links": links,
     }
 
@@ -255,8 +279,9 @@ def _table_header(prefix: str, table: TableModel, arrays: dict[str, NDArray[Any]
 def _read_table(entries: _Entries, header: dict[str, Any]) -> TableModel:
     network = unpack(header["network"], {n: _array(entries, where) for n, where in header["arrays"].items()})
     links = {name: read_link(link, partial(_array, entries)) for name, link in header["links"].items()}
-    error = None if header["rows_error"] is None else float(header["rows_error"])
-    return TableModel(network=network, rows=float(header["rows"]), rows_error=error, links=links)
+    said = {name: header[name] for name in _SIZE_WORDS}
+    numbers = {name: None if number is None else float(number) for name, number in said.items()}
+    return TableModel(network=network, rows=float(header["rows"]), links=links, **numbers)
 
 
 def _array(entries: _Entries, array: str) -> NDArray[Any]:

@@ -6,12 +6,13 @@ told.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from privbench.methods.domains.budget import STRING_REMEDIES
 from privbench.model.facts import tables_of_known_size
 from privbench.model.model import Model
 from privbench.schema.domain import Domain, Origin, Values, implied_by_type
+from privbench.schema.literals import LiteralHolder, literal_holders
 from privbench.schema.spec import Spec
 from privbench.schema.table_spec import ColumnSpec
 from privbench.schema.tables import Table
@@ -25,6 +26,10 @@ MISSED = 0.1
 """A list is worth a warning if a larger share of the strings is not in it."""
 UNSURE = 0.2
 """A size is worth a warning if it is expected to be further off than this share of itself."""
+WIDE = 3.0
+"""A range whose upper end is more than so many times its lower one is told in place of a standard error."""
+NOISE = 10.0
+"""Beyond this factor between its ends a size is not told from noise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +104,11 @@ def unkept_checks(spec: Spec) -> list[str]:
     return lines
 
 
+def published_literals(spec: Spec) -> tuple[LiteralHolder, ...]:
+    """List the definitions of the source that hold literals, of those that a model of this spec publishes."""
+    return literal_holders(replace(spec.schema(), original=spec.published().original))
+
+
 def found_lists(model: Model) -> dict[str, int]:
     """How many strings each list has (by `table.column`) that was found with budget, and is published as it is."""
     return {f"{t}.{c}": len(domain.values) for t, c, domain in _searched_strings(model) if isinstance(domain, Values)}
@@ -119,17 +129,36 @@ def list_warnings(model: Model) -> list[str]:
     return [*lines, STRING_REMEDIES] if lines else []
 
 
-def size_words(error: float | None) -> str:
-    """How sure a size is, by its expected relative standard error.
+def size_words(error: float | None, low: float | None = None, high: float | None = None) -> str:
+    """How sure a size is, by its expected relative standard error, or by its range where that is wide.
 
     >>> [size_words(error) for error in (0.0, 0.0004, 0.123, None)]
     ['public', '+- 0.04 %', '+- 12 %', 'not known']
+    >>> size_words(2.4, 60.4, 174_557), size_words(0.4, 500, 2000), size_words(0.4, 500, 1200)
+    ('90 % range 60 to 175,000: not told from noise', '90 % range 500 to 2,000', '+- 40 %')
     """
     if error is None:
         return "not known"
     if error == 0:
         return "public"
-    return f"+- {100 * error:.2g} %" if error < 1 else f"+- {100 * error:.0f} %"
+    if low is None or high is None or not _is_wide(low, high):
+        return f"+- {100 * error:.2g} %" if error < 1 else f"+- {100 * error:.0f} %"
+    noise = ": not told from noise" if high > NOISE * low else ""
+    return f"90 % range {_in_short(low)} to {_in_short(high)}{noise}"
+
+
+def _is_wide(low: float | None, high: float | None) -> bool:
+    """Whether a range is too wide for a standard error to say what it is."""
+    return low is not None and high is not None and high > WIDE * low
+
+
+def _in_short(number: float) -> str:
+    """A number of rows in three digits.
+
+    >>> _in_short(174_557), _in_short(60.4)
+    ('175,000', '60')
+    """
+    return f"{round(float(f'{number:.3g}')):,}"
 
 
 def size_warnings(model: Model) -> list[str]:
@@ -138,12 +167,21 @@ def size_warnings(model: Model) -> list[str]:
     could_be_public = tables_of_known_size(model.protection, public_sizes=True) if allowed else ()
     lines = []
     for name in model.protection.order:
-        rows, error = model.tables[name].rows, model.tables[name].rows_error
-        if error is not None and error > UNSURE:
-            declare = "`sizes: public` in the spec, if the sizes of all tables are public; or "
-            remedies = f"{declare if name in could_be_public else ''}a larger epsilon"
-            size = f"{round(rows):,} rows {size_words(error)} (standard error)"
-            lines.append(f"{name}: its size was learnt with much noise: {size}. What helps: {remedies}.")
+        table = model.tables[name]
+        error, low, high = table.rows_error, table.rows_low, table.rows_high
+        if error is None or not (error > UNSURE or _is_wide(low, high)):
+            continue
+        declare = (
+            "`--sizes public` of draft and synth (`sizes: public` in the spec), if the sizes of all tables are public: "
+            "it would be exact; or "
+        )
+        remedies = f"{declare if name in could_be_public else ''}a larger epsilon"
+        words = size_words(error, low, high)
+        size = f"; {words}" if _is_wide(low, high) else f" {words} (standard error)"
+        lines.append(
+            f"{name}: its size was learnt with much noise: about {_in_short(table.rows)} rows{size}. "
+            f"What helps: {remedies}."
+        )
     return lines
 
 

@@ -1,17 +1,22 @@
 """Verify what was published: a bundle, a model file or a receipt alone."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from privbench import __version__
 from privbench.errors import ModelError, PrivBenchError
+from privbench.io.load_scripts import definition_counts, script_files
 from privbench.io.open import open_source
 from privbench.model.file import load_unverified
 from privbench.model.receipt_check import verify_model
-from privbench_verify.bundle import Manifest, verify_bundle, verify_file
+from privbench.schema.schema_file import SCHEMA_FILE, read_schema
+from privbench.schema.tables import Schema
+from privbench_verify.bundle import SCRIPTS, Manifest, definition_lines, verify_bundle, verify_file
 from privbench_verify.checksums import RECEIPT
 from privbench_verify.receipt import Verdict
 from privbench_verify.strict_json import read_json
@@ -20,10 +25,11 @@ from privbench_verify.strict_json import read_json
 def verify(path: Path | str) -> Verdict:
     """Add a receipt up again, and check that the pieces belong together.
 
-    Of a bundle: checksums, manifest, receipt, and the tables, columns and rows of its data. Of a model: that its
-    receipt accounts for everything in it. `verified` means that the arithmetic and the pieces fit, not that the
-    publisher ran what the receipt says. `path` is a bundle folder, a model file or a receipt.json; ModelError if it is
-    none of these.
+    Of a bundle: checksums, manifest, receipt, the tables, columns and rows of its data, and that its scripts are those
+    that its schema gives. Of a model: that its receipt accounts for everything in it. What runs of the source's own
+    DDL, and which definitions hold literals, is told among the assumptions. `verified` means that the arithmetic and
+    the pieces fit, not that the publisher ran what the receipt says. `path` is a bundle folder, a model file or a
+    receipt.json; ModelError if it is none of these.
 
     Example::
 
@@ -33,11 +39,64 @@ def verify(path: Path | str) -> Verdict:
     if not path.exists():
         raise ModelError(f"{path}: there is no such file or folder.")
     if not path.is_dir():
-        return verify_file(path) if path.suffix == ".json" else verify_model(load_unverified(path))
+        return verify_file(path) if path.suffix == ".json" else _verify_model(path)
     if not (path / RECEIPT).is_file():
         raise ModelError(f"{path}: is not a bundle: it has no {RECEIPT}.")
     checks = {"parquet": _parquet_problems, "duckdb": _database_problems, "sqlite": _database_problems}
-    return verify_bundle(path, checks)
+    return _without_schema(path, verify_bundle(path, checks, _script_problems))
+
+
+def _verify_model(path: Path) -> Verdict:
+    """Verify a model; what it runs and holds of the source's own DDL is told among the assumptions."""
+    model = load_unverified(path)
+    verdict, original = verify_model(model), model.spec.original
+    published = model.protection.schema.published()
+    every = definition_counts(replace(published, original=original)) | {"run": definition_counts(published)["run"]}
+    held = every | {"code": {}, "held": every["code"]}
+    return replace(verdict, assumptions=(*verdict.assumptions, *definition_lines(held)))
+
+
+def _script_problems(folder: Path, manifest: Manifest) -> tuple[str, ...]:
+    """Which scripts are not those that the schema of a bundle gives."""
+    if not (folder / SCHEMA_FILE).is_file():
+        return ()
+    try:
+        bundle = read_schema(read_json((folder / SCHEMA_FILE).read_bytes()))
+        scripts = script_files(bundle.schema, manifest.format, {n: t.files for n, t in manifest.tables.items()})
+    except (PrivBenchError, OSError, ValueError, RecursionError) as error:
+        return (f"{SCHEMA_FILE}: the scripts cannot be made again from it: {error}",)
+    return tuple(_schema_problems(folder, manifest, bundle.schema, scripts))
+
+
+def _schema_problems(folder: Path, manifest: Manifest, schema: Schema, scripts: Mapping[str, str]) -> Iterator[str]:
+    tables = {t.name: [(c.name, c.type.sql, c.nullable) for c in t.columns] for t in schema.tables}
+    if tables != {n: [(c.name, c.type, c.nullable) for c in t.columns] for n, t in manifest.tables.items()}:
+        yield f"{SCHEMA_FILE}: its tables and columns are not those of the manifest"
+    if definition_counts(schema) != manifest.definitions:
+        yield "manifest.json: what it says of the source's definitions is not what the schema says"
+    for name in sorted({*scripts, *(name for name in SCRIPTS if (folder / name).exists())}):
+        path = folder / name
+        if name not in scripts:
+            yield f"{name}: is no script of a bundle of this format"
+        elif not path.is_file() or path.read_bytes() != scripts[name].encode():
+            yield f"{name}: is not what the schema of the bundle gives{_written_by(manifest)}"
+
+
+def _written_by(manifest: Manifest) -> str:
+    here = f"privbench {__version__}"
+    if manifest.software == here:
+        return ""
+    return f"; it is said to be of {manifest.software[:40]}, this is {here}: verify it with that version"
+
+
+def _without_schema(folder: Path, verdict: Verdict) -> Verdict:
+    """A bundle whose scripts cannot be made again is not verified."""
+    if (folder / SCHEMA_FILE).is_file() or verdict.status == "failed":
+        return verdict
+    unknown = (
+        f"{SCHEMA_FILE}: is missing: the bundle is of an earlier version, and nobody can tell what its scripts run"
+    )
+    return replace(verdict, status="unverified", problems=(*verdict.problems, unknown))
 
 
 def read_receipt(path: Path) -> Any:

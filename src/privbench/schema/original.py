@@ -4,15 +4,25 @@ A `Schema` knows what generation needs: columns, keys, plain indexes, rules. A d
 expression indexes, ON DELETE, defaults, identity, partitions, views, comments, statistics objects, storage options. A
 source that has a catalogue writes them down here as text. Nothing here is private, and all of it is published: it
 stands in the spec for review. What names a column or a table that is dropped is left out, and listed.
+
+The text goes to servers and into scripts, and a model may come from anyone. So each text is read when it is loaded
+(`ddl_grammar`), and is refused unless it is exactly one statement of the kind that it claims; what is code (functions,
+extensions, what calls functions that are in no closed list) is held back (`without_code`) until someone asks for it.
 """
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from privbench.schema.ddl_grammar import read_column, read_name, read_statement, read_table_words
+from privbench.schema.ddl_reader import Name, Reading
+from privbench.schema.ddl_tokens import DdlError
 
 if TYPE_CHECKING:
     from privbench.schema.tables import Schema, Table
@@ -26,6 +36,9 @@ COMMENT, FUNCTION = "comment", "function"
 _SERVING = ("schema", "type", "domain", "sequence", FUNCTION)
 """Kinds of statements that name no table of ours, but that tables, columns and other statements use."""
 NO_KEY = "the spec has no such key or index"
+COLUMN, TABLE_OPTIONS = "column definition", "table options"
+UNREADABLE = "is not one statement of its kind"
+CODE = "it is code of the source, which only `--original-code` runs"
 
 _NO_NUL = r"^[^\x00]*$"
 _Name = Annotated[str, Field(max_length=LONGEST_NAME, pattern=_NO_NUL)]
@@ -42,6 +55,14 @@ class SourceDialect(StrEnum):
 
     POSTGRES = "postgres"
     MYSQL = "mysql"
+
+
+class OriginalUse(StrEnum):
+    """What of the source's own DDL a database is made with: what is not code, nothing, or all of it."""
+
+    CHECKED = "checked"
+    NONE = "none"
+    CODE = "code"
 
 
 class Phase(StrEnum):
@@ -146,6 +167,33 @@ def left_out_lines(left_out: Iterable[LeftOut]) -> list[str]:
     return [line if count == 1 else f"{line} ({count} of them)" for line, count in lines.items()]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnDdl:
+    """How many statements of the source's own DDL run, by kind; which among them are code; what is held back.
+
+    What is held back is code, which runs only if whoever generates asks for it.
+    """
+
+    runs: Mapping[str, int] = field(default_factory=dict)
+    code: Mapping[str, int] = field(default_factory=dict)
+    held: Mapping[str, int] = field(default_factory=dict)
+
+    def line(self) -> str:
+        """A sentence of it.
+
+        >>> OwnDdl(runs={"view": 2}, held={"function": 1}).line()
+        "2 statements of the source's own DDL run (view 2); code of it is left out (function 1)"
+        """
+        words = [f"{sum(self.runs.values())} statements of the source's own DDL run{_counts(self.runs)}"]
+        words += [f"CODE of the source is among what runs{_counts(self.code)}"] if self.code else []
+        words += [f"code of it is left out{_counts(self.held)}"] if self.held else []
+        return "; ".join(words)
+
+
+def _counts(kinds: Mapping[str, int]) -> str:
+    return f" ({', '.join(f'{kind} {count}' for kind, count in kinds.items())})" if kinds else ""
+
+
 class OriginalDdl(_Words):
     """The DDL of a whole source: its tables by our names of them, and everything else in an order that works.
 
@@ -157,6 +205,47 @@ class OriginalDdl(_Words):
     tables: dict[_Name, TableDefinition] = Field(default_factory=dict)
     statements: Annotated[tuple[Statement, ...], Field(max_length=MOST_STATEMENTS)] = ()
     left_out: Annotated[tuple[LeftOut, ...], Field(max_length=MOST_STATEMENTS)] = ()
+
+    @model_validator(mode="after")
+    def _is_what_it_claims(self) -> "OriginalDdl":
+        for refused in _Read(self).refused.values():
+            raise ValueError(f"{refused}. Take it out; of a model, ask who made it")
+        return self
+
+    @classmethod
+    def of_source(
+        cls,
+        *,
+        dialect: SourceDialect,
+        tables: Mapping[str, TableDefinition],
+        statements: Iterable[Statement],
+        left_out: Iterable[LeftOut],
+    ) -> "OriginalDdl":
+        """What a source writes, without texts that nobody could load: they are listed as left out."""
+        read = _Read(
+            cls.model_construct(
+                dialect=dialect, tables=dict(tables), statements=tuple(statements), left_out=tuple(left_out)
+            )
+        )
+        return cls(dialect=dialect, **read.without(read.refused))
+
+    def without_code(self) -> "OriginalDdl":
+        """What may be run of a text that anyone may have written; what is code is listed as left out."""
+        read = _Read(self)
+        code = read.code()
+        return self.model_copy(update=read.without(code)) if code else self
+
+    def runs(self, schema: "Schema") -> "OwnDdl":
+        """What of it a database of a schema is made with."""
+        kept = self.kept(schema)[0]
+        held = Counter(each.kind for each in self.left_out if each.reason == CODE)
+        code = Counter(each.kind for each in _Read(self).code().values())
+        return OwnDdl(runs=dict(Counter(s.kind for s in kept)), code=dict(code), held=dict(held))
+
+    def literals(self) -> list[tuple[str, str, int]]:
+        """Every definition that holds a literal: its kind, its name, and how many it holds."""
+        read = _Read(self)
+        return [(*read.title(key), reading.literals) for key, reading in read.readings.items() if reading.literals > 0]
 
     def kept(self, schema: "Schema") -> tuple[tuple[Statement, ...], tuple[LeftOut, ...]]:
         """The statements whose tables, columns, keys and needs are all there; and the others, with a reason each."""
@@ -198,17 +287,125 @@ class OriginalDdl(_Words):
         kept, left_out = self._kept(schema, dropped.unused)
         names = {(s.kind, s.name) for s in (*secret, *dropped.unused)}
         needs = {_needs(s.title) for s in (*secret, *dropped.unused)}
-        return OriginalDdl(
-            dialect=self.dialect,
-            tables=dropped.tables,
-            statements=kept,
-            left_out=tuple(
-                LeftOut(kind=each.kind, reason=DROPPED)
-                if (each.kind, each.name) in names or each.reason in needs or _mentions(each.name, dropped.names)
-                else each
-                for each in left_out
-            ),
+        listed = tuple(
+            LeftOut(kind=each.kind, reason=DROPPED)
+            if (each.kind, each.name) in names or each.reason in needs or _mentions(each.name, dropped.names)
+            else each
+            for each in left_out
         )
+        read = _Read(self.model_copy(update={"tables": dropped.tables, "statements": kept, "left_out": listed}))
+        gone = {key: LeftOut(kind=each.kind, reason=DROPPED) for key, each in read.refused.items()}
+        return OriginalDdl(dialect=self.dialect, **read.without(gone))
+
+
+_Key = tuple[int | str, ...]
+"""A definition: the number of a statement, the name of a table, or that of a table and of a column."""
+_RELATIONS = ("view", "materialized view", "partition")
+_TYPES = ("type", "domain")
+
+
+class _Read:
+    """The texts of a DDL, read: which cannot be, which are code, and which hold literals."""
+
+    def __init__(self, original: OriginalDdl) -> None:
+        self._original = original
+        self._dialect = original.dialect.value
+        self._relations: set[Name] = set()
+        self._types: set[Name] = set()
+        self._made: set[Name] = set()
+        self._titles: dict[_Key, tuple[str, str]] = {}
+        self.readings: dict[_Key, Reading] = {}
+        self.refused: dict[_Key, LeftOut] = {}
+        for name, table in original.tables.items():
+            self._take_name((name,), table.name)
+        for number, each in enumerate(original.statements):
+            self._titles[number,] = each.kind, each.name
+            self._take((number,), partial(read_statement, self._dialect, each.kind, each.sql))
+        for name, table in original.tables.items():
+            self._take((name,), partial(read_table_words, self._dialect, table.before, table.after))
+            for column, sql in table.columns.items():
+                self._take((name, column), partial(read_column, self._dialect, sql))
+            for column, sequence in table.sequences.items():
+                self._take((name, column), partial(read_name, self._dialect, sequence))
+
+    def title(self, key: _Key) -> tuple[str, str]:
+        """The kind and the name of a definition."""
+        name = ".".join(map(str, key))
+        return self._titles[key] if key in self._titles else (COLUMN if len(key) > 1 else TABLE_OPTIONS, name)
+
+    def code(self) -> dict[_Key, LeftOut]:
+        """What may not run by itself."""
+        held = [key for key, reading in self.readings.items() if self._is_code(reading)]
+        return {key: self._left_out(key, CODE) for key in held}
+
+    def without(self, gone: Mapping[_Key, LeftOut]) -> dict[str, Any]:
+        """The parts of the DDL without these definitions, which are listed."""
+        original = self._original
+        return {
+            "tables": {name: _without_texts(name, table, gone) for name, table in original.tables.items()},
+            "statements": tuple(s for number, s in enumerate(original.statements) if (number,) not in gone),
+            "left_out": (*original.left_out, *gone.values()),
+        }
+
+    def _take_name(self, key: _Key, sql: str) -> None:
+        ours = str(key[0])
+        try:
+            name = read_name(self._dialect, sql)
+        except DdlError as error:
+            raise ValueError(f"table {ours[:200]}: its name {error}") from None
+        if not ".".join(name).casefold().endswith(ours.casefold().removeprefix("public.")):
+            raise ValueError(f"table {ours[:200]}: its name in the source is {'.'.join(name)[:200]}, another one")
+        self._relations |= self._names(name)
+
+    def _take(self, key: _Key, read: Callable[[], Reading | Name]) -> None:
+        try:
+            reading = read()
+        except DdlError as error:
+            self.refused[key] = self._left_out(key, f"{UNREADABLE}: {error}")
+            return
+        if not isinstance(reading, Reading):
+            return
+        others = [each for each in reading.about if self._plain(each) not in self._relations]
+        others += [reading.alters] if reading.alters is not None and reading.alters not in self._made else []
+        for other in others[:1]:
+            reason = f"it is about {'.'.join(other)}, which is none of its own objects"
+            self.refused[key] = self._left_out(key, reason)
+            return
+        kind = self._titles[key][0] if key in self._titles else ""
+        if reading.makes is not None:
+            self._made |= self._names(reading.makes)
+            self._relations |= self._names(reading.makes) if kind in _RELATIONS else set()
+            self._types |= self._names(reading.makes) if kind in _TYPES and not self._is_code(reading) else set()
+        self.readings[key] = reading
+
+    def _left_out(self, key: _Key, reason: str) -> LeftOut:
+        kind, name = self.title(key)
+        return LeftOut(kind=kind, name=name[:LONGEST_NAME], reason=reason[:LONGEST_NAME])
+
+    def _is_code(self, reading: Reading) -> bool:
+        """A type that is not there is that of an extension, or of a statement that is code."""
+        reads = {self._plain(name) for name in reading.reads}
+        return bool(reading.beyond or reading.types - self._types or reads - self._relations)
+
+    def _names(self, name: Name) -> set[Name]:
+        """A name with its schema and without: a source leaves out a schema that is on its search path."""
+        return {self._plain(name), self._plain(name[-1:])}
+
+    def _plain(self, name: Name) -> Name:
+        return tuple(part.casefold() for part in name) if self._original.dialect is SourceDialect.MYSQL else name
+
+
+def _without_texts(name: str, table: TableDefinition, gone: Collection[_Key]) -> TableDefinition:
+    """A table without the texts of some of its columns, and without its options if those go."""
+    columns = {column: sql for column, sql in table.columns.items() if (name, column) not in gone}
+    update: dict[str, object] = {
+        "columns": columns,
+        "generated": tuple(column for column in table.generated if column in columns),
+        "sequences": {column: sequence for column, sequence in table.sequences.items() if column in columns},
+    }
+    if (name,) in gone:
+        update |= {"before": "", "after": ""}
+    return table.model_copy(update=update)
 
 
 class _Dropped:

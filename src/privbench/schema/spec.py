@@ -127,14 +127,17 @@ class Spec(Words):
         return page("Spec", ["table", "column", "type", "domain", "from"], rows, notes=notes)
 
     def schema(self) -> Schema:  # type: ignore[override]
-        """Make the schema without dropped tables and columns and the keys into them."""
+        """Make the schema without dropped tables and columns and the keys into them.
+
+        What is code of the source's own DDL is not in it: see `OriginalDdl.without_code`.
+        """
         dropped = [name for name, table in self.tables.items() if table.drop]
         kept = leave_out(
             spelled_rules([table.table(name) for name, table in self.tables.items() if not table.drop]),
             drop=dropped,
             columns=[(t, c) for t, table in self.tables.items() for c, column in table.columns.items() if column.drop],
         )
-        return replace(kept, original=self.original)
+        return replace(kept, original=self.original and self.original.without_code())
 
     def protection(self) -> Protection:
         """Work out who is protected. Raises SpecError also if a column's domain, or what it equals, cannot be."""

@@ -116,6 +116,16 @@ def test_noise_alone_invents_few_rows(scale: float) -> None:
     assert max(invented) < 1
 
 
+def test_owners_of_many_rows_are_seen_though_all_bins_before_them_are_empty() -> None:
+    """3,000 owners have 160 rows each, 9,000 have one: pooled with the empty bins between, the former were not seen."""
+    rng, noise = np.random.default_rng(3), Noise(gaussian=False, scale=60.0)
+    numbers = np.repeat([0, 1, 160], [3000, 9000, 3000])
+    true = np.bincount(bin_of(numbers, EDGES), minlength=len(EDGES) - 1).astype(float)
+    found = fanout_shares(drawn(true, noise, rng), noise, EDGES, total=len(numbers), mean=None)
+    rows = len(numbers) * float(found.shares @ bin_means(EDGES, found.exponent))
+    assert rows == pytest.approx(numbers.sum(), rel=0.25)
+
+
 @given(
     st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30),
     st.floats(1e-3, 1e5),

@@ -11,7 +11,7 @@ import pytest
 from privbench.errors import BudgetError
 from privbench.methods.tree import method
 from privbench.methods.tree.settings import TreeSettings
-from privbench.methods.tree.sizes import Size
+from privbench.methods.tree.sizes import Size, sized
 from privbench.privacy.facts import Facts, PossiblePairs, PublicCounts
 from privbench.privacy.queries import ENTITY_WEIGHT, Histogram
 from privbench.privacy.vault import Vault
@@ -141,7 +141,7 @@ def test_a_learner_that_looks_at_the_data_is_caught(monkeypatch: pytest.MonkeyPa
     def leaky(vault: Vault, _: Facts) -> Size:
         assert vault._engine is not None
         (total,) = vault._engine.count([Histogram(table="visit", axes=())])
-        return Size(float(np.asarray(total)[0]) / ENTITY_WEIGHT, 0.0)
+        return sized(float(np.asarray(total)[0]) / ENTITY_WEIGHT, 0.0)
 
     monkeypatch.setattr(method, "count_entities", leaky)
     first = vault_of(database(5))

@@ -18,10 +18,10 @@ from privbench.methods.tree.sizes import (
     MOST_DOUBLINGS,
     MOST_POWER,
     NoisyFanouts,
-    Size,
     best_limit,
     pooled,
     size_error,
+    sized,
     tilt,
     tilted,
     together,
@@ -84,7 +84,7 @@ def test_rows_in_bins_that_do_not_stand_out_count_by_themselves() -> None:
 def test_tables_without_rows() -> None:
     nothing = replace(FANOUTS, shares=np.array([1.0, 0.0, 0.0, 0.0]))
     assert size_error(nothing, owners=0.2) == 0.2
-    assert together(Size(0.0, 0.5), Size(0.0, 0.0)) == Size(0.0, 0.5)  # an error of 0 is that of a public size
+    assert together(sized(0.0, 0.5), sized(0.0, 0.0)) == sized(0.0, 0.5)  # an error of 0 is that of a public size
 
 
 def test_errors_add_up_along_owners(spec: Spec) -> None:

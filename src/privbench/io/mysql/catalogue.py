@@ -95,7 +95,7 @@ def read_catalogue(connection: Any, location: str) -> Catalogue:
     left_out += [LeftOut(kind="sequence", name=name, reason=_NOT_MADE) for name in others if others[name] == "SEQUENCE"]
     left_out += [LeftOut(kind=kind, name=name, reason=_NOT_MADE) for kind, name in fetch(connection, _OTHERS)]
     statements = [s for table in tables.values() for s in _statements(table, schema)]
-    original = OriginalDdl(
+    original = OriginalDdl.of_source(
         dialect=SourceDialect.MYSQL,
         tables={table.name: _definition(table) for table in tables.values()},
         statements=(*statements, *_in_order([v for v in views if isinstance(v, Statement)], known)),

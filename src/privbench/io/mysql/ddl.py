@@ -12,6 +12,8 @@ from privbench.deferred import sql_errors
 from privbench.io.mysql.connection import quote_name
 from privbench.io.mysql.show_create import names_in, quoted_list
 from privbench.io.mysql.types import StoredType, column_type, declare, declared_type
+from privbench.schema.ddl_grammar import unwrapped
+from privbench.schema.ddl_tokens import MYSQL, check_statement, is_one_text
 from privbench.schema.expression import Expression
 from privbench.schema.original import (
     ELSEWHERE,
@@ -79,6 +81,9 @@ def write_script(schema: Schema) -> Script:
     made = [s for s in _from_schema(schema, missing, checks=original is None) if _identity(s) not in declared]
     order = {"foreign key": 1, "check": 2, "view": 3}
     after = sorted([*own, *made], key=lambda s: order.get(s.kind, 0))
+    texts = [*((f"table {t.name}", t.create) for t in tables), *((s.title, s.sql) for s in (*before, *after))]
+    for title, sql in texts:
+        check_statement(unwrapped(sql), MYSQL, what=title)
     return Script(tables=tables, before=before, after=tuple(after), left_out=tuple(missing))
 
 
@@ -186,4 +191,5 @@ def _check_text(check: Expression) -> str | None:
         text: str = spoken(tree, "mysql").sql("mysql", identify=True, unsupported_level=sql_errors.ErrorLevel.RAISE)
     except sql_errors.SqlglotError:
         return None
-    return re.sub(r"\s+", " ", text) if "'" not in text else text
+    text = re.sub(r"\s+", " ", text) if "'" not in text else text
+    return text if is_one_text(text, MYSQL) else None

@@ -151,7 +151,7 @@ class MySQLSink:
     def _add(self, statements: Sequence[Statement], left_out: list[LeftOut]) -> None:
         """Run what comes after the rows; what the schema does not know of is listed if the server refuses it."""
         [first, *_] = statements
-        sql = ", ".join([first.sql, *(s.sql.partition(f" {quote_name(s.tables[0])} ")[2] for s in statements[1:])])
+        sql = ", ".join([first.sql, *(s.sql.removeprefix(_altering(s)) for s in statements[1:])])
         if first.kind == "foreign key":
             self._do("SET foreign_key_checks = 1", first.title)  # so that the rows are checked
         if first.kind == "view" and self._there.get(first.name) == "VIEW":
@@ -236,12 +236,16 @@ class MySQLSink:
         return TargetError(f"{self.location}: {what} could not be written: {explain(error)}.")
 
 
+def _altering(statement: Statement) -> str:
+    return f"ALTER TABLE {quote_name(statement.tables[0])} "
+
+
 def _together(statements: Sequence[Statement]) -> list[list[Statement]]:
     """Put the plain keys and indexes of a table into one statement, which the server does in one go."""
     groups: list[list[Statement]] = []
     joined: dict[str, list[Statement]] = {}
     for statement in statements:
-        if statement.key and statement.kind != "foreign key":
+        if statement.key and statement.kind != "foreign key" and statement.sql.startswith(_altering(statement)):
             if statement.tables[0] not in joined:
                 groups.append(joined.setdefault(statement.tables[0], []))
             joined[statement.tables[0]].append(statement)

@@ -17,6 +17,9 @@ from functools import cached_property
 from privbench.errors import SchemaError
 from privbench.io.names import quote_sql, quote_text
 from privbench.io.render import Dialect, check_text, plan, type_text
+from privbench.schema.ddl_grammar import read_name, read_statement
+from privbench.schema.ddl_reader import Name
+from privbench.schema.ddl_tokens import POSTGRES, check_statement
 from privbench.schema.original import (
     ELSEWHERE,
     FOREIGN_KEY,
@@ -90,8 +93,10 @@ class DatabaseNames:
     def sequences(self, schema: Schema) -> dict[str, list[tuple[str, str]]]:
         """The columns that each sequence of the source numbers, with their tables."""
         places: dict[str, list[tuple[str, str]]] = {}
+        made = _made_sequences(schema)
         for table in (t for t in schema.tables if t.name in self.own):
-            numbered = self.own[table.name].sequences
+            own = self.own[table.name]
+            numbered = {c: s for c, s in own.sequences.items() if _is_own(s, own.columns.get(c, ""), made)}
             for column in (c.name for c in table.columns if c.name in numbered):
                 place = (self.table(table.name), self.column(table.name, column))
                 places.setdefault(numbered[column], []).append(place)
@@ -106,6 +111,16 @@ class DatabaseNames:
                         f"{table}: the name {name} has more than {_LONGEST_NAME} bytes: PostgreSQL would cut it off. "
                         "Drop it, or write another format."
                     )
+
+
+def _made_sequences(schema: Schema) -> set[Name | None]:
+    statements = schema.original.statements if schema.original is not None else ()
+    return {read_statement(POSTGRES, s.kind, s.sql).makes for s in statements if s.kind == "sequence"}
+
+
+def _is_own(sequence: str, column: str, made: set[Name | None]) -> bool:
+    """Whether a sequence is one that is made here; another's in the target must not be set."""
+    return read_name(POSTGRES, sequence) in made or "AS IDENTITY" in column
 
 
 def _own(schema: Schema) -> dict[str, TableDefinition]:
@@ -146,7 +161,7 @@ class _Writer:
     def script(self) -> Script:
         before = [s for s in self._kept if s.phase is Phase.BEFORE]
         after = [s for s in self._kept if s.phase is Phase.AFTER]
-        return Script(
+        script = Script(
             before=(
                 *(_step(s) for s in before if not s.tables),
                 *(self._create(table) for table in plan(self._schema)[0]),
@@ -155,6 +170,9 @@ class _Writer:
             after=(*self._keys(), *map(_step, after), *self._indexes(), *self._foreign_keys()),
             left_out=self._left_out,
         )
+        for step in (*script.before, *script.after):
+            check_statement(step.sql, POSTGRES, what=f"{step.kind} {step.name}")
+        return script
 
     def _create(self, table: Table) -> Step:
         own = self._names.own.get(table.name)
@@ -253,11 +271,11 @@ def past_largest(places: list[tuple[str, str]], sequence: str) -> str:
     [(table, column), *_] = places
     bare = quote_text(column[1:-1].replace('""', '"'))
     of_column = f"pg_get_serial_sequence({quote_text(table)}, {bare})::regclass"
-    found = f"COALESCE(to_regclass({quote_text(sequence)}), {of_column})"
+    found = f"COALESCE({of_column}, to_regclass({quote_text(sequence)}))"
     largest = f"SELECT max(n) AS largest FROM ({numbers}) AS numbers"
     return f"SELECT setval({found}, largest)::text FROM ({largest}) AS past WHERE largest > 0"
 
 
 def script_text(steps: tuple[Step, ...]) -> str:
-    """Steps as a file that clients run."""
-    return "".join(f"{step.sql};\n" for step in steps)
+    """Steps as a file that clients run. Whatever the server is set to, strings end where they end here."""
+    return "SET standard_conforming_strings = on;\n" + "".join(f"{step.sql};\n" for step in steps)

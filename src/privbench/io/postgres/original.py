@@ -23,7 +23,7 @@ _PUBLIC = "public"
 def original_ddl(catalogue: Catalogue, schema: Schema) -> OriginalDdl:
     """Write down every object; `schema` is ours of the same catalogue."""
     made = _Ddl(catalogue, schema)
-    return OriginalDdl(
+    return OriginalDdl.of_source(
         dialect=SourceDialect.POSTGRES,
         tables={name: made.table(table) for name, table in catalogue.tables.items()},
         statements=tuple(made.statements()),

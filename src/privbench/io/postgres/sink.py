@@ -37,6 +37,7 @@ _QUIET = (
     "SET LOCAL idle_in_transaction_session_timeout = 0",
     "SET LOCAL statement_timeout = 0",
     "SET LOCAL check_function_bodies = off",
+    "SET LOCAL standard_conforming_strings = on",
     "SET LOCAL TimeZone = 'UTC'",
     "SET LOCAL DateStyle = 'ISO, YMD'",
     "SET LOCAL IntervalStyle = 'postgres'",

@@ -24,6 +24,8 @@ SIGNIFICANT = 5.0
 the density of a stretch, and its noise is worth many rows."""
 SURELY = 10.0
 """So many noise scales show that a stretch is no noise, though one before it does not stand out."""
+ALONE = 12.0
+"""The same of a single bin inside a stretch."""
 APART = 3.0
 """A clear bin that is farther from a falling density than this many noise scales stays as it is: rows may come in
 batches, or owners be of two kinds."""
@@ -84,7 +86,7 @@ def _falling(noisy: Floats, noise: Noise, edges: Edges) -> tuple[Floats, int]:
     mode = 1 + int(np.argmax(noisy[1:] / widths[1:]))
     density, pools = _pool_falling(noisy[mode:] / widths[mode:], widths[mode:] ** 2)
     kept[mode:] = density * widths[mode:]
-    tail = mode + _hidden_from(kept[mode:], pools, noise)
+    tail = mode + _hidden_from(kept[mode:], noisy[mode:], pools, noise)
     kept[:mode] = np.maximum(kept[:mode], 0.1 * noise.scale)
     apart = np.abs(noisy - kept) > APART * noise.scale
     apart[tail:] = False
@@ -92,10 +94,14 @@ def _falling(noisy: Floats, noise: Noise, edges: Edges) -> tuple[Floats, int]:
     return np.maximum(kept, 0.0), 1 if tail == mode else tail
 
 
-def _hidden_from(kept: Floats, pools: NDArray[np.int64], noise: Noise) -> int:
-    """The first bin of the first stretch that does not stand out, with no stretch beyond it that surely does."""
+def _hidden_from(kept: Floats, noisy: Floats, pools: NDArray[np.int64], noise: Noise) -> int:
+    """The first bin of the first stretch that does not stand out, with no stretch beyond it that surely does.
+
+    A single bin shows that its stretch does, though all others of it are empty: owners may be of two kinds.
+    """
     scales = np.bincount(pools, weights=kept) / (noise.scale * np.bincount(pools))
-    sure = int(np.flatnonzero(scales >= SURELY).max(initial=-1))
+    alone = pools[noisy >= ALONE * noise.scale]
+    sure = int(max(np.flatnonzero(scales >= SURELY).max(initial=-1), alone.max(initial=-1)))
     hidden = np.flatnonzero(scales[sure + 1 :] < SIGNIFICANT)
     return int(np.searchsorted(pools, sure + 1 + hidden[0])) if len(hidden) else len(kept)
 

@@ -5,13 +5,14 @@ the owner row in a fixed sample of synthetic rows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privbench.methods.tree.coarse import bin_masses, coarse_axis
+from privbench.methods.tree.coupling import edges_of
 from privbench.methods.tree.hub import (
     HubTables,
     Linked,
@@ -47,13 +48,14 @@ from privbench.methods.tree.paths import Paths
 from privbench.methods.tree.plan import TablePlan
 from privbench.methods.tree.siblings import FIRST_SHARE, Column, measure_firsts
 from privbench.methods.tree.single import Single, Singles, averaged, estimate, measure_singles
-from privbench.methods.tree.sizes import Size
+from privbench.methods.tree.size_laws import NoisyBins
+from privbench.methods.tree.sizes import Size, sized
 from privbench.methods.tree.structure import Candidates, Growth, Structure, independent, with_bases
 from privbench.methods.tree.surroundings import Surroundings
 from privbench.methods.tree.weighed import WeighedTable
 from privbench.methods.tree.zeros import coarser, find_zeros, summed
 from privbench.privacy.facts import PossiblePairs
-from privbench.privacy.features import Axis, Feature
+from privbench.privacy.features import Axis, Fanout, Feature
 from privbench.spn.nodes import Node
 
 Floats = NDArray[np.float64]
@@ -71,6 +73,8 @@ class LearntTable:
     deviations: Mapping[str, float]
     entities: Size
     """Those that have rows in the table."""
+    bins: Mapping[str, NoisyBins] = field(default_factory=dict)
+    """Of fanouts by name: what was measured."""
     rates: frozenset[str] = frozenset()
     """In-degrees by name of which the network holds rates, not counts."""
 
@@ -319,8 +323,18 @@ def _finish(
         network=network,
         exponents=singles.exponents,
         deviations=singles.deviations,
+        bins={s.feature.name: _bins(s, singles) for s in measured if isinstance(s.feature.source, Fanout)},
         rates=frozenset(axis.feature.name for axis, _ in references),
-        entities=Size(singles.total, singles.error),
+        entities=sized(singles.total, singles.error),
+    )
+
+
+def _bins(single: Single, singles: Singles) -> NoisyBins:
+    return NoisyBins(
+        edges=edges_of(single.feature),
+        counts=single.noisy.sum(axis=0),
+        noise=single.pooled_noise,
+        clear=singles.clear[single.feature.name],
     )
 
 

@@ -9,11 +9,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privbench.methods.method import Method, Progress, TableModel
 from privbench.methods.tree.charges import mischarged, table_label
 from privbench.methods.tree.columns import constant_features, draws_targets
-from privbench.methods.tree.entities import count_entities, unowned_rows
+from privbench.methods.tree.entities import Unowned, count_entities, unowned_rows
 from privbench.methods.tree.forecast import check_plans, forecast
 from privbench.methods.tree.hub import References
 from privbench.methods.tree.implied import implied
@@ -30,15 +31,26 @@ from privbench.methods.tree.sampled import (
 )
 from privbench.methods.tree.settings import TreeSettings, tree_settings
 from privbench.methods.tree.siblings import Siblings
+from privbench.methods.tree.size_laws import (
+    FIRST_LIMIT,
+    MOST_ROWS,
+    ClippedCount,
+    SizeLaws,
+    all_laws,
+    is_wide,
+    laws_of_bins,
+    within,
+)
 from privbench.methods.tree.sizes import (
     NoisyFanouts,
     Size,
     best_limit,
     pooled,
+    predicted,
     size_error,
+    sized,
     tilt,
     tilted,
-    together,
 )
 from privbench.methods.tree.surroundings import NOTHING, Surroundings, best_full_rows, strata_axis
 from privbench.methods.tree.weighed import WeighedTable
@@ -51,12 +63,16 @@ from privbench.spn.feature_names import COMPONENT, null_column, rows_column
 from privbench.spn.infer import marginal
 from privbench.spn.nodes import Leaf, Node, Product
 
+Floats = NDArray[np.float64]
+
 SURE = 0.03
 """The rows of a table are counted where fanouts do not tell them up to this relative error."""
 ROW_MEANS_ERROR, ENTITY_MEANS_ERROR = 0.15, 0.5
 """How far a law of in-degrees may be off in its mean: of the entity table, and of tables whose rows entities weigh."""
 CHAIN_ERROR = 0.3
 """How far fanouts of owned tables, in which entities weigh the same, may be off in their mean over rows."""
+LEAST_FANOUT = 1e-12
+"""Shares of fanouts below this count as this."""
 NEARLY = 0.01
 """Fanouts are tilted if they give more or fewer rows than they should by more than this share."""
 
@@ -91,7 +107,7 @@ class _Database:
         self._learnt: dict[str, LearntTable] = {}
         self._samples: dict[str, SampledTable] = {}
         self._sizes: dict[str, Size] = {}
-        self._unowned: dict[str, Size] = {}
+        self._unowned: dict[str, Unowned] = {}
         self._drawn: dict[str, SampledRows] = {}
         """Of owned tables: whose the rows of the sample are, and what is given of them."""
         self._given: tuple[Feature, ...] = ()
@@ -100,12 +116,14 @@ class _Database:
     def models(self) -> dict[str, TableModel]:
         """What is released of each table."""
         rows = {table: size.rows for table, size in self._sizes.items()}
-        unowned = {table: size.rows for table, size in self._unowned.items()}
+        unowned = {table: some.beside(some.owned_of(rows[table])) for table, some in self._unowned.items()}
         return {
             table: TableModel(
                 network=learnt.network,
                 rows=rows[table],
                 rows_error=self._sizes[table].error,
+                rows_low=self._sizes[table].low,
+                rows_high=self._sizes[table].high,
                 links=link_table(self._facts, table, self._learnt, rows=rows, unowned=unowned.get(table, 0.0)),
             )
             for table, learnt in self._learnt.items()
@@ -144,45 +162,120 @@ class _Database:
         )
 
     def _meet_size(self, table: WeighedTable, link: LinkFacts, children: SampledRows, amount: Fraction) -> Fraction:
-        """Work out how many rows a table has, and tilt the fanouts of its owners to it; returns what was spent.
-
-        Where fanouts alone do not tell, the rows of all entities are counted, each up to a limit.
-        """
-        predicted, ratio, spent = self._predicted(link, children), 1.0, Fraction(0)
-        public = self._facts.tables[link.table].rows
+        """Work out how many rows a table has, and tilt the fanouts of its owners to it; returns what was spent."""
+        unowned, public = self._unowned[link.table], self._facts.tables[link.table].rows
+        before, laws, spent = self._predicted(link, children), None, Fraction(0)
         if public is not None:
-            ratio = max(public - self._unowned[link.table].rows, 1.0) / max(predicted.rows, 1.0)
-            predicted = Size(max(public - self._unowned[link.table].rows, 0.0), 0.0)
-        elif amount and predicted.error > SURE:
-            scale = (predicted.rows + self._unowned[link.table].rows) / len(children.owners)
-            deviation = math.sqrt(table.noise([], amount).variance)
-            limit = best_limit(children.rows_by_entity, scale=scale, deviation=deviation)
-            if limit.error < predicted.error:
-                limit, part = limit.relaxed(SURE / 2)
-                spent = amount * part
-                counted = replace(table, full_rows=limit.rows).measure([], spent).total
-                expected = scale * float(np.minimum(children.rows_by_entity, limit.rows).sum()) / limit.rows
-                ratio, error = pooled(math.log(max(counted, 0.1 * expected) / expected), limit.error, predicted.error)
-                predicted = Size(predicted.rows * ratio, error)
-        self._sizes[link.table] = together(predicted, self._unowned[link.table])
+            owned = sized(unowned.owned_of(float(public)), 0.0)
+        else:
+            owned, laws, spent = self._counted(table, link, children, before, amount)
+        self._sizes[link.table] = unowned.together_with(owned)
+        ratio = max(owned.rows, 1.0) / max(before.rows, 1.0)
+        if laws is not None and self._is_hidden(link) and link.target == self._facts.entity:
+            ratio = self._follow(link, laws, owned.rows)
         if abs(math.log(ratio)) > NEARLY:
             self._tilt(link, ratio)
         return spent
+
+    def _counted(
+        self,
+        table: WeighedTable,
+        link: LinkFacts,
+        children: SampledRows,
+        before: Size,
+        amount: Fraction,
+    ) -> tuple[Size, SizeLaws | None, Fraction]:
+        """The rows that have an owner, what laws say of them, and what it took to count them.
+
+        A count whose limit follows from the fanouts that it should check may be blind to what these miss. So where
+        noise may hide many rows, half of the amount is for a count at a limit that laws of tails choose.
+        """
+        laws = self._laws(link)
+        if laws is None or not (self._is_hidden(link) or is_wide(laws.size())):
+            size, spent, _ = self._corrected(table, link, children, before, amount)
+            return size, None, spent
+        if not amount:
+            return laws.size() if self._is_hidden(link) else within(before, laws.size()), laws, Fraction(0)
+        half = amount / 2
+        deviation = math.sqrt(table.noise([], half).variance)
+        if self._is_hidden(link):
+            laws = laws.with_count(self._count(table, link, FIRST_LIMIT, half))
+            laws = laws.with_count(self._count(table, link, laws.second_limit(deviation), half))
+            return laws.size(), laws, amount
+        size, spent, first = self._corrected(table, link, children, before, half)
+        laws = laws if first is None else laws.with_count(first)
+        laws = laws.with_count(self._count(table, link, laws.second_limit(deviation), half))
+        return within(size, laws.size()), laws, spent + half
+
+    def _corrected(
+        self, table: WeighedTable, link: LinkFacts, children: SampledRows, before: Size, amount: Fraction
+    ) -> tuple[Size, Fraction, ClippedCount | None]:
+        """What fanouts say of a size, corrected by a count of the rows up to a limit where they alone do not tell."""
+        if not amount or before.error <= SURE:
+            return before, Fraction(0), None
+        scale = (before.rows + self._unowned[link.table].beside(before.rows)) / len(children.owners)
+        limit = best_limit(children.rows_by_entity, scale=scale, deviation=math.sqrt(table.noise([], amount).variance))
+        if limit.error >= before.error:
+            return before, Fraction(0), None
+        limit, part = limit.relaxed(SURE / 2)
+        counted = replace(table, full_rows=limit.rows).measure([], amount * part)
+        expected = scale * float(np.minimum(children.rows_by_entity, limit.rows).sum()) / limit.rows
+        log_ratio = math.log(max(counted.total, 0.1 * expected) / expected)
+        ratio, error = pooled(log_ratio, limit.error, before.error)
+        count = ClippedCount(limit=limit.rows, total=counted.total, noise=counted.noise)
+        return predicted(before.rows * ratio, error), amount * part, self._unowned[link.table].left_out(count)
+
+    def _count(self, table: WeighedTable, link: LinkFacts, limit: int, amount: Fraction) -> ClippedCount:
+        """Count the rows that have an owner, of each entity up to a limit."""
+        counted = replace(table, full_rows=limit).measure([], amount)
+        count = ClippedCount(limit=limit, total=counted.total, noise=counted.noise)
+        return self._unowned[link.table].left_out(count)
+
+    def _laws(self, link: LinkFacts) -> SizeLaws | None:
+        """Laws of how many rows entities have where noise hides some; of owners of owners, only where it hides all."""
+        if link.target != self._facts.entity:
+            return all_laws(self._entities.rows) if self._is_hidden(link) else None
+        column = rows_column(link.name)
+        bins, exponent = self._learnt[link.target].bins[column], self._learnt[link.target].exponents[column]
+        if bins.clear >= len(bins.counts):
+            return None
+        most = 1 if link.unique else self._facts.tables[link.table].cap or MOST_ROWS
+        return laws_of_bins(bins, self._sizes[link.target].rows, exponent, most=most)
+
+    def _is_hidden(self, link: LinkFacts) -> bool:
+        """Whether noise hides who has rows of a table, or of one above it."""
+        owner = self._facts.owner_link(link.target)
+        return self._learnt[link.target].bins[rows_column(link.name)].hidden or (
+            owner is not None and self._is_hidden(owner)
+        )
+
+    def _follow(self, link: LinkFacts, laws: SizeLaws, rows: float) -> float:
+        """Let as many owners have each number of rows as laws say; returns how many times the rows are still needed."""
+        fanouts = self._fanouts(link)
+        edges = self._learnt[link.target].bins[rows_column(link.name)].edges
+        shares = laws.bin_shares(edges, max(rows, 1.0), self._sizes[link.target].rows)
+        self._reshape(link, shares / np.maximum(fanouts.shares, LEAST_FANOUT))
+        return max(rows, 1.0) / max(self._owned(link), 1.0)
 
     def _predicted(self, link: LinkFacts, children: SampledRows) -> Size:
         """The rows that come with their owners, from the network where these are entities, else from their sample."""
         owners, of_entities = self._sizes[link.target], link.target == self._facts.entity
         bias = 0.0 if of_entities else CHAIN_ERROR
         error = size_error(self._fanouts(link), owners=math.hypot(owners.error, bias))
-        return Size(self._owned(link) if of_entities else owners.rows * children.per_owner, error)
+        return predicted(self._owned(link) if of_entities else owners.rows * children.per_owner, error)
 
     def _tilt(self, link: LinkFacts, ratio: float) -> None:
         """Make owners have so many times the rows, those with many more so, and draw their sample again.
 
         That holds as far as what fanouts depend on lets it; `generate` scales the rest.
         """
-        owner, fanouts = self._learnt[link.target], self._fanouts(link)
-        network = tilted(owner.network, rows_column(link.name), tilt(fanouts.shares, fanouts.means, ratio))
+        fanouts = self._fanouts(link)
+        self._reshape(link, tilt(fanouts.shares, fanouts.means, ratio))
+
+    def _reshape(self, link: LinkFacts, factors: Floats) -> None:
+        """Make each number of rows of an owner so many times as likely, and draw the owners' sample again."""
+        owner = self._learnt[link.target]
+        network = tilted(owner.network, rows_column(link.name), factors)
         self._learnt[link.target] = replace(owner, network=network)
         self._draw(link.target)
 
@@ -193,7 +286,7 @@ class _Database:
 
     def _children(self, link: LinkFacts, plan: PlannedTable | None) -> SampledRows:
         """Rows of an owned table in the sample."""
-        unowned = self._unowned[link.table].rows
+        unowned = self._unowned[link.table].beside(self._owned(link))
         return child_rows(
             self._samples[link.target],
             owner_fanouts(self._facts, link, self._learnt[link.target], unowned=unowned),
@@ -226,7 +319,7 @@ class _Database:
         if children is None:
             return learnt
         entities = len(children.rows_by_entity) * self._scale(plan.table, children)
-        return replace(learnt, entities=Size(entities, self._sizes[plan.table].error))
+        return replace(learnt, entities=sized(entities, self._sizes[plan.table].error))
 
     def _references(self, table: str, known: int | None) -> References:
         """How many rows of a table there are to be referenced."""
@@ -253,11 +346,11 @@ class _Database:
         """The rows of a lookup: public, or one for each row of its owner table whose key into it is not NULL."""
         public = self._facts.tables[table].rows
         if public is not None:
-            return Size(float(public), 0.0)
+            return sized(float(public), 0.0)
         link = next(k for k in self._facts.links_to(table) if not draws_targets(self._facts, k))
         network, owners = self._learnt[link.table].network, self._sizes[link.table]
         nulls = float(marginal(network, null_column(link.name))[1]) if link.nullable else 0.0
-        return Size(owners.rows * (1 - nulls), owners.error)
+        return owners.times(1 - nulls)
 
 
 def _nothing_to_learn(entities: Size) -> LearntTable:

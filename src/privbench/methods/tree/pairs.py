@@ -194,6 +194,10 @@ def scaled_to(masses: Sequence[Floats], total: float) -> list[Floats]:
 
 
 def margins_of(candidates: Candidates, singles: Singles) -> list[Floats]:
-    """The masses of bins of own columns from their counts, and of given columns as they are, all of one total."""
+    """The masses of bins of own columns from their counts, and of given columns as they are, all of one total.
+
+    Where nothing was counted, as in an empty table with little noise, all bins are alike.
+    """
     own = [bin_masses(candidates.axes[place], counts) for place, counts in enumerate(singles.counts)]
-    return scaled_to([*own, *candidates.masses[candidates.own :]], singles.total)
+    own = [masses if masses.any() else np.ones(masses.shape) for masses in own]
+    return scaled_to([*own, *candidates.masses[candidates.own :]], max(singles.total, 1e-9))

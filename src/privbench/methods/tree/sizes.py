@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.methods.method import DEVIATIONS, range_of
 from privbench.spn.clique import CliqueTree, Conditional
 from privbench.spn.nodes import Leaf, Node, Product
 
@@ -32,6 +33,9 @@ BEYOND_ERROR = 1.0
 CONTINUED = 2.0
 """At least so many times the rows between half of the limit and the limit may lie beyond it: the tail that tells how
 many do is itself a guess, and a short one would have little counted."""
+WIDER = 1.4
+"""Sizes that follow from fanouts are off by so many times what their errors say (decision 65)."""
+MOST_LOGS = 14.0
 MOST_DOUBLINGS = 13
 """The highest limit of a direct count is 2 to the power of this."""
 MANY_SHARE = 0.3
@@ -46,10 +50,38 @@ ROUNDS = 40
 
 
 class Size(NamedTuple):
-    """A number of rows or entities, and its expected relative standard error: 0 where the number is public."""
+    """A number of rows or entities, its expected relative standard error, and the range that it is in with 90 %.
+
+    The error is 0 where the number is public.
+    """
 
     rows: float
     error: float
+    low: float
+    high: float
+
+    def times(self, factor: float) -> "Size":
+        """The size of so many times the rows, as sure as before."""
+        return Size(self.rows * factor, self.error, self.low * factor, self.high * factor)
+
+
+def sized(rows: float, error: float) -> Size:
+    """A size whose range follows from noise of that relative standard error.
+
+    >>> sized(100.0, 0.0)
+    Size(rows=100.0, error=0.0, low=100.0, high=100.0)
+    """
+    return Size(rows, error, *range_of(rows, rows * error))
+
+
+def predicted(rows: float, error: float) -> Size:
+    """A size that follows from fanouts, with the range that such sizes were found to be in.
+
+    >>> [round(number, 2) for number in predicted(100.0, 0.1)]
+    [100.0, 0.1, 79.43, 125.9]
+    """
+    factor = math.exp(min(DEVIATIONS * WIDER * error, MOST_LOGS))
+    return Size(rows, error, rows / factor, rows * factor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,13 +118,15 @@ def size_error(fanouts: NoisyFanouts, *, owners: float) -> float:
 def together(*sizes: Size) -> Size:
     """The size of rows of several kinds, whose errors have nothing to do with each other.
 
-    >>> together(Size(60, 0.1), Size(40, 0.2))
-    Size(rows=100, error=0.1)
+    >>> together(Size(60, 0.1, 50, 80), Size(40, 0.2, 30, 55))
+    Size(rows=100, error=0.1, low=85.85786437626905, high=125.0)
     """
     rows = sum(size.rows for size in sizes)
+    low = max(rows - math.hypot(*(size.rows - size.low for size in sizes)), 0.0)
+    high = rows + math.hypot(*(size.high - size.rows for size in sizes))
     if rows == 0:
-        return Size(rows, max(size.error for size in sizes))
-    return Size(rows, math.hypot(*(size.rows * size.error for size in sizes)) / rows)
+        return Size(rows, max(size.error for size in sizes), low, high)
+    return Size(rows, math.hypot(*(size.rows * size.error for size in sizes)) / rows, low, high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
