@@ -21,6 +21,8 @@ class _Deferred(ModuleType):
 
 
 if TYPE_CHECKING:
+    import sqlite3
+
     import duckdb
     import sqlglot
     import yaml
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from sqlglot import expressions as exp
 else:
     duckdb, sqlglot, yaml = _Deferred("duckdb"), _Deferred("sqlglot"), _Deferred("yaml")
+    sqlite3 = _Deferred("sqlite3")
     exp, sql_errors = _Deferred("sqlglot.expressions"), _Deferred("sqlglot.errors")
 
-__all__ = ["duckdb", "exp", "sql_errors", "sqlglot", "yaml"]
+__all__ = ["duckdb", "exp", "sql_errors", "sqlglot", "sqlite3", "yaml"]

@@ -126,3 +126,13 @@ def test_what_is_nested_too_deeply_is_refused() -> None:
 def test_the_bytes_of_a_text_are_counted_in_every_system(dialect: Dialect, text: str) -> None:
     [check] = parse_ddl("CREATE TABLE t (x VARCHAR(9) CHECK (octet_length(x) <= 3))", where="test").tables[0].checks
     assert str(check_text(check, dialect)).replace('"', "") == text
+
+
+@pytest.mark.parametrize(
+    ("check", "known"),
+    [("x ~ '^[A-Z]$'", False), ("starts_with(x, 'a')", False), ("x LIKE 'a%'", True), ("x IN ('a', 'b')", True)],
+)
+def test_a_check_that_sqlite_cannot_work_out_is_not_written_there(check: str, known: bool) -> None:
+    [rule] = parse_ddl(f"CREATE TABLE t (x VARCHAR(9) CHECK ({check}))", where="test").tables[0].checks
+    assert (check_text(rule, Dialect.SQLITE) is not None) == known
+    assert check_text(rule, Dialect.DUCKDB) is not None
