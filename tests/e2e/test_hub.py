@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
+import privbench
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
 from privbench.generation.generate import generate
@@ -324,3 +326,15 @@ def test_a_hub_of_an_owned_table_with_a_reference_to_itself(tmp_path: Path) -> N
         truth, found = (lift(db.degrees("comment", "post", "post"), db.degrees(*keys)) for db in (real, made))
         assert truth > 4
         assert truth / 2.5 < found < truth * 2.5
+
+
+def test_owners_without_columns_of_their_own_are_learnt() -> None:
+    """Fanouts are all there is to measure, and leave nothing for a hub."""
+    ddl = """CREATE TABLE person (id INTEGER PRIMARY KEY);
+    CREATE TABLE a (person INTEGER NOT NULL REFERENCES person (id), n SMALLINT);
+    CREATE TABLE b (person INTEGER NOT NULL REFERENCES person (id), n SMALLINT);"""
+    owned = pa.table({"person": pa.array([i % 40 for i in range(60)], pa.int32()), "n": [i % 5 for i in range(60)]})
+    tables = {"person": pa.table({"id": pa.array(range(40), pa.int32())}), "a": owned, "b": owned}
+    spec = privbench.draft(tables, schema=ddl, unit="person", domains="data", find=False)
+    model = privbench.fit(spec, source=tables, epsilon=20, rehearse=False)
+    assert set(model.tables) == {"person", "a", "b"}

@@ -99,7 +99,7 @@ class Task:
 
 def learn_table(table: WeighedTable, task: Task, *, amount: Fraction) -> LearntTable:
     """Learn a table for that amount."""
-    task, before, spent = _look_for_hub(table, task, amount=amount * Fraction(task.plan.single_share))
+    task, before, spent = _look_for_hub(table, task, amount=amount)
     plan, strata = task.plan, task.given.strata
     ones, hubs = amount * Fraction(plan.single_share) - spent, Fraction(0)
     amount -= spent
@@ -181,11 +181,16 @@ def _paths(
 def _look_for_hub(table: WeighedTable, task: Task, *, amount: Fraction) -> tuple[Task, list[Single], Fraction]:
     """Measure fanouts first where there may be a hub, of all that columns get; without long tails there is none.
 
+    Nor is there one where a table has no other columns, and pairs get nothing: fanouts would leave no budget for it.
+
     Returns the task, with or without the hub, what was measured and what that cost.
     """
     if hub_place(task.own) is None:
         return task, [], Fraction(0)
-    features, spent = fanouts_first(task.own, amount, paired=task.plan.pairs > 0)
+    for_columns = amount * Fraction(task.plan.single_share)
+    features, spent = fanouts_first(task.own, for_columns, paired=task.plan.pairs > 0)
+    if spent >= amount:
+        return replace(task, own=without_hub(task.own)), [], Fraction(0)
     measured = measure_singles(table, features, task.given.strata, amount=spent, paired=task.plan.pairs > 0)
     singles = estimate(measured, entities=task.entities, means=task.means)
     if not pays(measured, singles, task.own):
