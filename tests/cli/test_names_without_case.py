@@ -63,7 +63,7 @@ def _table(name: str, *columns: str) -> Table:
 )
 def test_the_choices_are_listed(words: dict[str, object], message: str) -> None:
     schema = Schema(tables=(_table("item", "a"), _table("Item", "a"), _table("shop", "key", "Key")))
-    nothing = {"unit": None, "public": (), "drop": (), "drop_columns": (), "owners": {}, "lookups": {}}
+    nothing = {"unit": None, "public": (), "drop": (), "drop_columns": (), "owners": {}, "lookups": {}, "made_up": {}}
     with pytest.raises(SpecError, match=message):
         Choices(**{**nothing, **words}).spelled(schema)  # type: ignore[arg-type]
     exact = Choices(**{**nothing, "unit": "Item", "drop_columns": [("shop", "Key")]})  # type: ignore[arg-type]

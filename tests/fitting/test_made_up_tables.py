@@ -30,7 +30,7 @@ DDL = """
     CREATE TABLE staff (
         staff_id SMALLINT PRIMARY KEY, first_name VARCHAR(45) NOT NULL, email VARCHAR(50), picture BLOB,
         store_id INTEGER NOT NULL REFERENCES store(store_id), boss SMALLINT REFERENCES staff(staff_id),
-        pay INTEGER NOT NULL CHECK (pay BETWEEN 10 AND 19), twice INTEGER GENERATED ALWAYS AS (2 * pay)
+        pay INTEGER NOT NULL CHECK (pay BETWEEN 10 AND 19), twice INTEGER GENERATED ALWAYS AS (pay + pay)
     );
     CREATE TABLE depot (
         region CHAR(2) NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (region, number), CHECK (number BETWEEN 1 AND 4)
