@@ -49,6 +49,7 @@ def walk(names: tuple[str, ...], seed: int, folder: Path, monkeypatch: pytest.Mo
         return pytest.fail(f"spent in vain: {error}") if spent else str(error)
     monkeypatch.setattr(blocks, "BLOCK_ROWS", 50 if seed % 2 else 65_536)
     monkeypatch.setattr(rows, "BLOCK_ROWS", 50 if seed % 2 else 65_536)
+    folder.mkdir()
     generate(model, folder / "bundle", seed=seed, scale=0.7 if seed % 2 else 1.5)
     published = model.protection.schema.published()
     tables = read_bundle(folder / "bundle", published, Format.PARQUET)

@@ -14,7 +14,7 @@ from privbench.schema.spec import Spec
 from privbench.schema.tables import Table
 from privbench.schema.unit import Link, LinkKind, Protection
 
-SPARE = 1.2
+SPARE = 1.05
 """A table may come out somewhat larger than it is, since its size is measured with noise."""
 _logger = logging.getLogger(__name__)
 Key = tuple[str, ...]
