@@ -133,7 +133,7 @@ def _broken(*_args: Any, **_options: Any) -> Any:
 PLANTED = {
     "learning": "privbench.methods.tree.method.learn_table",
     "drawing": "privbench.generation.run.PrivateRows",
-    "companions": "privbench.generation.bundle.load_files",
+    "companions": "privbench.generation.bundle.script_files",
     "verifying": "privbench.model.receipt_check._other_claims",
     "saving": "privbench.model.file._entries",
 }

@@ -102,8 +102,9 @@ def _nothing_spent() -> Iterator[None]:
 def read_public(prepared: Prepared, source: Source) -> dict[str, bytes]:
     """Read the first rows of each public table whose keys lead to rows that are among them; all where none are."""
     public = PublicTables(source, prepared.protection)
-    held = _whole_keys(prepared.protection, {t.name: _head(source, t, PUBLIC_ROWS) for t in public.named})
-    if not all(rows.num_rows for rows in held.values()):
+    heads = {table.name: _head(source, table, PUBLIC_ROWS) for table in public.named}
+    held = _whole_keys(prepared.protection, heads)
+    if any(heads[name].num_rows and not rows.num_rows for name, rows in held.items()):
         held = _whole_keys(prepared.protection, {t.name: _head(source, t, None) for t in public.named})
     if held:
         public = PublicTables(MemorySource(Tables(held)), prepared.protection)
@@ -123,8 +124,9 @@ def _head(source: Source, table: Table, rows: int | None) -> pa.Table:
     return held if rows is None else held.slice(0, rows)
 
 
-def _whole_keys(protection: Protection, tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
+def _whole_keys(protection: Protection, heads: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     """The rows whose keys to public tables lead to rows that are there."""
+    tables = dict(heads)
     copied = [link for link in protection.links if link.kind is LinkKind.COPIED]
     links = [link for link in copied if link.table in tables and link.target in tables]
     before = None

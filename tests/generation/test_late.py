@@ -182,7 +182,7 @@ def test_columns_add_up_rows_below(
         aggregate("person", "age", "COUNT(note.*) + 10 * COUNT(passport.*) + COALESCE(100 * MAX(visit.cost), 0)"),
         aggregate("visit", "cost", "SUM(note.stars) + COUNT(DISTINCT note.stars)"),
     )
-    monkeypatch.setattr(late, "late_aggregates", lambda _: late_columns)
+    monkeypatch.setattr(late, "late_aggregates", lambda *_: late_columns)
     generate(made(with_words(words)), tmp_path / "out", seed=1)
     base = duckdb.connect()
     load(base, "", tmp_path / "out")
@@ -203,7 +203,9 @@ def test_rows_below_are_added_up_where_their_keys_are_numbered_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The aggregates see the keys that are written."""
-    monkeypatch.setattr(late, "late_aggregates", lambda _: (aggregate("person", "age", "COALESCE(MIN(visit.id), -1)"),))
+    monkeypatch.setattr(
+        late, "late_aggregates", lambda *_: (aggregate("person", "age", "COALESCE(MIN(visit.id), -1)"),)
+    )
     generate(made(with_words({"visit": {"numbered_by": "cost"}})), tmp_path / "out", seed=1)
     base = duckdb.connect()
     load(base, "", tmp_path / "out")

@@ -7,10 +7,11 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from sqlglot import tokenize
 from sqlglot.errors import SqlglotError
 
-from privbench.io.postgres.ddl import DatabaseNames
+from privbench.io.postgres.ddl import DatabaseNames, write_script
 from privbench.schema.ddl_grammar import read_column, read_name, read_statement, read_table_words
 from privbench.schema.ddl_tokens import DdlError, read_tokens
 from privbench.schema.original import CODE, OriginalDdl
@@ -314,6 +315,23 @@ def test_no_fragment_of_code_is_outside_quotes_of_what_runs(statement: tuple[str
     assert plain[0] in ("create", "alter", "comment")
     assert "program" not in plain
     assert plain[:2] not in (["create", "role"], ["create", "function"])
+
+
+@given(mutated())
+def test_what_a_sink_gets_passed_or_is_not_there(statement: tuple[str, str]) -> None:
+    """All the way from the words of a file to the steps that a connection would run."""
+    kind, sql = statement
+    words = ORIGINAL.model_dump(mode="json")
+    place = next(at for at, s in enumerate(words["statements"]) if s["kind"] == kind)
+    words["statements"][place] |= {"sql": sql, "columns": [], "needs": []}
+    try:
+        original = OriginalDdl.model_validate(words)
+    except ValidationError:
+        return
+    schema = replace(own_database()[0], original=original.without_code())
+    steps = [step.sql for script in [write_script(schema)] for step in (*script.before, *script.after)]
+    assert sql not in steps or accepted(kind, sql)
+    assert not [step for step in steps if "CREATE EXTENSION" in step]
 
 
 QUOTED = ("STRING", "IDENTIFIER", "NATIONAL_STRING", "BIT_STRING", "HEX_STRING", "BYTE_STRING", "HEREDOC_STRING")

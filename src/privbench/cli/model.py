@@ -242,6 +242,9 @@ def show(model: Path, ledger: bool, tree: str | None, spec: bool, as_json: bool)
 def verify(path: Path, as_json: bool) -> None:
     """Check that what was spent adds up to what is promised, in a bundle, a model file or a receipt.json.
 
+    The scripts of a bundle are made again and compared. What runs of the source's own DDL, and which of its definitions
+    hold literals, is told among the assumptions.
+
     Exit 0 if it does (`verified`, or `conditional` on the domains it names), 1 if not.
 
     \b

@@ -21,8 +21,8 @@ from privbench.deferred import duckdb, exp
 from privbench.errors import ModelError
 from privbench.rules.computed import stored
 from privbench.rules.evaluate import Evaluator, without_zone
-from privbench.schema.computed import late_columns
 from privbench.schema.expression import DIALECT, ColumnName, Expression
+from privbench.schema.tables import Place
 from privbench.schema.types import SqlType
 from privbench.schema.unit import Protection
 
@@ -52,10 +52,13 @@ class Aggregate:
         }
 
 
-def late_aggregates(protection: Protection) -> tuple[Aggregate, ...]:
-    """The columns that are worked out when all rows are there; one that follows from another has that one's words."""
+def late_aggregates(protection: Protection, places: Sequence[Place]) -> tuple[Aggregate, ...]:
+    """Columns that are worked out when all rows are there; one that follows from another has that one's words.
+
+    `places` has each after those that it follows from.
+    """
     made: dict[tuple[str, str], Aggregate] = {}
-    for table, name in late_columns(protection):
+    for table, name in places:
 
         def spelled_out(node: exp.Expr, table: str = table) -> exp.Expr:
             if not isinstance(node, exp.Column) or node.table not in ("", table):

@@ -44,13 +44,13 @@ class Late:
         self._protection = model.protection
         self._keys = keys
         self._folder = folder
-        self._aggregates = late_aggregates(model.protection)
+        self._schedule = schedule(model.spec, model.protection)
+        self._aggregates = late_aggregates(model.protection, self._schedule.sums())
         self._renumbered = renumbered_columns(model.spec, model.protection)
         self._tables = [t.name for t in model.protection.schema.tables if self._is_late(t)]
         self._kept: dict[str, Kept] = {}
         self._numbers: dict[str, Numbers] = {}  # by table: the new number of each row's key
         self._filled: dict[str, list[Kept]] = {}  # by table: columns that were worked out in the end
-        self._schedule = schedule(model.spec, model.protection)
         folder.mkdir()
 
     def takes(self, table: str) -> bool:

@@ -38,6 +38,7 @@ from privbench.model.schedule import Ready, schedule
 from privbench.rules.computed import ComputedRows
 from privbench.schema.computed import equal_columns, public_paths
 from privbench.schema.domain import Serial, never_repeats
+from privbench.schema.expression import ColumnName
 from privbench.schema.unit import Link, LinkKind, key_name
 from privbench.spn.feature_names import rows_column
 
@@ -86,6 +87,8 @@ class PrivateRows:
         self._clusters = model.spec.tables[name].clustered_by
         first = computed_first(model.protection, name, [level.column for level in self._clusters])
         self._computed_first = ComputedRows(model.protection, name, first)
+        equal = equal_columns(model.protection, name)
+        self._ranks = [column for column, equals in equal.items() if equals.rank is not None]
         self._key_rules, early = (known.rules(self._table, ready) for ready in (Ready.NUMBERED, Ready.DRAWN))
         self._nulled = known.nulled_columns(self._table, self._key_rules)
         drawn = [c for c in self._codecs if not self._relative.is_sequence(c)]
@@ -146,6 +149,7 @@ class PrivateRows:
         if self._rules is not None:
             self._rules.counts.left_out += int((broken & keep).sum())
         values, keep = deduplicated(values, keep & ~broken, self._unique)
+        values, keep = self._ranked(block, values, keep)
         values, kept = self._clustered(block, values, np.flatnonzero(keep))
         numbers = np.arange(written, written + len(kept))  # each row's number in the table
         values |= self._within(block, kept, numbers)
@@ -166,6 +170,36 @@ class PrivateRows:
             return values, None
         owners, unchanged = self._owners(block), len(kept) == block.rows and not self._clusters
         return values, owners if unchanged else owners[kept]
+
+    def _ranked(
+        self, block: Block, values: dict[str, pa.Array], keep: NDArray[np.bool_]
+    ) -> tuple[dict[str, pa.Array], NDArray[np.bool_]]:
+        """The values of the rows that are kept, numbered again among those of their owner if some were left out.
+
+        A row that then breaks a rule or repeats a key is left out as well.
+        """
+        while self._ranks and not keep.all():
+            kept = np.flatnonzero(keep)
+            targets = {name: rows[kept] for name, rows in block.targets.items()}
+            counts = {name: rows[kept] for name, rows in block.counts.items()}
+            numbers = dict(number_columns(self._protection, self._table, targets=targets, counts=counts))
+            values |= {name: numbers[name] for name in self._ranks}
+            stay = np.ones(len(kept), bool)
+            if self._rules is not None:
+                elsewhere = partial(self._elsewhere, block, kept)
+                values |= self._ruled_formulas.values(values, elsewhere, count=len(kept))
+                stay = ~self._rules.broken(values, self._asked_above(block, kept))
+                self._rules.counts.left_out += int((~stay).sum())
+            values, stay = deduplicated(values, stay, [u for u in self._unique if u.is_local])
+            if stay.all():
+                break
+            keep[kept[~stay]] = False
+        return values, keep
+
+    def _asked_above(self, block: Block, places: Places | None = None) -> dict[ColumnName, pa.Array]:
+        """The columns of rows above that rules name."""
+        names = [] if self._rules is None else [name for name in self._rules.columns if name.table is not None]
+        return {n: self._above(block, n.table, n.column, places=places) for n in names if n.table is not None}
 
     def _clustered(self, block: Block, values: dict[str, pa.Array], kept: Places) -> tuple[dict[str, pa.Array], Places]:
         """The values of a block's rows in the order in which they lie, and their places in the block.
@@ -195,10 +229,9 @@ class PrivateRows:
         if self._computed_in_rules:
             places = np.arange(block.rows)
             values |= self._ruled_formulas.values(values, partial(self._elsewhere, block, places), count=block.rows)
-        names = [name for name in self._rules.columns if name.table is not None]
         return self._rules.repaired(
             values,
-            {name: self._above(block, name.table, name.column) for name in names if name.table is not None},
+            self._asked_above(block),
             within=partial(self._redraw_within, block),
             redraw=partial(self._redraw_rows, block),
             copy=partial(self._copy_columns, block),

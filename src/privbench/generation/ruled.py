@@ -76,6 +76,10 @@ class KeptRules:
         """Let go of the connection."""
         self._rules.close()
 
+    def broken(self, values: Values, above: Mapping[ColumnName, pa.Array]) -> NDArray[np.bool_]:
+        """Which rows break a rule, as they are."""
+        return _Work(self._rules, values, above).rows_broken()
+
     def repaired(
         self,
         values: Values,

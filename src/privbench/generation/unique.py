@@ -41,6 +41,11 @@ class Uniqueness:
         self.columns = tuple(columns)
         self._seen = None if local else _SortedRuns()
 
+    @property
+    def is_local(self) -> bool:
+        """Whether rows of other blocks never repeat it."""
+        return self._seen is None
+
     def repaired(self, values: dict[str, pa.Array], redraw: Redraw) -> dict[str, pa.Array]:
         """Values with repeated keys drawn again; some may still repeat. Rows whose key is their own keep it."""
         keys = self._keys(values)

@@ -241,7 +241,7 @@ def _read(entries: _Entries) -> Model:
     try:
         spec = Spec.model_validate(header["spec"])
     except ValidationError as error:
-        raise ModelError(f"its spec: {error.errors()[0]['msg']}.") from None
+        raise ModelError(f"its spec: {error.errors()[0]['msg'].removeprefix('Value error, ')}.") from None
     model = Model(
         spec=spec,
         tables={name: _read_table(entries, table) for name, table in header["tables"].items()},

@@ -19,7 +19,7 @@ from math import inf
 
 from privbench.errors import SpecError
 from privbench.model.numbering import renumbered_columns
-from privbench.model.order import is_numbered
+from privbench.model.order import colliding_keys, is_numbered
 from privbench.rules.implied import Bounds, always_holds, bounds_of
 from privbench.schema.check_facts import facts_of
 from privbench.schema.computed import (
@@ -27,6 +27,7 @@ from privbench.schema.computed import (
     computed_order,
     equal_columns,
     late_columns,
+    named_place,
     public_paths,
 )
 from privbench.schema.domain import Bins, Range, Values
@@ -71,11 +72,15 @@ class Schedule:
         order = computed_order(self.protection)
         return tuple(c for t, c in order if t == table and c not in plain and self.columns[t, c] in ready)
 
+    def sums(self) -> tuple[Place, ...]:
+        """The columns that are worked out from rows below, in a fitting order."""
+        return tuple(place for place in computed_order(self.protection) if self.columns[place] is Ready.SUMMED)
+
     def early_sums(self) -> set[Place]:
         """The columns over rows below that are known before keys are numbered again."""
         found: set[Place] = set()
-        for table, column in late_columns(self.protection):
-            needs = _needs(self.protection, table, column)
+        for table, column in self.sums():
+            needs = computed_from(self.protection)[table, column]
             ready = {place: self.columns.get(place, Ready.DRAWN) for place in needs}
             if all(r < Ready.RENUMBERED or (r is Ready.SUMMED and p in found) for p, r in ready.items()):
                 found.add((table, column))
@@ -128,7 +133,11 @@ def schedule(spec: Spec, protection: Protection) -> Schedule:
     columns |= dict.fromkeys((place for place in renumbered if place in columns), Ready.RENUMBERED)
     late = set(late_columns(protection))
     known = Schedule(protection=protection, columns=columns)
-    plain = {(t, c) for t in protection.order for c in equal_columns(protection, t)}
+    plain = {(t, c): equals for t in protection.order for c, equals in equal_columns(protection, t).items()}
+    counted = {place: equals.rows for place, equals in plain.items() if equals.rows is not None}
+    named = {place for places in computed_from(protection).values() for place in places} if counted else set()
+    named |= {(n.table or t.name, n.column) for t in protection.schema.tables for r in t.checks for n in r.columns}
+    late |= {place for place, child in counted.items() if place not in named and may_lose_rows(spec, protection, child)}
     for table, column in computed_order(protection):
         expression = protection.schema.table(table).column(column).computed
         if (table, column) in late:
@@ -145,9 +154,17 @@ def _own_keys(table: Table) -> Iterator[str]:
     yield from (c for key in table.foreign_keys if key.table == table.name for c in key.columns)
 
 
-def _needs(protection: Protection, table: str, column: str) -> set[Place]:
-    """The columns that a computed column is worked out from."""
-    return computed_from(protection)[table, column]
+def may_lose_rows(spec: Spec, protection: Protection, name: str) -> bool:
+    """Whether rows of a table may be left out, to keep a key unique or a rule that is no matter of one domain."""
+    table = protection.schema.table(name)
+    learnt = {c for c in protection.attributes(name) if table.column(c).relative_to is None}
+    joint = [check for check in table.checks if not (len(check.columns) == 1 and {*_own_names(check)} <= learnt)]
+    needed = any(link.kind is LinkKind.INSIDE and not link.nullable for link in protection.links_of(name))
+    return bool(joint or needed or colliding_keys(spec, table))
+
+
+def _own_names(check: Expression) -> Iterator[str | None]:
+    yield from (name.column if name.table is None else None for name in check.columns)
 
 
 def _follows(spec: Spec, protection: Protection, table: str, rule: Expression) -> bool:
@@ -200,7 +217,7 @@ def check_schedule(spec: Spec, protection: Protection) -> None:
                     "beside it."
                 )
         _check_numbered_by(spec, known, name)
-    _check_formulas(known)
+    _check_formulas(spec, known)
 
 
 def _check_numbered_by(spec: Spec, known: Schedule, table: str) -> None:
@@ -217,18 +234,17 @@ def can_number(known: Schedule, place: Place) -> bool:
     return known.columns[place] < Ready.RENUMBERED or place in known.early_sums()
 
 
-def _check_formulas(known: Schedule) -> None:
-    """What is worked out from keys that are numbered again names its own row alone: nothing else is there then."""
-    renumbered = {place for place, ready in known.columns.items() if ready is Ready.RENUMBERED}
-    plain = {(t, c) for t in known.protection.order for c in equal_columns(known.protection, t)}
-    for place, needs in computed_from(known.protection).items():
-        in_the_end = place in renumbered and place not in plain
-        formulas = renumbered & computed_from(known.protection).keys() - plain
-        other = next((p for p in sorted(needs) if p[0] != place[0] and (in_the_end or p in formulas)), None)
-        if other is not None and known.columns[place] is not Ready.SUMMED:
-            key = next(iter(sorted(p for p in needs if p in renumbered)))
+def _check_formulas(spec: Spec, known: Schedule) -> None:
+    """What is worked out when all rows are there names its own row and rows below: nothing else is looked at then."""
+    copied = renumbered_columns(spec, known.protection)
+    for table, column in (place for place in computed_order(known.protection) if place not in copied):
+        expression = known.protection.schema.table(table).column(column).computed
+        named = () if expression is None else expression.columns
+        places = [p for p in (named_place(known.protection, table, name) for name in named) if p and p[0] != table]
+        waits = known.columns[table, column] >= Ready.RENUMBERED
+        if other := next((p for p in places if waits or known.columns.get(p, Ready.DRAWN) >= Ready.RENUMBERED), None):
             raise SpecError(
-                f"tables.{place[0]}.columns.{place[1]}.computed: names {'.'.join(key)}, which is known only when all "
-                f"rows are there and numbered, and {'.'.join(other)} of another table, which is not looked at then. "
-                "Take this or `numbered_by` out."
+                f"tables.{table}.columns.{column}.computed: is known only when all rows are there and numbered, as a "
+                f"key or a sum that it names is, and {'.'.join(other)} of another table is not "
+                "looked at then. Take this out, or compute a column of the own row from it first."
             )

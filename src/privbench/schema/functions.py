@@ -5,6 +5,8 @@ it: so nothing is called that looks at the clock, at settings, files, variables 
 database may answer otherwise, or that makes texts far longer than its arguments.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from math import ceil
 
