@@ -26,7 +26,7 @@ MOST_UNOWNED = 0.99
 """The largest share of rows without owner that their number is worked out from."""
 SHARED_ROWS = 64
 """At most up to so many rows entities count in proportion where rows without owner are a share of theirs."""
-SHARED_NOISE = 0.05
+SHARED_NOISE = 0.025
 """Up to fewer where the noise of this share of all rows would be passed."""
 ORPHAN_EDGES: Edges = np.array([1, 2, 3, 5, 9, 17, 65, 257, 1025, 4097])
 """Bins of how many rows reference the same missing owner; more than the last are counted with it."""
@@ -115,8 +115,8 @@ def unowned_rows(facts: Facts, link: LinkFacts, table: WeighedTable, amount: Fra
 def _shared_rows(rows: float, deviation: float) -> int:
     """Up to how many rows entities count in proportion: as many as noise of that deviation, in entities, allows.
 
-    >>> _shared_rows(9000, 8.0), _shared_rows(1e9, 8.0), _shared_rows(10, 8.0)
-    (32, 64, 1)
+    >>> _shared_rows(30_000, 8.0), _shared_rows(1e9, 8.0), _shared_rows(10, 8.0)
+    (64, 64, 1)
     """
     most = SHARED_NOISE * rows / deviation
     return min(2 ** int(math.log2(most)), SHARED_ROWS) if most >= 1 else 1

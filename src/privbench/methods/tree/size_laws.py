@@ -37,9 +37,9 @@ EXPONENTS, ENDS = (1.2, 1.6, 2.0, 2.4, 2.8, 3.5), (8.0, 32.0, 128.0, 512.0, 2048
 STARTS = (4, 8, 16, 32, 64, 128, 256)
 """Power laws may also begin at so many rows: who has any has that many."""
 NEVER = -1e3
-HOLDERS: Floats = np.exp(np.linspace(math.log(0.3), math.log(6e6), 168))
-"""Numbers of entities that have rows; all are as likely before anything is known."""
-FEWEST_HOLDERS = 16
+HOLDERS: Floats = np.append(1e-6, np.exp(np.linspace(math.log(0.3), math.log(6e6), 168)))
+"""Numbers of entities that have rows, hardly any among them; all are as likely before anything is known."""
+FEWEST_HOLDERS = 17
 """So many of these numbers are looked at, however few entities there are: up to about one."""
 MORE_HOLDERS = 1.2
 """At most so many times the entities have rows: their number may be noisy."""
