@@ -255,7 +255,7 @@ def _fitted(prepared: Prepared, rows: Mapping[str, pa.Table], delta: Fraction) -
                 read = place.read(source, prepared, known_codecs(prepared), silent)
             except DataError as error:
                 raise RehearsalError(
-                    f"only the spec can be changed, as rows that are made by it would break it: {error}"
+                    f"rows that are made by the spec would be refused, so change it and not the data: {error}"
                 ) from error
         return learn(prepared, read, epsilon=EPSILON, delta=delta, entropy=TestEntropy(SEED), progress=silent)
 
