@@ -127,10 +127,12 @@ def test_made_up_tables(spark: "SparkSession", tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "schema.sql").write_text(
         "CREATE TABLE store (id INTEGER PRIMARY KEY, boss INTEGER NOT NULL UNIQUE REFERENCES staff(id));"
-        "CREATE TABLE staff (id INTEGER PRIMARY KEY, email VARCHAR(40) NOT NULL, pay INTEGER CHECK (pay BETWEEN 1 AND 9));"
+        "CREATE TABLE staff (id INTEGER PRIMARY KEY, email VARCHAR(40) NOT NULL,"
+        " pay INTEGER CHECK (pay BETWEEN 1 AND 9));"
         "CREATE TABLE customer (id INTEGER PRIMARY KEY, store INTEGER NOT NULL REFERENCES store(id),"
         " rep INTEGER REFERENCES staff(id));"
-        "CREATE TABLE visit (customer INTEGER NOT NULL REFERENCES customer(id), staff INTEGER NOT NULL REFERENCES staff(id));"
+        "CREATE TABLE visit (customer INTEGER NOT NULL REFERENCES customer(id),"
+        " staff INTEGER NOT NULL REFERENCES staff(id));"
     )
     rng = np.random.default_rng(3)
 

@@ -1,7 +1,7 @@
 """The schema of a bundle as a file, `schema.json`: what its scripts are made from, so that `verify` makes them again.
 
 It is read with the care of a model: names, types and expressions are those of a spec, the source's own DDL is checked.
-What no script depends on is not in it: domains, the type in the source, differences, ids in order, keys inside an entity.
+What no script depends on is not in it: domains, the type in the source, differences, keys inside an entity.
 """
 
 import json
