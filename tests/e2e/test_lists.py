@@ -159,7 +159,7 @@ def test_a_member_keeps_to_its_own_years_and_loses_no_rows(paid_later: Path, tmp
     assert made == rows["pitch"] > 0.95 * model.tables["pitch"].rows
     asked = ("SELECT COUNT(*) FROM pitch WHERE year < 1998", "SELECT COUNT(*) FROM pitch WHERE year > 1900")
     before, all_rows = (privbench.estimate(model, sql)[0].rows for sql in asked)
-    assert before == 0
+    assert before < 1
     assert all_rows == pytest.approx(made, rel=0.02)
 
 

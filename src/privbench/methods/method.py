@@ -71,7 +71,7 @@ def range_of(rows: float, deviation: float) -> tuple[float, float]:
     """Between which numbers a size is with 90 %, if it is off by noise of that standard deviation.
 
     >>> [round(number, 1) for number in range_of(100, 10)]
-    [83.6, 116.4]
+    [83.5, 116.5]
     """
     return max(rows - DEVIATIONS * deviation, 0.0), rows + DEVIATIONS * deviation
 
