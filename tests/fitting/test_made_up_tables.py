@@ -1,5 +1,6 @@
 """Tables that are made up: no row of them is read, keys lead to rows that are there, and verifiers are told."""
 
+import json
 import random
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 import privbench
 from privbench.encode.keys import SpreadIndex
 from privbench.errors import SpecError
+from privbench.evaluation.result import result_json
 from privbench.io.given import source_of
 from privbench.io.memory import MemorySource
 from privbench.model.model import Model
@@ -194,6 +196,22 @@ def test_made_up_tables_are_not_compared(model: Model, tmp_path: Path, monkeypat
         assert not next(table for table in result.tables if table.name == "staff").columns
         assert not any("staff" in key.name for key in result.keys)
         assert any(skip.what == "staff" and "made up" in skip.reason for skip in result.skips)
+
+
+def test_queries_over_made_up_tables_have_no_score(
+    model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "SEALED", set())
+    bundle = privbench.generate(model, tmp_path / "bundle", seed=1)
+    real = {name: table for name, table in _tables().items() if name != "depot"}
+    ddl = DDL[: DDL.index("CREATE TABLE depot")] + DDL[DDL.index("CREATE TABLE customer") :]
+    ddl = ddl.replace(",\n        FOREIGN KEY (region, number) REFERENCES depot(region, number)", "")
+    over = ("customer", "Staff", "main.staff s", "customer c WHERE EXISTS (SELECT 1 FROM staff)")
+    workload = "".join(f"SELECT COUNT(*) FROM {tables};\n" for tables in over)
+    result = privbench.evaluate(real, bundle.path, schema=ddl, model=model, workload=workload)
+    assert [query.sql for query in result.queries] == ["SELECT COUNT(*) FROM customer"]
+    assert "3 of 4 queries" in [skip.what for skip in result.skips]
+    assert "3 of 4 queries" in json.dumps(result_json(result))
 
 
 def test_the_refusal_lists_four_choices() -> None:

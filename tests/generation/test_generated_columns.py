@@ -12,6 +12,7 @@ from privbench.generation.generate import generate
 from privbench.io.ddl import parse_ddl
 from privbench.io.open import open_source
 from privbench.model.receipt_check import verify_model
+from privbench.model.verify import verify
 from privbench.schema.computed import ComputedOrigin
 from privbench.schema.expression import Expression
 
@@ -53,6 +54,7 @@ def test_from_source_to_bundle(kind: str, form: str, tmp_path: Path) -> None:
     assert verify_model(model).problems == ()
     assert model.receipt["computed"][0]["origin"] == "schema"
     generate(model, tmp_path / "out", seed=1, format=form)
+    assert verify(tmp_path / "out").problems == ()
     with open_source(tmp_path / "out") as source:
         rows = [row for batch in source.read(source.schema().table("item")) for row in batch.to_pylist()]
     assert len(rows) == 200

@@ -365,3 +365,12 @@ def test_keys_that_our_schema_cannot_hold_are_listed(mariadb: str, mariadb_serve
     assert [str(x) for x in schema.original.left_out] == [
         "foreign key c (a) -> p(a): it references columns that are not unique"
     ]
+
+
+def test_a_sequence_that_is_not_made_is_not_called_code(mariadb: str, mariadb_server: MariaDBServer) -> None:
+    name = mariadb.partition("?")[0].rpartition("/")[2]
+    mariadb_server.run("CREATE TABLE t (id int PRIMARY KEY)", "CREATE SEQUENCE s", database=name)
+    with open_source(mariadb) as source:
+        original = source.schema().original
+    assert original is not None
+    assert list(map(str, original.left_out)) == ["sequence s: sequences of this system are not made again"]

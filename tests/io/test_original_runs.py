@@ -16,6 +16,7 @@ from privbench.schema.ddl_tokens import DdlError
 
 from ..cli.conftest import Run, run  # noqa: F401
 from ..schema.test_ddl_grammar import FRAGMENTS, LEGIT
+from ..servers.mariadb import MariaDBServer
 from ..servers.postgres import ask
 from ..servers.postgres import run as run_sql
 
@@ -51,16 +52,63 @@ INSERT INTO visit SELECT i, 1 + i % 120, 'A' FROM generate_series(1, 200) i;
 """
 
 
-def _mutants(rng: random.Random, count: int) -> list[str]:
+MYSQL_TABLES = (
+    "CREATE TABLE `t` (`id` int, `a` int, `b` varchar(40))",
+    "CREATE TABLE `u` (`id` int PRIMARY KEY)",
+)
+MYSQL_LEGIT = [
+    ("primary key", "ALTER TABLE `t` ADD PRIMARY KEY (`id`)"),
+    ("unique", "ALTER TABLE `t` ADD UNIQUE KEY `by_b` (`b`(10)) USING BTREE COMMENT 'one''s own'"),
+    ("index", "ALTER TABLE `t` ADD KEY `k` (`a` DESC,`b`(5))"),
+    ("foreign key", "ALTER TABLE `t` ADD CONSTRAINT `f` FOREIGN KEY (`a`) REFERENCES `u` (`id`) ON DELETE CASCADE"),
+    ("check", "ALTER TABLE `t` ADD CONSTRAINT `c` CHECK (`a` > 0 and `b` <> 'it''s; x')"),
+    ("partition", "ALTER TABLE `t` PARTITION BY RANGE (`a`) (PARTITION `p` VALUES LESS THAN (10) ENGINE = InnoDB)"),
+    ("view", "CREATE VIEW `v` AS select `t`.`id` AS `x`,concat(`t`.`b`,'\"`') AS `y` from `t` where `t`.`a` = 5"),
+    ("view", "CREATE VIEW `w` AS select count(0) AS `n` from (`t` join `u` on(`t`.`a` = `u`.`id`))"),
+]
+MYSQL_FRAGMENTS = [
+    *(
+        "system touch canary",
+        "\n\\! touch canary\n",
+        "source canary",
+        "tee canary",
+        "\nsystem touch canary\n",
+        "\\g",
+        "\\G",
+    ),
+    *(
+        " INTO OUTFILE 'canary'",
+        " INTO DUMPFILE 'canary'",
+        "; CREATE USER canary",
+        "/*! CREATE USER canary */",
+        "/*M! ",
+    ),
+    *(
+        "; SELECT 1 INTO OUTFILE 'canary';",
+        "# ",
+        "-- x\n",
+        "@x:=1",
+        "@@datadir",
+        "load_file('canary')",
+        "` ",
+        "'; ",
+        '"; ',
+    ),
+]
+
+
+def _mutants(rng: random.Random, count: int, dialect: str = "postgres") -> list[str]:
     """Statements that pass, of many with fragments of others put in."""
+    legit = LEGIT if dialect == "postgres" else MYSQL_LEGIT
+    fragments = FRAGMENTS if dialect == "postgres" else [*FRAGMENTS, *MYSQL_FRAGMENTS]
     passed = []
     for _ in range(count):
-        kind, sql = rng.choice(LEGIT)
+        kind, sql = rng.choice(legit)
         for _ in range(rng.randint(1, 3)):
             at = rng.randint(0, len(sql))
-            sql = sql[:at] + rng.choice(FRAGMENTS) + sql[at + rng.choice((0, 0, 0, 3, 40)) :]
+            sql = sql[:at] + rng.choice(fragments) + sql[at + rng.choice((0, 0, 0, 3, 40)) :]
         try:
-            if not read_statement("postgres", kind, sql).beyond:
+            if not read_statement(dialect, kind, sql).beyond:
                 passed.append(sql)
         except DdlError:
             continue
@@ -85,6 +133,34 @@ def test_no_statement_that_passes_runs_a_second_one(postgres: str, tmp_path: Pat
     script.write_text("\\! touch canary\n")
     subprocess.run(command, capture_output=True, check=False, cwd=tmp_path)  # noqa: S603
     assert (tmp_path / "canary").exists(), "it would be seen"
+
+
+@pytest.mark.parametrize("mode", ["", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES"])
+def test_no_statement_that_passes_runs_a_second_one_in_mariadb(
+    mode: str, mariadb: str, mariadb_server: MariaDBServer, tmp_path: Path
+) -> None:
+    """As root, by the client and the flags of the bundle's own script: it would leave a file or a user."""
+    name = mariadb.partition("?")[0].rpartition("/")[2]
+    mariadb_server.run(*MYSQL_TABLES, database=name)
+    statements = [sql for kind, sql in MYSQL_LEGIT if not read_statement("mysql", kind, sql).beyond]
+    assert len(statements) == len(MYSQL_LEGIT)
+    statements += _mutants(random.Random(5), 10_000, "mysql")
+    assert len(statements) > 100
+    flags = ["--no-defaults", "--user=root", f"--socket={mariadb_server.socket}", "--force", "--binary-mode"]
+    command = [shutil.which("mariadb") or "mariadb", *flags, "--default-character-set=utf8mb4", name]
+
+    def left(script: str) -> list[str]:
+        subprocess.run(command, input=script.encode(), capture_output=True, check=False, cwd=tmp_path)  # noqa: S603
+        users = [user for (user,) in mariadb_server.run("SELECT user FROM mysql.user WHERE user LIKE '%canary%'")]
+        data = mariadb_server.socket.parent / "data"
+        return [*users, *(path.name for path in (*tmp_path.rglob("canary"), *data.rglob("canary")))]
+
+    head = f"SET sql_mode = '{mode}';\n"
+    assert left(head + "".join(f"{sql};\n" for sql in statements)) == []
+    assert mariadb_server.run("SHOW TABLES LIKE 'w'", database=name), "it was run"
+    assert left("CREATE USER canary;\nSELECT 1 INTO OUTFILE 'canary';\n") == ["canary"] * 2, "it would be seen"
+    mariadb_server.run("DROP USER canary")
+    (mariadb_server.socket.parent / "data" / name / "canary").unlink()
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from privbench.evaluation.floors import Wanted, find_floor, score_floor
 from privbench.evaluation.links import link_keys
 from privbench.evaluation.marginals import Sample
 from privbench.evaluation.metrics import distance_metrics, query_metrics
-from privbench.evaluation.resample import find_ownership
+from privbench.evaluation.resample import Ownership, find_ownership
 from privbench.evaluation.result import Result
 from privbench.evaluation.rules import rule_results
 from privbench.evaluation.runtimes import measure_runtimes
@@ -35,6 +35,7 @@ from privbench.evaluation.scoring import (
     table_results,
 )
 from privbench.io.given import Given, Located, name_of, path_of, source_of
+from privbench.io.names import find_name
 from privbench.io.open import open_source
 from privbench.methods.method import Progress, silent
 from privbench.model.arguments import model_of
@@ -43,8 +44,10 @@ from privbench.runtime.result import Runtime
 from privbench.runtime.session import System
 from privbench.runtime.systems import find_system
 from privbench.schema.tables import Schema
-from privbench.workload.query import Workload
+from privbench.workload.literal import QueryDialect
+from privbench.workload.query import Statement, Workload
 from privbench.workload.sql import workload_of
+from privbench.workload.statement import table_names
 
 MAX_WAYS = 8
 
@@ -98,6 +101,7 @@ def evaluate(
         with _timed(seconds, "code"):
             tables = code_tables(database, ownership.schema, progress, seed=seed, made_up=ownership.made_up)
             keys = link_keys(database, ownership.schema, made_up=ownership.made_up)
+            statements = _comparable(statements, ownership, database)
             database.release()
             if not tables:
                 raise SpecError(_nothing_shared(located, other, database))
@@ -163,6 +167,22 @@ def evaluate(
         skips=tuple(database.skips),
         seconds=seconds,
     )
+
+
+def _comparable(statements: Sequence[Statement], ownership: Ownership, database: Database) -> tuple[Statement, ...]:
+    """The statements without those over made-up tables, whose rows say nothing of the real ones; how many is noted."""
+    tables = [table.name for table in ownership.schema.tables]
+
+    def is_made_up(name: str) -> bool:
+        return (find_name(name, tables) or find_name(name.rpartition(".")[2], tables)) in ownership.made_up
+
+    if not ownership.made_up:
+        return tuple(statements)
+    kept = tuple(s for s in statements if not any(map(is_made_up, table_names(s.sql, QueryDialect.DUCKDB))))
+    if gone := len(statements) - len(kept):
+        what = f"{gone} of {len(statements)} queries"
+        database.skip(what, "they read tables whose rows are made up from the schema, and have no score")
+    return kept
 
 
 def _find_system(name: str, workload: Workload | Path | str | None) -> System:

@@ -36,7 +36,7 @@ Files = Mapping[str, Sequence[str]]
 """The paths in a bundle of the files of each table."""
 PRE_DATA, POST_DATA = "pre-data.sql", "post-data.sql"
 _PATH = re.compile(r"data/[A-Za-z0-9_.%/ -]+")
-_PSQL = 'PGCLIENTENCODING=UTF8 psql -X -q -v ON_ERROR_STOP=1 "$@" -f load/postgres.sql'
+_PSQL = 'PGCLIENTENCODING=UTF8 psql -X -q -o /dev/null -v ON_ERROR_STOP=1 "$@" -f load/postgres.sql'
 _POSTGRES_HEAD = """\\set ON_ERROR_STOP on
 \\encoding UTF8
 BEGIN;

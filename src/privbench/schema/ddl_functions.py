@@ -5,7 +5,8 @@ view by whoever reads it. So it may call only what always gives the same for the
 looks at nothing but these. Not here, on purpose: what reads files, settings, the catalogue or other sessions, waits,
 locks, or runs a text as SQL (`pg_read_file`, `dblink`, `query_to_xml`, `set_config`, `sleep`, `load_file` ..); what
 makes results of any size from small ones (`repeat`, `lpad`, `format`, `space`, `generate_series`); whatever an
-extension or the source itself defines.
+extension or the source itself defines. What privbench works out itself, parsed and bounded, is another list:
+`functions`.
 """
 
 from privbench.schema.ddl_tokens import word_set

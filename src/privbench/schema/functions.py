@@ -2,7 +2,8 @@
 
 A spec, and the spec of a model, may come from anyone. Its expressions are worked out on the machine of whoever reads
 it: so nothing is called that looks at the clock, at settings, files, variables or chance, that another version of the
-database may answer otherwise, or that makes texts far longer than its arguments.
+database may answer otherwise, or that makes texts far longer than its arguments. The functions of texts that a server
+works out are another list, in the words of that server: `ddl_functions`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The schema of a bundle as a file, `schema.json`: what its scripts are made from, so that `verify` makes them again.
 
 It is read with the care of a model: names, types and expressions are those of a spec, the source's own DDL is checked.
+What no script depends on is not in it: domains, the type in the source, differences, keys inside an entity.
 """
 
 import json
@@ -33,6 +34,7 @@ class _Column(_Words):
     null: StrictBool
     quoted: StrictBool = False
     computed: str | None = None
+    generated: StrictBool = False
     map_of: _Name | None = None
 
 
@@ -114,6 +116,7 @@ def _table_words(table: Table) -> _Table:
                 null=column.nullable,
                 quoted=column.quoted,
                 computed=column.computed.sql if column.computed is not None and column.determined_by is None else None,
+                generated=column.generated,
                 map_of=column.determined_by if column.computed is not None else None,
             )
             for column in table.columns
@@ -152,5 +155,6 @@ def _column(words: _Column, table: str) -> Column:
         nullable=words.null,
         quoted=words.quoted,
         computed=computed,
+        generated=words.generated,
         determined_by=words.map_of,
     )

@@ -49,6 +49,7 @@ _OTHERS = (
 )
 _BASE = ("BASE TABLE", "SYSTEM VERSIONED")
 _NOT_MADE = "code is not made again"
+_NO_SEQUENCE = "sequences of this system are not made again"
 _NO_TEXT = "the user has no right to see its text (SHOW VIEW)"
 _UNREADABLE = "its text cannot be read"
 _ELSEWHERE = "it names another database or a function"
@@ -92,7 +93,8 @@ def read_catalogue(connection: Any, location: str) -> Catalogue:
     views = [_view(connection, name, tables) for name, kind in others.items() if kind == "VIEW"]
     known = {view.title for view in views if isinstance(view, Statement)}
     left_out += [view for view in views if isinstance(view, LeftOut)]
-    left_out += [LeftOut(kind="sequence", name=name, reason=_NOT_MADE) for name in others if others[name] == "SEQUENCE"]
+    sequences = [name for name in others if others[name] == "SEQUENCE"]
+    left_out += [LeftOut(kind="sequence", name=name, reason=_NO_SEQUENCE) for name in sequences]
     left_out += [LeftOut(kind=kind, name=name, reason=_NOT_MADE) for kind, name in fetch(connection, _OTHERS)]
     statements = [s for table in tables.values() for s in _statements(table, schema)]
     original = OriginalDdl.of_source(
