@@ -14,6 +14,7 @@ from privbench.deferred import exp, sql_errors, sqlite3
 from privbench.errors import SchemaError
 from privbench.io.names import quote_sql, sql_comment
 from privbench.io.stored import is_array
+from privbench.io.times import comparable_times
 from privbench.schema.ddl_tokens import FILE, POSTGRES, check_statement, is_one_text
 from privbench.schema.expression import ColumnName, Expression
 from privbench.schema.portable import spoken
@@ -186,25 +187,29 @@ def _create(table: Table, schema: Schema, dialect: Dialect, elsewhere: set[Table
     lines += [f"UNIQUE ({_list(u)})" for u in table.uniques]
     keys = [k for k in table.foreign_keys if (table.name, k) not in elsewhere]
     lines += [_foreign_key(_in_key_order(k, schema) if dialect is Dialect.DUCKDB else k) for k in keys]
-    lines += [f"CHECK ({text})" for check in table.own_checks if (text := check_text(check, dialect)) is not None]
+    checks = (check_text(check, table, dialect) for check in table.own_checks)
+    lines += [f"CHECK ({text})" for text in checks if text is not None]
     sql = f"CREATE TABLE {quote_sql(table.name)} (\n  " + ",\n  ".join(lines) + "\n)"
     check_statement(sql, _QUOTES[dialect], what=f"table {table.name}")
     return f"{sql};"
 
 
 def check_text(
-    check: Expression, dialect: Dialect, spelled: Callable[[ColumnName], str] = lambda name: name.column
+    check: Expression, table: Table, dialect: Dialect, spelled: Callable[[ColumnName], str] = lambda name: name.column
 ) -> str | None:
     """A rule as a CHECK of a system, its columns spelled as there; None where its words have no translation there."""
-    tree = check.renamed(spelled)
+    named = check.renamed(spelled)
+    tree = comparable_times(named, table, "sqlite") if dialect is Dialect.SQLITE else named
+    if tree is None:
+        return None
     try:
         words = spoken(tree, _SQLGLOT[dialect])
-        text = words.sql(_SQLGLOT[dialect], unsupported_level=sql_errors.ErrorLevel.RAISE)
+        text: str = words.sql(_SQLGLOT[dialect], unsupported_level=sql_errors.ErrorLevel.RAISE)
     except sql_errors.SqlglotError:
         return None
     if not is_one_text(text, _QUOTES[dialect]) or (dialect is Dialect.SQLITE and not _is_known_to_sqlite(words, text)):
         return None
-    return text
+    return f"({text})" if dialect is Dialect.SQLITE else text  # without, SQLite's messages name its first word alone
 
 
 def _is_known_to_sqlite(words: exp.Expr, text: str) -> bool:

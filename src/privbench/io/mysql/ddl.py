@@ -12,6 +12,7 @@ from privbench.deferred import sql_errors
 from privbench.io.mysql.connection import quote_name
 from privbench.io.mysql.show_create import names_in, quoted_list
 from privbench.io.mysql.types import StoredType, column_type, declare, declared_type
+from privbench.io.times import comparable_times
 from privbench.schema.ddl_grammar import unwrapped
 from privbench.schema.ddl_tokens import MYSQL, check_statement, is_one_text
 from privbench.schema.expression import Expression
@@ -161,7 +162,7 @@ def _from_schema(schema: Schema, left_out: list[LeftOut], *, checks: bool) -> It
             else:
                 left_out.append(LeftOut(kind="foreign key", name=f"{table.name} {key}", reason=_OTHER_TYPE))
         for number, check in enumerate(table.own_checks if checks else ()):
-            text = _check_text(check)
+            text = _check_text(check, table)
             if text is None:
                 left_out.append(LeftOut(kind="check", name=f"{table.name}: {check}"[:200], reason=_NOT_WRITTEN))
             else:
@@ -185,8 +186,10 @@ def _same_types(schema: Schema, table: Table, key: ForeignKey) -> bool:
     return all(a.sql == b.sql or (a.kind is b.kind is Kind.TEXT and a.syntax == b.syntax) for a, b in pairs)
 
 
-def _check_text(check: Expression) -> str | None:
-    tree = check.renamed(lambda name: name.column)
+def _check_text(check: Expression, table: Table) -> str | None:
+    tree = comparable_times(check.renamed(lambda name: name.column), table, "mysql")
+    if tree is None:
+        return None
     try:
         text: str = spoken(tree, "mysql").sql("mysql", identify=True, unsupported_level=sql_errors.ErrorLevel.RAISE)
     except sql_errors.SqlglotError:

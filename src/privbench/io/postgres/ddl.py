@@ -203,7 +203,7 @@ class _Writer:
         spelled = {c.name: self._names.column(table.name, c.name) for c in table.columns}
         bare = {name: text[1:-1].replace(text[0] * 2, text[0]) for name, text in spelled.items()}
         for check in table.own_checks:
-            text = check_text(check, Dialect.ANSI, lambda name: bare.get(name.column, name.column))
+            text = check_text(check, table, Dialect.ANSI, lambda name: bare.get(name.column, name.column))
             if text is not None:
                 yield self._added(table.name, CHECK, f"CHECK ({text})", required=False)
 
