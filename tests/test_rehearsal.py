@@ -208,3 +208,16 @@ def test_whereabouts_name_table_column_and_line() -> None:
     assert (place.table, place.column, place.words) == ("person", "age", "person.age")
     assert place.line.startswith("tests/test_rehearsal.py:")
     assert issubclass(RehearsalError, PrivBenchError)
+
+
+@pytest.mark.parametrize("kind", ["TIMESTAMPTZ", "postcode NOT NULL UNIQUE"])
+def test_what_draft_takes_from_data_and_domains_is_rehearsed(kind: str, tmp_path: Path) -> None:
+    domain = "CREATE DOMAIN postcode AS text CHECK (VALUE ~ '^[0-9]{4}$');"
+    between = " CHECK (x BETWEEN '2022-01-01 00:00:00+00'::timestamptz AND '2022-12-31 00:00:00+00'::timestamptz)"
+    check = between if kind == "TIMESTAMPTZ" else ""
+    (tmp_path / "schema.sql").write_text(f"{domain}\nCREATE TABLE p (id INT PRIMARY KEY, x {kind}{check});")
+    values = [f"2022-{1 + i % 12:02}-01 00:00:00+00" if check else f"{1000 + i}" for i in range(200)]
+    (tmp_path / "p.csv").write_text("id,x\n" + "".join(f"{i},{value}\n" for i, value in enumerate(values)))
+    spec = privbench.draft(tmp_path, unit="p", domains="data")
+    with open_source(tmp_path) as source:
+        rehearse(prepare(spec, method=None, delta=Fraction(0)), source, Fraction(0))

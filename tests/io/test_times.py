@@ -134,4 +134,5 @@ def test_rows_that_sqlite_does_not_take_are_told_with_table_rule_and_remedy(tmp_
     ):
         sink.write("x", _rows(table).to_batches()[0])
     told = str(refused.value)
-    assert "the rows of x (" in told and "\"d\" > '2020-01-01'" in told and "out of tables.x in the spec" in told
+    for part in ("the rows of x (", "\"d\" > '2020-01-01'", "out of tables.x in the spec"):
+        assert part in told

@@ -28,7 +28,7 @@ from privbench.fitting.find_inside import FoundInside, find_inside
 from privbench.fitting.find_lists import FoundList, find_lists, with_lists
 from privbench.fitting.find_numbering import find_numbering
 from privbench.fitting.lists import SourceWithLists
-from privbench.fitting.rules import BY_NUMBERS, broken_by_numbers
+from privbench.fitting.rules import BY_NO_ROW, BY_NUMBERS, broken_by_numbers, kept_by_no_row
 from privbench.fitting.tables_in_sql import Sampler, TablesInSql
 from privbench.io.base import Source, arrow_schema
 from privbench.io.given import Given, csv_options, kept_place, source_of
@@ -226,14 +226,14 @@ def _without_late(spec: Spec) -> Spec:
 def _kept_rules(spec: Spec, known: Schedule, name: str) -> Iterator[RuleSpec]:
     """The rules of a table; a CHECK that cannot be kept, since a column is known too late, says why."""
     table, protection = known.protection.schema.table(name), known.protection
-    broken: set[Expression] = set()
+    codecs = compile_codecs(spec, protection, without={*spec.wanted(protection)})
+    why_broken = dict.fromkeys(kept_by_no_row(known, table, codecs), BY_NO_ROW)
     if known.rules(table, Ready.NUMBERED) or known.rules(table, Ready.RENUMBERED):
-        codecs = compile_codecs(spec, protection, without={*spec.wanted(protection)})
-        broken = set(broken_by_numbers(known, table, codecs))
+        why_broken |= dict.fromkeys(broken_by_numbers(known, table, codecs), BY_NUMBERS)
     checks = iter(table.checks)
     for rule in spec.tables[name].rules:
         check = None if rule.left_out else next(checks)
-        why = None if check is None else BY_NUMBERS if check in broken else known.why_not(spec, table, check)
+        why = None if check is None else why_broken.get(check) or known.why_not(spec, table, check)
         if why is None:
             yield rule
         elif rule.origin is not Origin.DATA:

@@ -32,6 +32,7 @@ from privbench.schema.unit import Protection, key_name
 BY_NUMBERS = (
     "rows are numbered anew, from 1 and after all else is drawn, and no key that the rule names can be NULL instead"
 )
+BY_NO_ROW = "no row that is made up from the domains of its columns keeps it"
 DRAWS = 2**14
 """How many rows are drawn to see whether any keeps a rule. Generation draws a row again some dozens of times."""
 _KEYS = 100
@@ -83,20 +84,34 @@ def broken_by_numbers(known: Schedule, table: Table, codecs: Codecs) -> Iterator
             yield from (rule for rule, some in zip(rules, broken, strict=True) if some.any())
 
 
-def _check_draws(known: Schedule, table: Table, draws: "_Draws") -> None:
-    """Refuse rules that none of many rows keeps, drawn from the domains."""
-    protection, drawn = known.protection, known.rules(table, Ready.DRAWN)
+def kept_by_no_row(known: Schedule, table: Table, codecs: Codecs) -> list[Expression]:
+    """The rules that none of many rows keeps, drawn from the domains."""
+    return _asked_of_draws(known, table, _Draws(known.protection, codecs))[2]
+
+
+def _asked_of_draws(
+    known: Schedule, table: Table, draws: "_Draws"
+) -> tuple[list[Expression], dict[ColumnName, pa.Array], list[Expression]]:
+    """The rules over what is drawn, the rows, and the rules that none of them keeps."""
+    drawn = known.rules(table, Ready.DRAWN)
     rules = [rule for rule in drawn if all(draws.knows(table, name) for name in rule.columns)]
     if not rules:
-        return
+        return [], {}, []
     rows = {name: draws.values(table, name) for name in dict.fromkeys(n for rule in rules for n in rule.columns)}
-    types = types_in(rules, table, protection.schema)
+    types = types_in(rules, table, known.protection.schema)
     with Evaluator(rules, types, where=table.name) as evaluator:
         kept = [values.fill_null(False).to_numpy(zero_copy_only=False) for values in evaluator.values(rows)]
-    for rule, holds in zip(rules, kept, strict=True):
-        if not holds.any():
-            raise SpecError(_never(table, [rule]))
-    with RowRules.of(table, protection.schema, rules) as asked:
+    return rules, rows, [rule for rule, holds in zip(rules, kept, strict=True) if not holds.any()]
+
+
+def _check_draws(known: Schedule, table: Table, draws: "_Draws") -> None:
+    """Refuse rules that none of many rows keeps, drawn from the domains."""
+    rules, rows, never = _asked_of_draws(known, table, draws)
+    if never:
+        raise SpecError(_never(table, never[:1]))
+    if not rules:
+        return
+    with RowRules.of(table, known.protection.schema, rules) as asked:
         broken = asked.broken(rows)
     for places, _ in joined(rules):
         if broken[places].any(axis=0).all():

@@ -219,8 +219,8 @@ class SQLiteSink:
             )
         except sqlite3.IntegrityError as error:
             raise TargetError(
-                f"{self._path.name}: SQLite does not take the rows of {table} ({error}). Nothing was left behind. Take the "
-                f"key or rule that it names out of tables.{table} in the spec, and please report it with the spec."
+                f"{self._path.name}: SQLite does not take the rows of {table} ({error}). Nothing was left behind. Take "
+                f"the key or rule that it names out of tables.{table} in the spec, and please report it with the spec."
             ) from error
         except sqlite3.Error as error:
             raise refused_write(self._path.name, "SQLite", error) from error

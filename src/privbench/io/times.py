@@ -1,8 +1,8 @@
 """Dates and times in a rule, for a system that compares them in another form than the rule writes them.
 
 SQLite has no such types: a value is text of one form (`sqlite_file`), and two texts are compared letter by letter. So a
-literal gets that form, and a date beside a timestamp the hour. MySQL and MariaDB take no offset: a literal is in UTC, as
-the values are. A rule that does more with a date than to compare it is none that SQLite can check.
+literal gets that form, and a date beside a timestamp the hour. MySQL and MariaDB take no offset: a literal is in UTC,
+as the values are. A rule that does more with a date than to compare it is none that SQLite can check.
 """
 
 from __future__ import annotations
