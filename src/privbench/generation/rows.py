@@ -70,9 +70,7 @@ class PrivateRows:
         spools: Spools,
         is_ahead: bool = False,
     ) -> None:
-        """`is_ahead` says that keys of tables made before reference the rows by their numbers, so that none may
-        lack.
-        """
+        """`is_ahead` says that keys of tables made before reference rows by their numbers: none may lack."""
         self._table = model.protection.schema.table(name)
         self._protection = model.protection
         self._codecs = model.codecs[name]
