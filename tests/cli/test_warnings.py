@@ -66,7 +66,7 @@ def test_how_sure_sizes_are(spec: Path, run: Run, tmp_path: Path) -> None:
     (said,) = (line for line in fitted.err.splitlines() if "its size was learnt with much noise" in line)
     assert said.startswith("warning: visit: ")
     assert "`--sizes public` of draft and synth (`sizes: public` in the spec), if the sizes of all" in said
-    assert "it would be exact; or a larger epsilon" in said
+    assert "the noise would be gone; or a larger epsilon" in said
     tables = json.loads(run("show", tmp_path / "m", "--json").out)["tables"]
     assert tables[0]["rows_error"] == 0
     assert (tables[0]["rows_low"], tables[0]["rows_high"]) == (60, 60)

@@ -105,6 +105,7 @@ def test_the_scale_is_decimal_text(scale: float, text: str, bundle: Path, tmp_pa
     privbench.generate(f"{bundle}.model", tmp_path / "b", scale=scale, seed=1, format="sqlite")
     manifest = json.loads((tmp_path / "b" / "manifest.json").read_text())
     assert (manifest["scale"], manifest["tables"][EVIL]["files"]) == (text, ["data/database.sqlite"])
+    assert "Parquet" not in (tmp_path / "b" / "README.md").read_text()
 
 
 def test_each_medium() -> None:

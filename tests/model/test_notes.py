@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from privbench.model.notes import change_lines, column_changes, unkept_checks
+from privbench.model.notes import change_lines, column_changes, published_literals, unkept_checks
 from privbench.schema.spec import Spec
 
 NUMBER = {"type": "BIGINT", "null": False}
@@ -50,3 +50,9 @@ def test_rules_of_copied_rows_are_not_lost() -> None:
 def test_the_published_spec_keeps_what_is_told() -> None:
     spec = _spec(public=True)
     assert [line.casefold() for line in unkept_checks(spec.published())] == unkept_checks(spec)
+
+
+def test_rules_from_the_data_are_no_definitions_of_the_source() -> None:
+    table = {"key": ["id"], "columns": {"id": NUMBER}, "rules": ["id > 0", {"check": "id < 77", "from": "data"}]}
+    told = published_literals(Spec.model_validate({"unit": "person", "tables": {"person": table}}))
+    assert [(each.kind, each.name) for each in told] == [("check", "person 1"), ("rule from the data", "person 2")]

@@ -135,8 +135,10 @@ def _show_result(result: "Result", folder: Path, *, as_json: bool) -> None:
             echo(f"queries with a {metric.label}: {answered}, failed: {summary.failed}")
     if result.runtime is not None:
         _show_runtime(result.runtime)
+    if result.skips:
+        echo("Left out, or good to know:")
     for skip in result.skips:
-        echo(f"skipped: {skip.what}: {skip.reason}")
+        echo(f"  {skip.what}: {skip.reason}")
 
 
 def _show_runtime(runtime: "Runtime") -> None:

@@ -194,8 +194,9 @@ def draft_flags(command: Command) -> Command:
             type=click.Choice(["measured", "public"]),
             default="measured",
             show_default=True,
-            help="Whether the numbers of rows of private tables are measured with noise, or public: then they are "
-            "exact, and the promise holds given that they are no secret. With --neighbours replace alone.",
+            help="Whether the numbers of rows of private tables are measured with noise, or public: then synthetic "
+            "tables have as many, and the promise holds given that they are no secret. With --neighbours replace "
+            "alone.",
         ),
         click.option(
             "--owned-by",

@@ -425,14 +425,14 @@ def show_model(model: "Model", *, spent: Mapping[str, Any] | None = None, as_jso
 
 
 def show_literals(spec: "Spec") -> None:
-    """Print which definitions of the source hold literals, by kind, with the first names."""
+    """Print which definitions hold literals, by kind, with the first names."""
     from privbench.model.notes import published_literals
     from privbench.schema.literals import MOST_NAMED, by_kind
 
     kinds = by_kind(published_literals(spec))
     if not kinds:
         return
-    echo("Definitions of the source that hold literals; all of them are published word by word:")
+    echo("Definitions that hold literals; all of them are published word by word:")
     rows = []
     for kind, holders in kinds.items():
         more = ["..."] if len(holders) > MOST_NAMED else []

@@ -153,12 +153,17 @@ def _compared(database: Database, schema: Schema, name: str) -> list[tuple[Colum
             database.skip(f"{name}.{column.name}", "not in the synthetic database")
         elif find_name(column.name, table.surrogate_columns) is None:
             compared.append((column, others[other]))
-            if others[other].type != column.type:
+            if _read_as(others[other]) != _read_as(column):
                 types = f"{column.type.sql} in the real database, {others[other].type.sql} in the synthetic one"
                 database.skip(f"{name}.{column.name}", f"compared, but the types differ: {types}")
     if not compared:
         database.skip(name, "no column to compare: all are keys or not in the synthetic database")
     return compared
+
+
+def _read_as(column: Column) -> tuple[Kind, bool]:
+    """What of a type makes its values others: a label of an ENUM and a string are the same."""
+    return column.type.kind, column.type.timezone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

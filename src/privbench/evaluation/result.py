@@ -289,7 +289,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         rows = [(name, _shown(figure.value), _shown(figure.floor)) for name, figure in self.figures()]
-        skipped = [f"Skipped: {skip.what}: {skip.reason}" for skip in self.skips]
+        skipped = [f"Left out, or good to know: {skip.what}: {skip.reason}" for skip in self.skips]
         title = f"{self.synthetic} beside {self.real}"
         return page(title, ["figure", "synthetic", "floor"], rows, notes=[PRIVATE, *skipped])
 

@@ -63,9 +63,10 @@ def _of_words(model: Model) -> list[str]:
     if not kinds:
         return []
     counted = ", ".join(f"{kind} {len(holders)}" for kind, holders in kinds.items())
+    where = "`original` and `rules`" if model.spec.original is not None else "`rules` and types"
     return [
-        f"definitions of the source that hold literals are published word by word: {counted}. Read them (`original` in "
-        "the spec; pre-data.sql and post-data.sql of a bundle) and take out of the spec what says more than it should."
+        f"definitions that hold literals are published word by word: {counted}. Read them ({where} in the spec; "
+        "schema.sql of a bundle) and take out of the spec what says more than it should."
     ]
 
 

@@ -262,6 +262,10 @@ def _loading(scripts: Mapping[str, str], form: str, *, stem: str) -> Iterator[st
         return
     yield sink_kind(form).loading.format(table=stem)
     yield ""
+    if not any(name.startswith("load/") for name in scripts):
+        yield f"For another system write files (`privbench generate --to csv`); `{PRE_DATA}` and `{POST_DATA}` have the"
+        yield "definitions that would stand around their rows."
+        return
     yield from (f"- {line}" for line in readme_lines(scripts))
     yield f"- `{PRE_DATA}` is to be run before the rows are loaded and `{POST_DATA}` after."
 

@@ -7,7 +7,8 @@ expression; those that list the values of a column, or bound it on both sides, g
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -17,6 +18,8 @@ from privbench.io.names import Names
 from privbench.schema.check_facts import facts_of, implied_domain
 from privbench.schema.expression import ColumnName, Expression, expression_of
 from privbench.schema.tables import Column, ForeignKey, Index, Schema, Table
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,6 +69,14 @@ class _Known:
         spelled = self._columns.find(name.column)
         own = name.table is None or name.table.casefold() == self.raw.name.casefold()
         return ColumnName(None, spelled) if own and spelled is not None else None
+
+
+def warn_of_unread(location: str, objects: Iterable[str]) -> None:
+    """Say what a file holds beside tables, which no synthetic database has."""
+    if names := [*objects]:
+        _logger.warning(
+            "%s: tables are read, but not these, which no synthetic database has: %s.", location, ", ".join(names)
+        )
 
 
 def build_schema(raw_tables: Sequence[RawTable]) -> Schema:

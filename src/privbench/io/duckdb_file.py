@@ -17,7 +17,7 @@ from privbench.deferred import duckdb
 from privbench.errors import SourceError, first_line
 from privbench.io.base import BATCH_ROWS, Format, SinkKind, Source, SourceKind, read_head
 from privbench.io.cast import cast_batch
-from privbench.io.catalogue import RawTable, build_schema
+from privbench.io.catalogue import RawTable, build_schema, warn_of_unread
 from privbench.io.ddl import parse_checks, parse_generated, parse_index
 from privbench.io.ddl_types import named_type
 from privbench.io.files import FileSink, read_schema
@@ -43,7 +43,8 @@ _CONSTRAINTS = (
     "SELECT table_name, constraint_type, constraint_column_names, constraint_text, referenced_table, "
     f"referenced_column_names FROM duckdb_constraints() {_HERE} ORDER BY constraint_index"
 )
-_INDEXES = f"SELECT table_name, sql FROM duckdb_indexes() {_HERE} ORDER BY index_oid"
+_VIEWS = "SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY view_oid"
+_INDEXES = f"SELECT table_name, index_name, sql FROM duckdb_indexes() {_HERE} ORDER BY index_oid"
 
 
 class DuckDBSource(Source):
@@ -60,6 +61,11 @@ class DuckDBSource(Source):
     def schema(self) -> Schema:
         if self._schema is None:
             self._schema = build_schema(self._tables())
+            views = (f"view {name}" for (name,) in self._all(_VIEWS))
+            indexes = (
+                f"index {name}" for _, name, sql in self._all(_INDEXES) if parse_index(sql, dialect="duckdb") is None
+            )
+            warn_of_unread(self.location, (*views, *indexes))
         return self._schema
 
     def read(self, table: Table) -> Iterator[pa.RecordBatch]:
@@ -112,7 +118,7 @@ class DuckDBSource(Source):
                     raw.checks += parse_checks(f"CREATE TABLE t (c INT, {text})", dialect="duckdb")
 
     def _add_indexes(self, tables: dict[str, RawTable]) -> None:
-        for table, sql in self._all(_INDEXES):
+        for table, _, sql in self._all(_INDEXES):
             index = parse_index(sql, dialect="duckdb")
             if index is not None:
                 tables[table].indexes.append(index)

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from privbench.errors import DataError, SourceError, TargetError
 from privbench.io.base import BATCH_ROWS, Format, SinkKind, Source, SourceKind, read_head
 from privbench.io.cast import CAST_ERRORS, cast_column, misfit
-from privbench.io.catalogue import RawTable, build_schema
+from privbench.io.catalogue import RawTable, build_schema, warn_of_unread
 from privbench.io.ddl import parse_checks, parse_generated
 from privbench.io.names import quote_sql
 from privbench.io.render import Dialect, create_indexes, create_tables
@@ -39,6 +39,10 @@ _AFFINITY = {
     "FLOA": "DOUBLE",
     "DOUB": "DOUBLE",
 }
+_OTHERS = """SELECT m.type, m.name FROM sqlite_master m WHERE m.type IN ('view', 'trigger') UNION ALL
+SELECT 'index', l.name FROM sqlite_master m, pragma_index_list(m.name, 'main') l WHERE m.type = 'table' AND
+(l.partial OR EXISTS (SELECT 1 FROM pragma_index_info(l.name, 'main') i WHERE i.name IS NULL))"""
+"""What is neither a table nor a part of one that is read."""
 Value = int | float | str | bytes | None
 _EXACT_DIGITS = 15
 _ALLOWED: dict[Kind, tuple[type, ...]] = {
@@ -72,6 +76,7 @@ class SQLiteSource(Source):
     def schema(self) -> Schema:
         if self._schema is None:
             self._schema = build_schema(self._tables())
+            warn_of_unread(self.location, (f"{kind} {name}" for kind, name in self._all(_OTHERS)))
         return self._schema
 
     def read(self, table: Table) -> Iterator[pa.RecordBatch]:

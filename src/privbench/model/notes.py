@@ -105,8 +105,9 @@ def unkept_checks(spec: Spec) -> list[str]:
 
 
 def published_literals(spec: Spec) -> tuple[LiteralHolder, ...]:
-    """List the definitions of the source that hold literals, of those that a model of this spec publishes."""
-    return literal_holders(replace(spec.schema(), original=spec.published().original))
+    """List the definitions, and rules from the data, that hold literals and that a model of this spec publishes."""
+    published = replace(spec.schema(), original=spec.published().original)
+    return literal_holders(published, found=set(spec.rules_from_data()))
 
 
 def found_lists(model: Model) -> dict[str, int]:
@@ -173,7 +174,7 @@ def size_warnings(model: Model) -> list[str]:
             continue
         declare = (
             "`--sizes public` of draft and synth (`sizes: public` in the spec), if the sizes of all tables are public: "
-            "it would be exact; or "
+            "the noise would be gone; or "
         )
         remedies = f"{declare if name in could_be_public else ''}a larger epsilon"
         words = size_words(error, low, high)

@@ -18,6 +18,8 @@ from privbench.schema.expression import Expression
 from privbench.schema.types import Kind, SqlType
 
 Literal = str | Decimal | bool
+MOST_TICKS = 366
+"""Bounds with no more values between them than this, the days of a year, give a cell for each."""
 _EXACT = Context(prec=100)
 _EPOCH = dt.date(1970, 1, 1)
 _MOST_CASES = 64
@@ -54,7 +56,10 @@ def facts_of(checks: Iterable[Expression]) -> dict[str, Facts]:
 
 
 def implied_domain(facts: Facts, of: SqlType) -> Domain | None:
-    """Find the domain that the facts give a column of this type, if they give one."""
+    """Find the domain that the facts give a column of this type, if they give one.
+
+    Wide bounds give none: a cell for every value would be noise. They hold as rules, within which a domain is found.
+    """
     if facts.values is not None:
         scalars = [_scalar(v, of) for v in facts.values]
         known = tuple(s for s in dict.fromkeys(scalars) if s is not None)
@@ -66,7 +71,7 @@ def implied_domain(facts: Facts, of: SqlType) -> Domain | None:
     highs = [_units(v, of, up=False, strict=not inclusive) for v, inclusive in facts.high]
     low = max((u for u in lows if u is not None), default=None)
     high = min((u for u in highs if u is not None), default=None)
-    if low is None or high is None or not 0 <= high - low < MAX_CELLS:
+    if low is None or high is None or not 0 <= high - low < MOST_TICKS:
         return None
     return Range(range=(_of_units(low, of), _of_units(high, of)))
 

@@ -2,10 +2,10 @@
 
 Labels of types, defaults, conditions of indexes and CHECKs, bounds of partitions and sequences, filters of views,
 bodies of functions, comments. Sizes of types are none. Where the source's own DDL has a table, its definitions are
-told; else those that the schema itself holds.
+told; else those that the schema itself holds. Rules that were found in the data are a kind of their own.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from privbench.schema.ddl_tokens import FILE, DdlError, TokenKind, read_tokens
@@ -14,6 +14,8 @@ from privbench.schema.tables import Schema
 
 MOST_NAMED = 3
 """How many names stand beside a count."""
+FOUND = "rule from the data"
+"""The kind of what stands in no definition of the source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,16 +27,17 @@ class LiteralHolder:
     literals: int
 
 
-def literal_holders(schema: Schema) -> tuple[LiteralHolder, ...]:
-    """List every definition that holds a literal."""
+def literal_holders(schema: Schema, *, found: Collection[tuple[str, str]] = ()) -> tuple[LiteralHolder, ...]:
+    """List every definition that holds a literal. `found` are the rules from the data: tables with expressions."""
     own = schema.original.literals() if schema.original is not None else []
     told = schema.original.tables if schema.original is not None else {}
-    others = [table.name for table in schema.tables if table.name not in told]
-    every = [*own, *(each for name in others for each in _of_table(schema, name))]
+    of_tables = ((table.name, each) for table in schema.tables for each in _of_table(schema, table.name, found))
+    every = [*own, *(each for table, each in of_tables if each[0] == FOUND or table not in told)]
     return tuple(LiteralHolder(kind=kind, name=name, literals=count) for kind, name, count in every)
 
 
-def _of_table(schema: Schema, name: str) -> Iterator[tuple[str, str, int]]:
+def _of_table(schema: Schema, name: str, found: Collection[tuple[str, str]]) -> Iterator[tuple[str, str, int]]:
+    """The kind, the name and the number of literals of each of its definitions."""
     table = schema.table(name)
     for column in table.columns:
         if column.type.labels:
@@ -43,7 +46,7 @@ def _of_table(schema: Schema, name: str) -> Iterator[tuple[str, str, int]]:
             yield "generated column", f"{name}.{column.name}", count
     for number, check in enumerate(table.checks):
         if count := _literals(check):
-            yield "check", f"{name} {number + 1}", count
+            yield FOUND if (name, check.sql) in found else "check", f"{name} {number + 1}", count
 
 
 def _literals(expression: Expression) -> int:

@@ -1,5 +1,6 @@
 """Structures of pairs and factors: always chordal, and the factors fit what a dense fit of all tables finds."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -346,6 +347,15 @@ def test_factors_of_tables_that_contradict_each_other_stay_finite() -> None:
     assert all(np.isfinite(f).all() and (f >= 0).all() for f in factors)
     shares = conditional(factors, [both, both])
     assert shares.sum(axis=1) == pytest.approx(np.ones(2))
+
+
+def test_factors_are_numbers_where_pairs_contradict_the_column() -> None:
+    bins = tuple(np.array(list(itertools.product(range(2), repeat=3))).T)
+    pair = np.array([[1.0, 4.0], [4.0, 1.0]])
+    found = Configurations(bins=bins, masses=np.full(8, 1 / 8))
+    factors = fit_factors(np.array([1.0, 0.0]), found, [pair] * 3)
+    assert all(np.isfinite(factor).all() for factor in factors)
+    assert np.isfinite(conditional(factors, bins)).all()
 
 
 def test_one_parent_needs_no_fit() -> None:

@@ -27,6 +27,8 @@ ENOUGH = 1e-3
 """Stop when no margin is farther from its table than this part of the mass."""
 STRETCH = 1e3
 """The most that one round changes a factor by: tables that contradict each other do not run away."""
+RAREST = 1e-12
+"""Bins with a smaller share count as having this one: a pair that says otherwise does not make a factor run away."""
 LIGHTEST = 1e-7
 """Configurations with less than this share of the mass do not count in a fit."""
 MOST_CONTEXTS = 256
@@ -53,7 +55,7 @@ def fit_factors(
     """
     own = masses / masses.sum()
     shares = [table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300) for table in tables]
-    factors = [share / np.maximum(own, 1e-300) for share in shares]
+    factors = [share / np.maximum(own, RAREST) for share in shares]
     factors[0] = shares[0].copy()
     if len(tables) > 1:
         _fit(factors, shares, configurations, free or [False] * len(tables))
@@ -83,7 +85,7 @@ def _fit(factors: list[Floats], shares: Sequence[Floats], configurations: Config
         for place, at in enumerate(configurations.bins):
             margin = _pooled(sums[place] @ current) if free[place] else sums[place] @ current
             worst = max(worst, float(np.abs(margin - wanted[place]).sum()))
-            change = np.clip(wanted[place] / np.maximum(margin, 1e-12), 1 / STRETCH, STRETCH)
+            change = np.clip(wanted[place] / np.maximum(margin, RAREST), 1 / STRETCH, STRETCH)
             factors[place] *= change
             current *= change if free[place] else change[at]
             current /= np.maximum(current.sum(axis=1, keepdims=True), 1e-300)
