@@ -1,6 +1,7 @@
 """No event can be left out of a receipt: what the others are said to cost would not fit the budget any more."""
 
 import copy
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -10,10 +11,17 @@ from typing import Any
 
 import pytest
 
+from privbench.errors import ModelError, SpecError
 from privbench.fitting.draft import draft
 from privbench.fitting.fit import fit
+from privbench.methods.tree.columns import own_features
+from privbench.methods.tree.plan import total_amounts
+from privbench.methods.tree.settings import tree_settings
+from privbench.model.facts import public_facts
+from privbench.model.file import load_model, save_model
 from privbench.model.model import Model
 from privbench.model.receipt_check import verify_model
+from privbench.model.verify import verify
 
 from ..audit.forums import CHOICES, write_forums
 from ..e2e import shapes
@@ -129,3 +137,47 @@ def test_a_budget_that_no_plan_fits_is_a_problem_not_a_crash(forum: Fitted) -> N
     model = forum()
     huge = {**model.receipt, "epsilon": f"{10**320}/1", "budget": {"measure": "epsilon", "amount": f"{10**320 // 2}/1"}}
     assert_fails(verify_model(replace(model, receipt=huge)), "none that method tree could have planned with")
+
+
+# -- with the parts of tables in the spec made to fit ------------------------------------------------------------------
+
+
+def with_parts(model: Model) -> Model:
+    """The model with a spec that gives each table just what the events that are left cost there."""
+    rows = {name: model.receipt["public"]["sizes"].get(name, 0) for name in model.protection.order}
+    facts = public_facts(model.spec, model.protection, model.codecs, rows, public_sizes=False)
+    nodes, budget = model.receipt["ledger"]["nodes"], Fraction(model.receipt["budget"]["amount"])
+    charged = {n["label"].removeprefix("table "): Fraction(n["total"]) for n in nodes[1:] if n.get("label")}
+    totals = total_amounts(facts, budget=budget)
+    parts = {
+        table: float(charged[table] - totals.get(table, 0)) / math.sqrt(len(own_features(facts, table)))
+        for table in facts.tables
+    }
+    tables = {
+        name: table.model_copy(update={"budget": parts[name] / max(parts.values())}) if name in parts else table
+        for name, table in model.spec.tables.items()
+    }
+    spec = model.spec.model_copy(update={"tables": tables})
+    return replace(model, spec=spec)
+
+
+def test_parts_of_tables_cannot_be_made_to_fit_what_is_left(forum: Fitted, tmp_path: Path) -> None:
+    """Each event left out in turn, with parts to the last digit: the tables' sums fit, but a spec has no such parts."""
+    model = forum()
+    forgeries = [with_parts(without(model, at)) for at in events_of(model)]
+    fitting = [forged for forged in forgeries if verify_model(forged).status != "failed"]
+    assert fitting, "the forgery must be one that sums do not tell"
+    for forged in fitting:
+        save_model(forged, tmp_path / "forged.model", force=True)
+        for read in (load_model, verify):
+            with pytest.raises(ModelError, match=r"budget is 0\.\d+: it has at most three digits"):
+                read(tmp_path / "forged.model")
+
+
+def test_settings_of_the_spec_are_those_of_the_receipt(forum: Fitted) -> None:
+    """Shares of a table's budget say what its first histograms cost: they cannot be changed in the spec alone."""
+    model = forum()
+    other = model.spec.model_copy(update={"method": {"name": "tree", "single_share": 0.5}})
+    assert_fails(verify_model(replace(model, spec=other)), "public.parameters is not what the model's spec says")
+    with pytest.raises(SpecError, match=r"single_share is 0\.33333: it has at most three decimals"):
+        tree_settings({"single_share": 0.33333})

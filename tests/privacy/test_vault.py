@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from privbench.encode.coded import CodedTable
 from privbench.errors import BudgetError
 from privbench.methods.capped import column_histogram, row_histogram
 from privbench.privacy import features
+from privbench.privacy import vault as vault_module
 from privbench.privacy.blocks import Block, disjoint
-from privbench.privacy.calibrate import Noise, query_noise
+from privbench.privacy.calibrate import Noise, calibrate, query_noise
 from privbench.privacy.engine import NumpyEngine
 from privbench.privacy.events import PrivacyMeasure
 from privbench.privacy.exact import distance_score
@@ -23,7 +25,7 @@ from privbench.privacy.noise import TestEntropy
 from privbench.privacy.part_counter import PartCounter
 from privbench.privacy.parts import one_part
 from privbench.privacy.queries import ENTITY_WEIGHT, Choice, Histogram, Pair, PairChoice, Query
-from privbench.privacy.vault import Measured, Vault
+from privbench.privacy.vault import Measured, Vault, draw
 
 from . import weighted_tiny
 from .tiny import (
@@ -387,3 +389,36 @@ def test_measured_counts_are_in_entities_and_add_up() -> None:
     values = np.array([ENTITY_WEIGHT, ENTITY_WEIGHT // 2])
     measured = Measured(values=values, noise=Noise(gaussian=False, scale=1.0), unit=ENTITY_WEIGHT)
     assert (measured.counts.tolist(), measured.total) == ([1.0, 0.5], 1.5)
+
+
+# -- the noise that is drawn is the one that was charged ---------------------------------------------------------------
+
+SCORES = np.array([0, ENTITY_WEIGHT, 3 * ENTITY_WEIGHT], np.int64)
+CHOICES = 3000
+
+
+def fit_of_choices(measure: PrivacyMeasure) -> float:
+    """How well what the vault chooses fits the law of the event that it charges, as a chance."""
+    query = next(iter(PAIRS.values()))
+    pair = Pair(*query.axes, np.zeros([axis.size for axis in query.axes], np.int64), 0)
+    event = calibrate(PairChoice(table=query.table, candidates=(pair, pair)), measure, Fraction(1, 2))
+    heads = np.exp((SCORES - SCORES.max()) / float(event.scale))
+    others = [heads[at] * (1 / 2 - heads[1 - at] / 6) for at in (0, 1)]  # the best of the three always shows heads
+    entropy = TestEntropy(5)
+    drawn = [int(draw(event, SCORES, entropy)[0]) for _ in range(CHOICES)]
+    law = heads / heads.sum() if event.mechanism.concentrated else np.array([*others, 1 - sum(others)])
+    return float(stats.chisquare(np.bincount(drawn, minlength=3), law * CHOICES).pvalue)
+
+
+@pytest.mark.parametrize(
+    ("measure", "sampler"),
+    [(PrivacyMeasure.RHO, "exponential_mechanism"), (PrivacyMeasure.EPSILON, "permute_and_flip")],
+)
+def test_choices_are_drawn_at_the_scale_of_their_event_and_half_of_it_shows(
+    measure: PrivacyMeasure, sampler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert fit_of_choices(measure) > 1e-3
+    choose = getattr(vault_module, sampler)
+    half = lambda scores, *, scale, entropy: choose(scores, scale=scale / 2, entropy=entropy)  # noqa: E731
+    monkeypatch.setattr(vault_module, sampler, half)
+    assert fit_of_choices(measure) < 1e-9

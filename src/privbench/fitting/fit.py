@@ -193,7 +193,7 @@ def receipt_of(
             sizes={name: table.rows for name, table in facts.tables.items() if table.rows is not None},
             rows_per_entity={name: vault.cap_or_none(name) for name in facts.tables},
             declared_caps=[name for name, table in facts.tables.items() if table.cap is not None],
-            parameters={"method": chosen.method.name, **_plain(chosen.settings)},
+            parameters={"method": chosen.method.name, **chosen.stated()},
         ),
         epsilon=epsilon,
         delta=delta,
@@ -202,14 +202,3 @@ def receipt_of(
         software=f"privbench {__version__}",
         coins=vault.coins(2).tolist(),
     )
-
-
-def _plain(settings: Any) -> dict[str, Any]:
-    """Settings as the receipt writes them; those that came later only where they are not what was before."""
-    plain = {}
-    for name, field in settings.__dataclass_fields__.items():
-        value = getattr(settings, name)
-        if field.metadata.get("later") and value == field.default:
-            continue
-        plain[name] = str(value) if isinstance(value, Fraction) else value
-    return plain

@@ -29,7 +29,7 @@ from privbench.generation.sizes import (
 )
 from privbench.generation.totals import Scaling, scaling, tally
 from privbench.model.model import Model, has_child_rows
-from privbench.model.order import generation_order, referenced_ahead
+from privbench.model.order import generation_order, links_ahead, referenced_ahead
 from privbench.model.public_counts import public_counts
 from privbench.schema.unit import Link, LinkKind
 from privbench.spn.feature_names import COMPONENT
@@ -108,6 +108,8 @@ class DrawRun:
         self.spools = Spools(model, folder)
         owners_first = has_child_rows(model)
         self.order = generation_order(model.spec, model.protection, owners_first=owners_first)
+        self.ahead = links_ahead(model.protection, self.order)
+        """Keys that are drawn before the rows that they reference."""
         promised = referenced_ahead(model.protection, self.order) if owners_first else frozenset()
         self.totals = within_reach(model, planned_rows(model, scale), promised)
         """How many rows each table is to have in all partitions."""

@@ -59,7 +59,18 @@ class Made(NamedTuple):
 class PrivateRows:
     """Makes the rows of one private table."""
 
-    def __init__(self, model: Model, name: str, *, draws: Draws, sizes: Sizes, keys: KeyMaker, spools: Spools) -> None:
+    def __init__(
+        self,
+        model: Model,
+        name: str,
+        *,
+        draws: Draws,
+        sizes: Sizes,
+        keys: KeyMaker,
+        spools: Spools,
+        is_ahead: bool = False,
+    ) -> None:
+        """`is_ahead` says that keys of tables made before reference rows by their numbers: none may lack."""
         self._table = model.protection.schema.table(name)
         self._protection = model.protection
         self._codecs = model.codecs[name]
@@ -102,6 +113,7 @@ class PrivateRows:
         self._serial = {c for c in fixed if isinstance(model.spec.column(name, c).domain, Serial)}
         tied = {*named, *self._relative.needed, *(c for c in self._codecs if c in self._relative), *self._numbered}
         self._free = set() if self._computed_in_rules else set(self._codecs) - tied
+        self._refills = is_ahead and named.isdisjoint((*self._numbered, *self._ranks))
 
     @property
     def rule_counts(self) -> RuleCounts | None:
@@ -150,7 +162,8 @@ class PrivateRows:
             self._rules.counts.left_out += int((broken & keep).sum())
         values, keep = deduplicated(values, keep & ~broken, self._unique)
         values, keep = self._ranked(block, values, keep)
-        values, kept = self._clustered(block, values, np.flatnonzero(keep))
+        values, kept = self._refilled(block, values, np.flatnonzero(keep))
+        values, kept = self._clustered(block, values, kept)
         numbers = np.arange(written, written + len(kept))  # each row's number in the table
         values |= self._within(block, kept, numbers)
         if is_numbered(self._table, self._table.primary_key):
@@ -195,6 +208,28 @@ class PrivateRows:
                 break
             keep[kept[~stay]] = False
         return values, keep
+
+    def _refilled(self, block: Block, values: dict[str, pa.Array], kept: Places) -> tuple[dict[str, pa.Array], Places]:
+        """The rows that stay, and where none may lack copies beside them of some, one for each that was left out.
+
+        Keys of such a table are numbers: copies repeat none. What never repeats is made for each row anew.
+        """
+        lost = block.rows - len(kept)
+        if not self._refills or not lost or not len(kept):
+            return values, kept
+        order = np.sort(np.append(np.arange(len(kept)), block.rng.integers(0, len(kept), lost)))
+        values, kept = {name: array.take(pa.array(order)) for name, array in values.items()}, kept[order]
+        for name in self._numbered:
+            values[name] = self._codecs[name].decode(block.codes[name][kept], block.rng, first_row=block.first_row)
+        if self._ranks:
+            targets = {name: rows[kept] for name, rows in block.targets.items()}
+            counts = {name: rows[kept] for name, rows in block.counts.items()}
+            numbers = dict(number_columns(self._protection, self._table, targets=targets, counts=counts))
+            values |= {name: numbers[name] for name in self._ranks}
+        if self._rules is not None:
+            self._rules.counts.left_out -= lost
+            self._rules.counts.copied += lost
+        return values, kept
 
     def _asked_above(self, block: Block, places: Places | None = None) -> dict[ColumnName, pa.Array]:
         """The columns of rows above that rules name."""

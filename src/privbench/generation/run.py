@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from privbench.errors import SpecError
 from privbench.generation.draws import DrawRun
 from privbench.generation.keys import KeyMaker
 from privbench.generation.late import Late
@@ -91,10 +92,21 @@ class Run:
                 if not self._late.takes(name):
                     yield name, made.batch
                 progress(step, self.written[name], max(self._planned.get(name, 0), self.written[name]))
+            self._check_ahead(name)
             self._keys.finish(name)
             if name in self._model.tables:
                 self._run.spools.finish(name)
         yield from self._late.batches(progress)
+
+    def _check_ahead(self, name: str) -> None:
+        """Refuse to go on if rows are missing that keys of tables made before may reference."""
+        keys = [link.name for link in self._run.ahead if link.target == name]
+        lost = self._planned[name] - self.written[name]
+        if keys and lost > 0:
+            raise SpecError(
+                f"{name}: {lost:,} of its rows break a rule however they are drawn, and {', '.join(keys)} may "
+                "reference them. Use another seed or scale, or fit again without the rule."
+            )
 
     def _table(self, table: Table) -> Iterator[Made]:
         sizes = self._planned | self.written | {table.name: self._planned[table.name]}
@@ -108,7 +120,15 @@ class Run:
         draws = self._run.draws(table.name, sizes)
         self._keys.check_room(table, self._run.first[table.name] + draws.rows, self._scale)
         sizes[table.name] = draws.rows
-        rows = PrivateRows(self._model, table.name, draws=draws, sizes=sizes, keys=self._keys, spools=self._run.spools)
+        rows = PrivateRows(
+            self._model,
+            table.name,
+            draws=draws,
+            sizes=sizes,
+            keys=self._keys,
+            spools=self._run.spools,
+            is_ahead=any(link.target == table.name for link in self._run.ahead),
+        )
         if rows.rule_counts is not None and (self.writes(table.name) or table.list_of):
             self.rule_counts[table.name] = rows.rule_counts
         return rows.batches()

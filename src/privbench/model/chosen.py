@@ -1,6 +1,7 @@
 """The method that a spec or the caller names, with its settings."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import Any
 
 from privbench.errors import SpecError
@@ -16,6 +17,15 @@ class Chosen:
 
     method: Method[Any]
     settings: Settings
+
+    def stated(self) -> dict[str, Any]:
+        """Settings as the receipt writes them; those that came later only where they are not what was before."""
+        stated = {}
+        for field in fields(self.settings):  # type: ignore[arg-type]
+            value = getattr(self.settings, field.name)
+            if not field.metadata.get("later") or value != field.default:
+                stated[field.name] = str(value) if isinstance(value, Fraction) else value
+        return stated
 
 
 def with_method(spec: Spec, name: str | None) -> Spec:

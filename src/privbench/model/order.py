@@ -76,15 +76,20 @@ def referenced_ahead(protection: Protection, order: Sequence[str]) -> frozenset[
 
     With them the tables that their rows cannot do without: their owners, and the targets of their NOT NULL keys.
     """
-    place, private = {name: i for i, name in enumerate(order)}, set(protection.order)
-    promised = {k.target for k in protection.links if place[k.target] > place[k.table]} & private
-    before: set[str] = set()
+    private, before = set(protection.order), set[str]()
+    promised = {link.target for link in links_ahead(protection, order)}
     while promised != before:
         before = set(promised)
         for link in (k for k in protection.links if k.table in before):
             if (not link.nullable or link.kind is LinkKind.OWNER) and link.target in private:
                 promised.add(link.target)
     return frozenset(promised)
+
+
+def links_ahead(protection: Protection, order: Sequence[str]) -> list[Link]:
+    """The keys into private tables that are made after the tables that hold them: each row of these must be there."""
+    place, private = {name: i for i, name in enumerate(order)}, set(protection.order)
+    return [k for k in protection.links if place[k.target] > place[k.table] and k.target in private]
 
 
 def _free(left: list[str], edges: set[tuple[str, str]]) -> list[str]:

@@ -118,7 +118,9 @@ def _rows_per_entity(declared: int | None, stated: int | None) -> int | None:
 
 
 def _parameters(model: Model, chosen: Chosen) -> dict[str, Any]:
-    """The receipt's settings, with the method and the stamped setting, where it has one, as the spec says."""
+    """The method and its settings as the spec says; of another version, which may have others, those of the receipt."""
+    if model.receipt["software"] == SOFTWARE:
+        return {"method": chosen.method.name, **chosen.stated()}
     stated = model.receipt["public"]["parameters"]
     stamped = {"as_published": chosen.settings.as_published} if "as_published" in {*stated, *model.spec.method} else {}
     return {**stated, "method": chosen.method.name, **stamped}

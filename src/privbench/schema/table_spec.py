@@ -15,6 +15,7 @@ from pydantic import (
     StrictFloat,
     StrictInt,
     Tag,
+    field_validator,
     model_serializer,
     model_validator,
 )
@@ -290,6 +291,14 @@ class TableSpec(Words):
     list_of: Names | None = None
     quoted: StrictBool = False
     columns: dict[Name, ColumnSpec] = Field(default_factory=dict, max_length=MOST_COLUMNS)
+
+    @field_validator("budget")
+    @classmethod
+    def _short(cls, budget: float | None) -> float | None:
+        """Refuse more digits than anybody needs: verifiers compare costs with them, and forgers could make them fit."""
+        if budget is not None and float(f"{budget:.3g}") != budget:
+            raise ValueError(f"budget is {budget}: it has at most three digits. Write {budget:.3g}")
+        return budget
 
     @model_validator(mode="after")
     def _one_role(self) -> "TableSpec":

@@ -48,6 +48,8 @@ class TreeSettings:
                 f"method.choice_share is {float(self.choice_share):g}: it must lie above 0, at most 0.5, or be 0 for "
                 "automatic."
             )
+        if (self.single_share * 1000).denominator > 1:
+            raise SpecError(f"method.single_share is {float(self.single_share):g}: it has at most three decimals.")
         both = self.single_share + (self.choice_share or Fraction(str(CHOICES)))
         if self.single_share != 1 and both > 1 - Fraction(str(LEAST_FOR_PAIRS)):
             raise SpecError(
