@@ -18,6 +18,8 @@ def test_a_folder_that_is_not_there_or_empty(refused: Refused, tmp_path: Path) -
 def test_a_file_that_is_no_database(refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "x").write_text("hello")
     assert "cannot be read as a source" in refused("draft", tmp_path / "x", *DRAFT, "-o", tmp_path / "s")
+    (tmp_path / "s.yaml").write_text("tables: {}")
+    assert "what `privbench fit` reads" in refused("synth", tmp_path / "s.yaml", "-o", tmp_path / "b", "--epsilon", "3")
 
 
 def test_a_table_without_file(shop: Path, refused: Refused, tmp_path: Path) -> None:

@@ -249,7 +249,7 @@ def test_synth_looks_first_where_the_model_goes(
     assert "out.model" in refused(*common, *(["--force"] if what == "folder" else []))
 
 
-MADE_UP = "made up here in its syntax, as often NULL and about as long"
+MADE_UP = "made up here in its syntax, as often NULL"
 
 
 def test_columns_that_are_not_as_in_the_source_are_listed(run: Run, tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_columns_that_are_not_as_in_the_source_are_listed(run: Run, tmp_path: Pa
     lines = [
         f"UUID in the source, {MADE_UP}: person.code",
         "shape in the source, left out, since no type here holds its values: person.tags",
-        f"JSON in the source, {MADE_UP} (a short one is {{}}): person.doc",
+        f"JSON in the source, {MADE_UP} and about as long (a short one is {{}}): person.doc",
         "UBIGINT in the source, DECIMAL(38,0) here: person.born",
     ]
     made = run(*common)
@@ -279,7 +279,7 @@ def test_columns_that_are_not_as_in_the_source_are_listed(run: Run, tmp_path: Pa
     assert [(c["column"], c["source"], c["here"]) for c in changed] == [
         ("code", "UUID", MADE_UP),
         ("tags", "shape", None),
-        ("doc", "JSON", f"{MADE_UP} (a short one is {{}})"),
+        ("doc", "JSON", f"{MADE_UP} and about as long (a short one is {{}})"),
         ("born", "UBIGINT", "DECIMAL(38,0) here"),
     ]
     drafted = run("draft", folder, "--domains", "data", "-o", tmp_path / "s")

@@ -71,6 +71,16 @@ def _types(table: Table) -> dict[str, str]:
     return {c.name: c.type.sql for c in table.columns}
 
 
+def test_columns_may_be_called_as_words_of_mysql() -> None:
+    plane = _table(
+        "CREATE TABLE plane (unsigned BOOLEAN, engine TEXT CHECK (engine = 'jet'), seen TIMESTAMPTZ, made TIMESTAMP);",
+        "plane",
+    )
+    assert _types(plane)["seen"] == "TIMESTAMPTZ"
+    plane = _table("CREATE TABLE plane (seen TIMESTAMP, engine INT) ENGINE=InnoDB;", "plane")
+    assert _types(plane)["seen"] == "TIMESTAMP"
+
+
 def test_mysql() -> None:
     film = _table(MYSQL, "film")
     assert _types(film) == {

@@ -191,3 +191,10 @@ def test_damage_in_the_middle_of_a_parquet(tmp_path: Path) -> None:
     source = open_source(tmp_path)
     with pytest.raises(SourceError, match=r"t\.parquet: is damaged"):
         list(source.read(source.schema().table("t")))
+
+
+def test_a_time_with_a_zone_asks_for_the_type_that_has_one(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a\n2013-01-01T10:00:00Z\n")
+    (tmp_path / "schema.sql").write_text("CREATE TABLE t (a TIMESTAMP)")
+    with open_source(tmp_path) as source, pytest.raises(DataError, match="TIMESTAMPTZ holds a time with a zone"):
+        list(source.read(source.schema().table("t")))

@@ -3,6 +3,7 @@
 Arrow's own casts are kept strict: nothing is cut off, wrapped round or turned into NULL on the way.
 """
 
+import re
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from privbench.schema.types import Kind, SqlType
 _NULLS = frozenset({"na", "n/a", "nan", "null", "none", "nil", "\\n", "?", "-", "."})
 """What people write for NULL in CSV files, without case."""
 _UUID = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+_ZONE = re.compile(r":[0-9.]+(Z|[+-][0-9:]+)$")
 CAST_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
 
@@ -39,9 +41,11 @@ def misfit(where: str, value: object, to: SqlType) -> DataError:
     shown = repr(value) if len(repr(value)) <= 60 else repr(value)[:57] + "..."
     is_null = isinstance(value, str) and value.casefold() in _NULLS
     hint = f" If it means NULL in a CSV file, say `--null {value}`." if is_null else ""
+    has_zone = to.kind is Kind.TIMESTAMP and isinstance(value, str) and _ZONE.search(value)
+    fits = "TIMESTAMPTZ holds a time with a zone" if has_zone else "VARCHAR holds any"
     return DataError(
         f"{where}: {shown} is not a value of type {to.sql}. Correct the value, or declare a type that holds it "
-        f"(VARCHAR holds any) in schema.sql or under the column in the spec.{hint}"
+        f"({fits}) in schema.sql or under the column in the spec.{hint}"
     )
 
 

@@ -27,7 +27,9 @@ def open_source(location: Given) -> Source:
     if kind is None:
         kinds = [kind.name for kind in loaded(SOURCES)]
         what = "cannot be read as a source" if Path(place).exists() else "does not exist"
-        raise SourceError(f"{shown(place)}: {what}. A source is {', '.join(kinds[:-1])} or {kinds[-1]}.")
+        is_spec = Path(place).suffix in (".yaml", ".yml")
+        hint = " A spec is what `privbench fit` reads." if is_spec and Path(place).exists() else ""
+        raise SourceError(f"{shown(place)}: {what}. A source is {', '.join(kinds[:-1])} or {kinds[-1]}.{hint}")
     return kind.open(place)
 
 

@@ -43,7 +43,7 @@ _DECLARES = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _logger = logging.getLogger("sqlglot")
-_MYSQL_WORDS = {"ENGINE", "AUTO_INCREMENT", "UNSIGNED"}
+_MYSQL_WORDS = {"AUTO_INCREMENT", "UNSIGNED"}
 _NUMBERS = re.compile(r"ALTER\s+TABLE\b.*\bALTER\s+(COLUMN\s+)?\S+\s+ADD\s+GENERATED\b", re.IGNORECASE | re.DOTALL)
 
 
@@ -64,13 +64,27 @@ def parse_script(text: str, where: str) -> tuple[str, list[exp.Expr]]:
 
 
 def _dialects(text: str) -> tuple[str, ...]:
-    """Order the dialects to try; words that only MySQL has, outside quotes, put it first."""
+    """Order the dialects to try; words that only MySQL has put it first."""
     try:
         tokens = sqlglot.tokenize(text, dialect="postgres")
     except SqlglotError:
         return ("mysql", "sqlite", "postgres", "duckdb")
-    words = {t.text.upper() for t in tokens if t.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)}
-    return ("mysql", "sqlite", "postgres") if words & _MYSQL_WORDS else ("postgres", "duckdb", "mysql", "sqlite")
+    return ("mysql", "sqlite", "postgres") if _is_mysql(tokens) else ("postgres", "duckdb", "mysql", "sqlite")
+
+
+def _is_mysql(tokens: list[Token]) -> bool:
+    """Whether a column is AUTO_INCREMENT or UNSIGNED, or a table has an ENGINE; columns may be called so anywhere."""
+    depth = 0
+    for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
+        if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
+            continue
+        word = token.text.upper()
+        if word == "ENGINE" and depth == 0 and after and after.token_type is TokenType.EQ:
+            return True
+        if word in _MYSQL_WORDS and before and before.token_type not in (TokenType.L_PAREN, TokenType.COMMA):
+            return True
+    return False
 
 
 def _explain(error: SqlglotError) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from privbench.methods.domains.budget import STRING_REMEDIES
 from privbench.model.facts import tables_of_known_size
 from privbench.model.model import Model
-from privbench.schema.domain import Domain, Origin, Values, implied_by_type
+from privbench.schema.domain import Domain, Origin, Text, Values, implied_by_type
 from privbench.schema.literals import LiteralHolder, literal_holders
 from privbench.schema.spec import Spec
 from privbench.schema.table_spec import ColumnSpec
@@ -82,7 +82,8 @@ def _made_up(column: ColumnSpec, table: Table, name: str) -> str | None:
     shortest = _SHORTEST.get(kind.syntax)
     if kind.syntax == "empty_array":
         return f"as often NULL here, and else always {shortest}"
-    made = "made up here in its syntax, as often NULL and about as long"
+    has_lengths = not isinstance(column.domain, Text) or len(column.domain.text) > 2
+    made = f"made up here in its syntax, as often NULL{' and about as long' if has_lengths else ''}"
     return made if shortest is None else f"{made} (a short one is {shortest})"
 
 
